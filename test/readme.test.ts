@@ -145,7 +145,7 @@ it('the commands of README.md put a sidecar in front of a device, and git ignore
   await run('git', ['init', '-q'], { cwd: clone })
   const ignored = await run('git', ['check-ignore', '--no-index', ...made, ...ours], { cwd: clone })
   expect(ignored.stdout.trim().split('\n')).toEqual(made)
-}, 60_000)
+})
 
 it('CI types the commands for a checkout, as README.md prints them', () => {
   const commands = shellBlock('README.md', 'npm ci').match(/^npm[^#\n]*[^# \n]/gm)

@@ -27,52 +27,48 @@ describe.concurrent('A server that repeats everything', () => {
   }
   const PASSWORDS = ['pass"word-1', '100% & <true> + "ünïcode" 漢', 'p%22q+r s&t;u']
 
-  it.each(PASSWORDS)(
-    'does not bring %j or a token into a report',
-    async (password) => {
-      const seen = new Set<string>([password])
-      /** All that a request says, in each encoding, in the body, in a field, as error and as members of a wrong type. */
-      const echo: Layer = async (request, next, { tokens }) => {
-        const form = new URLSearchParams((await request.body()) ?? '')
-        const fresh = tokens.login()
-        for (const token of Object.values(fresh)) seen.add(token)
-        const values = [...form.values(), ...(request.fields.get('authorization') ?? []), fresh.accessToken]
-        const all = Object.values(ENCODINGS)
-          .flatMap((encode) => values.map(encode))
-          .join(' ; ')
-        const reply = await next(request)
-        const field = Buffer.from(all).toString('latin1')
-        const fields = { ...reply.fields, 'WWW-Authenticate': field, 'Cache-Control': field }
-        const debug = { access_token: fresh.accessToken, refresh_token: fresh.refreshToken }
-        const begun = reply.status === 200 && request.path === '/oauth/token'
-        if (begun) {
-          const issued = JSON.parse(reply.body)
-          for (const name of ['access_token', 'refresh_token']) seen.add(issued[name])
-          return {
-            ...reply,
-            fields,
-            body: JSON.stringify({ ...issued, token_type: [all, debug], expires_in: all }),
-          }
+  it.each(PASSWORDS)('does not bring %j or a token into a report', async (password) => {
+    const seen = new Set<string>([password])
+    /** All that a request says, in each encoding, in the body, in a field, as error and as members of a wrong type. */
+    const echo: Layer = async (request, next, { tokens }) => {
+      const form = new URLSearchParams((await request.body()) ?? '')
+      const fresh = tokens.login()
+      for (const token of Object.values(fresh)) seen.add(token)
+      const values = [...form.values(), ...(request.fields.get('authorization') ?? []), fresh.accessToken]
+      const all = Object.values(ENCODINGS)
+        .flatMap((encode) => values.map(encode))
+        .join(' ; ')
+      const reply = await next(request)
+      const field = Buffer.from(all).toString('latin1')
+      const fields = { ...reply.fields, 'WWW-Authenticate': field, 'Cache-Control': field }
+      const debug = { access_token: fresh.accessToken, refresh_token: fresh.refreshToken }
+      const begun = reply.status === 200 && request.path === '/oauth/token'
+      if (begun) {
+        const issued = JSON.parse(reply.body)
+        for (const name of ['access_token', 'refresh_token']) seen.add(issued[name])
+        return {
+          ...reply,
+          fields,
+          body: JSON.stringify({ ...issued, token_type: [all, debug], expires_in: all }),
         }
-        return json(reply.status === 400 ? 418 : reply.status, { error: all, debug }, fields)
       }
-      const server = await startDocumentedServer(withLayer(echo, { password }))
-      const told: unknown[] = []
-      const reporter = {
-        announce() {},
-        progress: (text: string) => told.push(text),
-        decided: (verdict: Verdict) => told.push(verdict),
-        finished() {},
-      }
-      const options = runOptions(server.url, password, { quick: true, revocationPath })
-      const report = await verify(options, reporter, systemClock)
-      expect(idsOf(report, 'broken')).toEqual(expect.arrayContaining(['C4', 'C5', 'C9', 'C11']))
-      const text = [report, ...told].flatMap(textsIn).join('\n')
-      for (const secret of seen)
-        for (const encode of Object.values(ENCODINGS)) expect(text).not.toContain(encode(secret))
-    },
-    60_000,
-  )
+      return json(reply.status === 400 ? 418 : reply.status, { error: all, debug }, fields)
+    }
+    const server = await startDocumentedServer(withLayer(echo, { password }))
+    const told: unknown[] = []
+    const reporter = {
+      announce() {},
+      progress: (text: string) => told.push(text),
+      decided: (verdict: Verdict) => told.push(verdict),
+      finished() {},
+    }
+    const options = runOptions(server.url, password, { quick: true, revocationPath })
+    const report = await verify(options, reporter, systemClock)
+    expect(idsOf(report, 'broken')).toEqual(expect.arrayContaining(['C4', 'C5', 'C9', 'C11']))
+    const text = [report, ...told].flatMap(textsIn).join('\n')
+    for (const secret of seen)
+      for (const encode of Object.values(ENCODINGS)) expect(text).not.toContain(encode(secret))
+  })
 
   it('does not bring the password into the error that ends the run', async () => {
     const server = await startDocumentedServer(
@@ -111,7 +107,7 @@ it('H126 the right password goes into no URL and no field', async () => {
   encoded.push(new URLSearchParams([['password', password]]).toString().slice('password='.length))
   expect(seen.some((text) => text.includes('password=wrong-'))).toBe(true)
   for (const text of encoded) expect(seen.filter((each) => each.includes(text))).toEqual([])
-}, 60_000)
+})
 
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value]
@@ -134,40 +130,29 @@ describe.concurrent('C9 looks for the right password', () => {
       return reply.status === status ? json(status, { error: 'x', shown }, reply.fields) : reply
     }
 
-  it.each([password, encodeURIComponent(password)])(
-    'in a refusal that shows %s',
-    async (shown) => {
-      const { result, departures } = await c9(showing(400, shown))
-      expect([result, departures.map(({ came }) => came)]).toEqual([
-        'broken',
-        ['400 that shows the password'],
-      ])
-    },
-    60_000,
-  )
+  it.each([password, encodeURIComponent(password)])('in a refusal that shows %s', async (shown) => {
+    const { result, departures } = await c9(showing(400, shown))
+    expect([result, departures.map(({ came }) => came)]).toEqual(['broken', ['400 that shows the password']])
+  })
 
   it('in a 429', async () => {
     expect((await c9(showing(429, password))).departures[0]?.came).toBe('429 that shows the password')
-  }, 60_000)
+  })
 
   it('in the refusal of a password that was sent to another path', async () => {
     const { departures } = await c9(async (request, next) =>
       request.path === '/oauth/token/' ? json(404, { path: await request.body() }) : next(request),
     )
     expect(departures[0]?.came).toBe('404 that shows the password')
-  }, 60_000)
+  })
 
   it.each([
     ['secret1', 'the password is too short to look for'],
     ['password', 'the password is a word, which may be in any text'],
-  ])(
-    'but not for %s, and says so',
-    async (secret, reason) => {
-      const { result, notes } = await c9(showing(400, `the ${secret} is wrong`), secret)
-      expect([result, notes]).toEqual(['kept', [`not tested: ${reason}`]])
-    },
-    60_000,
-  )
+  ])('but not for %s, and says so', async (secret, reason) => {
+    const { result, notes } = await c9(showing(400, `the ${secret} is wrong`), secret)
+    expect([result, notes]).toEqual(['kept', [`not tested: ${reason}`]])
+  })
 })
 
 describe.concurrent('A server that does not respond any more', () => {
@@ -197,7 +182,7 @@ describe.concurrent('A server that does not respond any more', () => {
       /^http:\S+ has not responded since 20\S+Z: no response: connect ECONNREFUSED/,
     )
     expect(decided).toContain('C4')
-  }, 60_000)
+  })
 
   it('does not end it if the server closes connections on some requests only', async () => {
     const server = await startDocumentedServer(
@@ -208,7 +193,7 @@ describe.concurrent('A server that does not respond any more', () => {
     const { report } = await runVerify(runOptions(server.url, server.password, { quick: true }))
     expect(idsOf(report, 'broken')).toContain('C10')
     expect(idsOf(report, 'kept')).toContain('C4')
-  }, 60_000)
+  })
 })
 
 it('a 429 to another spelling of /oauth/token is waited for in the window of the API, too', async () => {
@@ -251,7 +236,7 @@ describe.concurrent('Revocation', () => {
 
   it('says what the server answered, not that the tokens are revoked', async () => {
     expect(await tokensOf({ revocationPath })).toBe('the server answered 200 to each revocation')
-  }, 60_000)
+  })
 
   it('says what is left, without a time that only Postern knows', async () => {
     expect(await tokensOf({})).toBe(
@@ -260,7 +245,7 @@ describe.concurrent('Revocation', () => {
     expect(await tokensOf({}, 'off')).toBe(
       'not revoked: the tokens of the run are left, and expire by themselves',
     )
-  }, 60_000)
+  })
 
   it('takes a 429 for no refusal, and quotes no secret', async () => {
     const busy: Layer = async (request, next) =>
@@ -268,7 +253,7 @@ describe.concurrent('Revocation', () => {
     expect(await tokensOf(withLayer(busy, { revocationPath }))).toBe(
       '/oauth/revoke: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire',
     )
-  }, 60_000)
+  })
 
   it('asks once for each login, though refresh tokens were replaced', async () => {
     const revoked: string[] = []
@@ -281,7 +266,7 @@ describe.concurrent('Revocation', () => {
     )
     await runVerify(runOptions(server.url, server.password, { only: ['C6'], quick: true, revocationPath }))
     expect(revoked).toHaveLength(3)
-  }, 60_000)
+  })
 
   it('revokes by the access token where there is no other', async () => {
     const revoked: string[] = []
@@ -296,7 +281,7 @@ describe.concurrent('Revocation', () => {
       'the server answered 200 to each revocation',
     )
     expect(revoked).not.toEqual([])
-  }, 60_000)
+  })
 
   it('after Ctrl-C does not wait, and says what became of the tokens', async () => {
     const stop = new AbortController()
@@ -318,7 +303,7 @@ describe.concurrent('Revocation', () => {
     expect(progress.at(-1)).toBe(
       'tokens: /oauth/revoke: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire',
     )
-  }, 60_000)
+  })
 })
 
 it('a server that does not process each stream over HTTP/2 leaves the window over HTTP/2 untested', async () => {
@@ -337,4 +322,4 @@ it('a server that does not process each stream over HTTP/2 leaves the window ove
   expect(report.promises[0]?.notes).toContain(
     'not tested: over HTTP/2: the server did not process each request',
   )
-}, 60_000)
+})
