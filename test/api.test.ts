@@ -6,7 +6,7 @@ import { clientOf } from './process/serve.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { type Device, startDevice } from './support/device.ts'
-import { rawConnection } from './support/raw.ts'
+import { rawConnection, unusedPort } from './support/raw.ts'
 import { HASHED_PASSWORD } from './support/sidecar.ts'
 
 interface Place {
@@ -22,7 +22,7 @@ async function preparePlace(): Promise<Place> {
   const file = join(directory, 'password')
   writeFileSync(file, `${HASHED_PASSWORD}\n`, { mode: 0o600 })
   const config = {
-    listen: { address: '127.0.0.1:0', tls: 'off' },
+    listen: { address: `127.0.0.1:${await unusedPort()}`, tls: 'off' },
     admin: { address: '127.0.0.1:0' },
     upstream: { url: device.url, health: { path: '/health' } },
     password: { file },

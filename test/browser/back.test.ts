@@ -49,6 +49,7 @@ async function open(context: BrowserContext, { url }: TestSidecar): Promise<Page
 /** What the pages show that Back leads to. */
 async function backwards(page: Page, steps: number): Promise<string> {
   const shown: string[] = []
+  await resting(page).waitFor()
   for (let step = 0; step < steps; step += 1) {
     await page.goBack({ waitUntil: 'commit' })
     shown.push(await resting(page).locator('main, p').first().innerText())

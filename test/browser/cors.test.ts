@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { transports } from '../support/transports.ts'
@@ -32,7 +33,7 @@ const preflight = (origin: string, path = '/api') => ({
 
 for (const transport of transports) {
   it(`H191 preflights of a listed origin are answered here, without a token, and count, over ${transport}`, async () => {
-    const sidecar = await startSidecar({ transport, config, documentedLimits: true })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config, documentedLimits: true })
     const response = await sidecar.request(preflight(DASH))
     expect(response.status).toBe(200)
     expect(response.body.length).toBe(0)

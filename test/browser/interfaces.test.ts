@@ -17,7 +17,8 @@ function startInFrontOf(device: { readonly url: string }): Promise<TestSidecar> 
 
 /** Types the password into the login page, which leads to the page that was asked for. */
 async function logIn(page: Page, password = PASSWORD): Promise<void> {
-  await page.getByLabel('Password').waitFor()
+  // Chromium gives the field the focus with a frame, after the page has loaded.
+  await page.getByLabel('Password').and(page.locator(':focus')).waitFor()
   await page.keyboard.type(password)
   await page.keyboard.press('Enter')
   await page.getByLabel('Password').waitFor({ state: 'detached' })

@@ -10,8 +10,8 @@ import { refusedWebSocket } from '../support/websocket.ts'
 import { FROM_PAGE, logIn, startWithLogin, submitLogin } from './browsing.ts'
 
 const limits = (per: string, browser = 100): YamlPart => ({
-  limits: { api: { requests: 3, window: '60s', per } },
-  browser: { login: 'on', limit: { requests: browser, window: '60s' } },
+  limits: { api: { requests: 3, window: '1h', per } },
+  browser: { login: 'on', limit: { requests: browser, window: '1h' } },
 })
 
 const statusesOf = async (

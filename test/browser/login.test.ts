@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { WORDS_OF_401 } from '../../src/gate/refusal-reply.ts'
+import { stillClock } from '../support/clock.ts'
 import { explained } from '../support/explained.ts'
 import type { Response } from '../support/message.ts'
 import { FORM_TYPE, PASSWORD, startSidecar } from '../support/sidecar.ts'
@@ -152,7 +153,7 @@ it('H190 after the login a browser is led to a path with exactly one slash at it
 })
 
 it('H190 the login is the password grant: its window, its counters and its rules', async () => {
-  const sidecar = await startWithLogin({ documentedLimits: true })
+  const sidecar = await startWithLogin({ clock: stillClock(), documentedLimits: true })
   for (let i = 0; i < 14; i++) await submitLogin(sidecar, { password: 'wrong' })
   for (let i = 0; i < 15; i++) await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
   expect((await submitLogin(sidecar)).status).toBe(200)
@@ -170,7 +171,10 @@ it('H190 the login is the password grant: its window, its counters and its rules
 
 it('H190 wrong passwords slow the login page, too', async () => {
   const config = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '100ms' } }
-  const sidecar = await startWithLogin({ config: { ...config, browser: { login: 'on' } } })
+  const sidecar = await startWithLogin({
+    clock: stillClock(),
+    config: { ...config, browser: { login: 'on' } },
+  })
   for (let i = 0; i < 2; i++) await submitLogin(sidecar, { password: 'wrong' })
   for (let i = 0; i < 2; i++) await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
   const slowed = await submitLogin(sidecar)
@@ -257,7 +261,7 @@ for (const rotate_refresh of [false, true]) {
 
 it('H188 requests with a session count in a window of the session, all others as ever', async () => {
   const config = { browser: { login: 'on', limit: { requests: 5 } }, limits: { ietf_headers: true } }
-  const sidecar = await startWithLogin({ config, documentedLimits: true })
+  const sidecar = await startWithLogin({ clock: stillClock(), config, documentedLimits: true })
   const [one, other] = [await logIn(sidecar), await logIn(sidecar)]
   const load = (cookie: string) => sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })
   for (let left = 4; left >= 0; left--) {

@@ -16,11 +16,12 @@ const LONG = 'n'.repeat(32)
 async function startTroubled() {
   const names = makeNames({ admin: undefined, [LONG]: 'read' })
   const sidecar = await startSidecar({
-    documentedLimits: true,
     machine: () => ({ names: [`${'gateway-'.repeat(8)}17`], addresses: [] }),
     config: {
       ...names.config,
       admin: { password_file: pagePasswordFile() },
+      // The window of an hour is still open when the page is.
+      limits: { api: { requests: 60, window: '1h' } },
       upstream: { health: { path: '/', interval: '100ms' } },
     },
   })

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { WORDS } from '../../src/gate/refusal-words.ts'
 import { faultsOf, useBrowser } from '../page/browser.ts'
+import { stillClock } from '../support/clock.ts'
 import { readBody, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -75,7 +76,8 @@ it('H316 a form for a device that is down gets a page, and is not sent again by 
 })
 
 it('H316 a page about the limit comes back when the window has closed', async () => {
-  const sidecar = await startSidecar({ config: { ...OPEN, limits: { api: { requests: 1, window: '2s' } } } })
+  const limits = { api: { requests: 1, window: '2s' } }
+  const sidecar = await startSidecar({ clock: stillClock(), config: { ...OPEN, limits } })
   await sidecar.request()
   const page = await openPage(sidecar.url)
   await page.getByRole('heading', { name: WORDS.en.limited[0] }).waitFor()

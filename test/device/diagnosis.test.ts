@@ -9,9 +9,10 @@ import { explainCertificate } from '../../src/device/tls-faults.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { unusedPort } from '../support/raw.ts'
 
-const soon = (): AbortSignal => AbortSignal.timeout(5_000)
+const soon = (): AbortSignal => AbortSignal.timeout(PATIENCE)
 
 const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
   origin,

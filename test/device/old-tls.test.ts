@@ -16,6 +16,7 @@ import { startBareTls } from '../support/bare-tls.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
+import { PATIENCE } from '../support/patience.ts'
 
 const serviceOf = (url: string, tls: string) =>
   loadConfig({ sets: [`upstream.url=${url}`, `upstream.tls=${tls}`, 'password.file=none'] }).upstream
@@ -29,7 +30,7 @@ async function statusWith(url: string, tls: string): Promise<number> {
 
 async function diagnosed(url: string, tls = '{}'): Promise<Diagnosis | undefined> {
   const target = await upstreamTarget(serviceOf(url, tls), 'upstream')
-  return diagnose(target, 'upstream', AbortSignal.timeout(10_000))
+  return diagnose(target, 'upstream', AbortSignal.timeout(PATIENCE))
 }
 
 /** The same mapping without one of its keys, for each key. */

@@ -1,4 +1,5 @@
 import { deepStrictEqual, ok } from 'node:assert'
+import { PATIENCE } from '../support/patience.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 /** What clients do with a device. Rejects when something does not work. */
@@ -56,7 +57,7 @@ function posts(body: string | readonly string[], ...fields: readonly string[]): 
     const expected = typeof body === 'string' ? body : body.join('')
     for (let i = 0; i < 3; i += 1) {
       const type = ['Content-Type', 'text/plain', ...fields]
-      const response = await sidecar.request({ token, body, method: 'POST', fields: type, timeout: 3000 })
+      const response = await sidecar.request({ token, body, method: 'POST', fields: type })
       deepStrictEqual([response.status, response.text], [200, expected])
     }
   }
@@ -105,7 +106,8 @@ export const startsOften: Scenario = async (start) => {
   for (let i = 0; i < 6; i += 1) {
     const sidecar = await start()
     await expectOk(sidecar, await sidecar.token())
-    await sidecar.stop()
+    // The sidecar ends its session at the device within this time.
+    await sidecar.stop(PATIENCE)
   }
 }
 

@@ -53,7 +53,6 @@ it('H352 npm test -- --results FILE writes the run down: commit, figures, why te
   const done = await run('sh', ['-c', `${typed} --root ${folder}`], {
     cwd: root,
     env,
-    timeout: 120_000,
   })
   expect(done.code, done.stderr).toBe(1)
   expect(done.stdout).toContain(`The run is written down in ${file}`)
@@ -110,7 +109,7 @@ describe('H352 --results of npm test', () => {
   it('replaces a run, and no file of another kind', async () => {
     const other = fileOf("it('passes', () => {})")
     const args = ['test/evidence/run-tests.ts', '--results', other, '--root', temporaryDirectory()]
-    const { code, stderr } = await run(process.execPath, args, { cwd: root, timeout: 60_000 })
+    const { code, stderr } = await run(process.execPath, args, { cwd: root })
     expect([code, stderr]).toEqual([
       1,
       `npm test: ${other} is there, and is no file of npm test -- --results FILE: name another one\n`,

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { PATIENCE } from '../support/patience.ts'
 import { until } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { type DashboardQuery, filledIn, queriesOf, readDashboard } from './dashboard.ts'
@@ -51,7 +52,7 @@ describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', 
     needs('redis-server')
     const all = [scene.alone, ...scene.fleet]
     let waiting = queriesOf(readDashboard())
-    const deadline = Date.now() + 90_000
+    const deadline = Date.now() + 4 * PATIENCE
     while (waiting.length > 0 && Date.now() < deadline) {
       await scene.round(prometheus.scrapedTwice)
       const ready = await Promise.all(waiting.map((query) => isReady(query, all)))

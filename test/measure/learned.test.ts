@@ -161,11 +161,10 @@ describe('The ceilings', () => {
 
   it('H200 H264 survive a restart, with the time of the next attempt', () => {
     const folder = temporaryDirectory()
-    const clock = movableClock()
+    const [clock, later] = [stillClock(), stillClock()]
     const guess = { limit: 4, until: clock.monotonic() + HOUR, wait: HOUR }
     const wall = { kind: 'broke', limit: 7, until: clock.monotonic() + WEEK } as const
     openCeilings(folder, clock, fail).keep('/video', DEVICE, { guess, wall })
-    const later = movableClock()
     later.advance(60_000)
     const found = openCeilings(folder, later, fail).of('/video', DEVICE)
     expect(found).toMatchObject({ guess: { limit: 4, wait: HOUR }, wall: { kind: 'broke', limit: 7 } })

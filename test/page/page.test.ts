@@ -9,14 +9,8 @@ import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { logInAs, makeNames } from '../support/names.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
-import {
-  FORM_TYPE,
-  PASSWORD,
-  PASSWORD_GRANT,
-  type SidecarOptions,
-  startSidecar,
-  type TestSidecar,
-} from '../support/sidecar.ts'
+import { unusedPort } from '../support/raw.ts'
+import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
 
 const openPage = useBrowser()
@@ -24,6 +18,9 @@ const openPage = useBrowser()
 const statusOf = (page: Page) => page.locator('#status-text')
 const ready = (page: Page) => statusOf(page).getByText('Ready', { exact: true }).waitFor()
 const rowsOf = (page: Page) => expect.poll(() => page.locator('#grant-rows tr').count())
+
+/** Sixty requests in a window that is still open when a page has shown it. */
+const SIXTY = { api: { requests: 60, window: '1h' } }
 
 /** A device that takes its time: 10 ms. */
 const unhurried = () =>
@@ -70,8 +67,8 @@ it('H156 the values move under traffic without reloading, and follow the clock o
 })
 
 it('H156 H158 H159 refused requests are explained and logins revoked, by keyboard', async () => {
-  const config = { admin: { password_file: pagePasswordFile() } }
-  const sidecar = await startSidecar({ documentedLimits: true, config })
+  const config = { admin: { password_file: pagePasswordFile() }, limits: SIXTY }
+  const sidecar = await startSidecar({ config })
   const page = await openPage(`${sidecar.adminUrl}/`)
   await page.getByLabel('Password of this page').fill(PAGE_PASSWORD)
   await page.keyboard.press('Enter')
@@ -127,7 +124,8 @@ async function loginFrom(sidecar: TestSidecar, from: string): Promise<string> {
 
 it('H157 a stopped sidecar shows as such with its last data, and the page goes on after a restart', async () => {
   const device = await startDevice()
-  const first = await startSidecar({ device })
+  const config = { admin: { address: `127.0.0.1:${await unusedPort()}` } }
+  const first = await startSidecar({ device, config })
   for (let i = 0; i < 3; i++) await first.grant()
   const page = await openPage(`${first.adminUrl}/`)
   await ready(page)
@@ -136,22 +134,17 @@ it('H157 a stopped sidecar shows as such with its last data, and the page goes o
   await statusOf(page).getByText('The sidecar is stopped or unreachable since').waitFor()
   expect(await page.locator('main[data-stale]').count()).toBe(1)
   expect(await page.locator('#grant-rows tr').count()).toBe(3)
-  await restart(first, { device })
+  await startSidecar({ device, config })
   await ready(page)
   await page.locator('#timeline').getByText('the sidecar was restarted').waitFor()
   await rowsOf(page).toBe(0)
   expect(await page.locator('main[data-stale]').count()).toBe(0)
 })
 
-/** Starts another sidecar at the same admin address. */
-function restart({ adminUrl }: TestSidecar, options: SidecarOptions): Promise<TestSidecar> {
-  const config = { ...options.config, admin: { address: new URL(adminUrl).host } }
-  return startSidecar({ ...options, config })
-}
-
 it('H157 H158 after an absence the page is right at once, and its alarm ends with the fault', async () => {
   const device = await startDevice()
-  const config = { upstream: { health: { path: '/', interval: '100ms' } } }
+  const admin = { address: `127.0.0.1:${await unusedPort()}` }
+  const config = { admin, upstream: { health: { path: '/', interval: '100ms' } } }
   const first = await startSidecar({ device, config })
   const page = await openPage(`${first.adminUrl}/`)
   await ready(page)
@@ -159,7 +152,7 @@ it('H157 H158 after an absence the page is right at once, and its alarm ends wit
   await devtools.send('Page.setWebLifecycleState', { state: 'frozen' })
   await device.stop()
   await first.stop()
-  const second = await restart(first, { device, config })
+  const second = await startSidecar({ device, config })
   await expect.poll(() => second.overview.condition().ready).toBe(false)
   await devtools.send('Page.setWebLifecycleState', { state: 'active' })
   await statusOf(page).getByText('Device down. Not ready: ').waitFor()
@@ -331,8 +324,8 @@ it('H231 a login is found and revoked that is not among the 1,000 that the page 
 })
 
 it('H158 axe finds nothing: on a phone and a desktop, light and dark, with an alarm, an explanation and a dialog', async () => {
-  const config = { upstream: { health: { path: '/', interval: '100ms' } } }
-  const sidecar = await startSidecar({ documentedLimits: true, config })
+  const config = { limits: SIXTY, upstream: { health: { path: '/', interval: '100ms' } } }
+  const sidecar = await startSidecar({ config })
   const token = await sidecar.token()
   for (let i = 0; i < 61; i++) await sidecar.request({ path: `/api/${i}`, token })
   await sidecar.device.stop()

@@ -49,7 +49,7 @@ beforeAll(async () => {
   await sidecar.login('wrong')
   const { access_token: token } = await sidecar.grant()
   await sidecar.request({ path: '/cut', token })
-  await until(async () => sidecar.lines.filter((line) => line.includes('"refusal"')).length === 2, 10_000)
+  await until(async () => sidecar.lines.filter((line) => line.includes('"refusal"')).length === 2)
 
   programs = join(site.directory, 'programs')
   mkdirSync(programs)

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { blocksOf, replaceIn, shellBlock } from '../support/pages.ts'
+import { until } from '../support/redis.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { runOnTerminal } from '../support/terminal.ts'
 import { needs } from '../support/tools.ts'
@@ -16,6 +18,8 @@ it.concurrent('the commands of docs/api.md do what the page says', async () => {
   for (const tool of ['script', 'bash', 'curl']) needs(tool)
   const sidecar = await startSidecar({
     transport: 'tls',
+    // It moves when a request is past the limit: curl waits for 5 s then.
+    clock: stillClock(),
     config: {
       listen: { tls: 'auto' },
       oauth: { revocation_path: '/oauth/revoke' },
@@ -34,10 +38,11 @@ it.concurrent('the commands of docs/api.md do what the page says', async () => {
     logOut,
     call,
   ].join('\necho\n')
-  const { screen, code } = await runOnTerminal(['bash', '-c', script], { env: process.env }, [
-    'Password: ',
-    `${PASSWORD}\r`,
-  ])
+  const session = runOnTerminal(['bash', '-c', script], { env: process.env }, ['Password: ', `${PASSWORD}\r`])
+  const limited = until(async () => (await sidecar.metric('postern_rate_limited_total')) > 0)
+  await Promise.race([session, limited])
+  sidecar.clock.advance(5_000)
+  const { screen, code } = await session
   expect(code, screen).toBe(0)
   expect(screen).toMatch(/"refresh_token":/)
   expect(screen.match(/HTTP\/2 \d+|^200$|^curl: .*\d{3}$|from the device/gm)).toEqual([

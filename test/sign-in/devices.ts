@@ -5,11 +5,11 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import net from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
+import { until } from '../support/redis.ts'
 
 /** A device with a login. A test can change its behaviour by the properties. */
 export interface LockedDevice {
@@ -318,15 +318,13 @@ auth.require = ("/" => ("method" => "${method}", "realm" => "${REALM}", "require
 
 /** Waits until the port accepts connections, by polling: another program sends no event. */
 export async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 200; tries += 1) {
+  await until(async () => {
     const socket = net.connect(port, '127.0.0.1')
-    const open = await Promise.race([
-      once(socket, 'connect').then(() => true),
-      once(socket, 'error').then(() => false),
-    ]).catch(() => false)
-    socket.destroy()
-    if (open) return
-    await delay(25)
-  }
-  throw new Error('lighttpd does not listen')
+    try {
+      await once(socket, 'connect')
+      return true
+    } finally {
+      socket.destroy()
+    }
+  })
 }

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
@@ -198,7 +199,7 @@ it.each([
 
 it("a path that the account may not read returns the device's response, and causes one login in five seconds", async () => {
   const device = await startBasicDevice()
-  const sidecar = await startWithDevicePassword(device, basic)
+  const sidecar = await startWithDevicePassword(device, basic, { clock: stillClock() })
   const token = await sidecar.token()
   const before = device.attempts
   for (let i = 0; i < 5; i += 1) {
@@ -279,7 +280,7 @@ describe('A request to a device with a login', () => {
 
   it("gets the device's 401 if the credentials are wrong, and the device gets one login", async () => {
     const device = await startBasicDevice()
-    const sidecar = await startWithAuth({ ...device, password: 'canary' }, basic)
+    const sidecar = await startWithAuth({ ...device, password: 'canary' }, basic, { clock: stillClock() })
     const token = await sidecar.token()
     for (let i = 0; i < 5; i += 1) {
       const response = await sidecar.request({ token })
@@ -422,7 +423,7 @@ describe('A request to a device with a login', () => {
     device.device.server.on('upgrade', (_request, socket) =>
       socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n'),
     )
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} }, { clock: stillClock() })
     const token = await sidecar.token()
     await sidecar.request({ token })
     sidecar.clock.advance(10_000)

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { logInAs, makeNames, type Names } from '../support/names.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
@@ -19,7 +20,10 @@ interface Started {
 const KINDS = ['form', 'cookie', 'header'] as const
 type Kind = (typeof KINDS)[number]
 
-/** Starts a sidecar with an operator, a reader and a signed-in public page, in front of a device of which it is the viewer. */
+/**
+ * Starts a sidecar with an operator, a reader and a signed-in public page, in front of a device of which it is the viewer. Its clock stands
+ * still between the steps of a test.
+ */
 async function start(
   kind: Kind,
   {
@@ -45,7 +49,7 @@ async function start(
     upstream: { auth: { [name]: { ...auth, password: { file } } } },
     public_paths: [{ path: '/whoami', signed_in: true }, '/open'],
   }
-  const sidecar = await startSidecar({ ...device, transport, config })
+  const sidecar = await startSidecar({ ...device, transport, config, clock: stillClock() })
   const tokenOf = async (who: string) => (await logInAs(sidecar, who)).access_token
   return { account: device, sidecar, operator: await tokenOf('operator'), reader: await tokenOf('reader') }
 }

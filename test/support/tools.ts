@@ -1,7 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, resolve } from 'node:path'
+import { PATIENCE } from './patience.ts'
 import { runningTest } from './running-test.ts'
+
+/** When a program that hangs is killed (ms): before the test that waits for it ends. */
+const LONGEST = 4 * PATIENCE
 
 /** Whether the program is on the PATH. */
 export function isInstalled(tool: string): boolean {
@@ -96,7 +100,7 @@ export function run(
     readonly input?: string
     readonly env?: NodeJS.ProcessEnv
     readonly cwd?: string
-    /** Milliseconds. */
+    /** Milliseconds; default: nearly as long as a test may take. */
     readonly timeout?: number
   } = {},
 ): Promise<Run> {
@@ -107,7 +111,7 @@ export function run(
       {
         cwd: options.cwd,
         env: options.env ?? process.env,
-        timeout: options.timeout ?? 60_000,
+        timeout: options.timeout ?? LONGEST,
         maxBuffer: 64 << 20,
       },
       (error, stdout, stderr) => {

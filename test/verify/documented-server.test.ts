@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { connect } from '../support/client.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Connection, Request, Response } from '../support/message.ts'
@@ -111,10 +111,15 @@ describeTransports('The documented server', (transport) => {
 
 describe('The documented server', () => {
   it('opens a new window when the reset has come', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
     const limit = { requests: 2, seconds: 1 }
     const client = await start({ limits: { api: limit, oauth: limit } })
     expect(statuses([await client.get(), await client.get(), await client.get()])).toEqual([401, 401, 429])
-    await expect.poll(async () => (await client.get()).status).toBe(401)
+    vi.setSystemTime(Date.now() + 999)
+    expect((await client.get()).status).toBe(429)
+    vi.setSystemTime(Date.now() + 1)
+    expect((await client.get()).status).toBe(401)
   })
 
   it.each(['', 'Host: a\r\nHost: b\r\n'])('answers 400 to a head with %j for a Host', async (host) => {

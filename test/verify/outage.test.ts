@@ -5,12 +5,13 @@ import { systemClock } from '../../src/system/clock.ts'
 import { UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
 import { Server } from '../../src/verify/server.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { unusedPort } from '../support/raw.ts'
 import { runOptions } from './a-run.ts'
 
 /** A port that closes each connection when its request arrives, and what `postern verify` knows of it. */
 async function closing(): Promise<{ readonly server: Server; readonly stop: () => Promise<unknown> }> {
   const port = createServer((socket) => socket.on('error', () => {}).once('data', () => socket.destroy()))
-  port.listen(0, '127.0.0.1')
+  port.listen(await unusedPort(), '127.0.0.1')
   await once(port, 'listening')
   const { port: number } = port.address() as AddressInfo // a TCP server's address is never a string
   const options = runOptions(`http://127.0.0.1:${number}`, 'geheim')
