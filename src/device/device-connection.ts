@@ -322,7 +322,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#timer = undefined
     const left = this.#due - this.#settings.clock.monotonic()
     if (left > 0) this.wait(left)
-    // After a stall of this process the timer fires before what has arrived meanwhile is read.
+    // As a `Deadline`: what has arrived is read first.
     else setImmediate(this.#lookAgain)
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { Deadline } from '../system/deadline.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { OpenSocket, Receiver } from './open-socket.ts'
 import type { UpstreamDeadlines } from './target.ts'
@@ -69,7 +70,7 @@ export class Opener implements Ending {
   #accepted = false
   /** Why the connection is lost when its socket has closed. */
   #fault = TERMINATED
-  #connectLimit: NodeJS.Timeout
+  #connectLimit: Deadline
   #endLimit: NodeJS.Timeout | undefined
   onEnded: (() => void) | undefined = undefined
 
@@ -112,7 +113,7 @@ export class Opener implements Ending {
     const { socket } = this.#state
     const { turns } = this.#settings
     this.#state = { kind: 'closed', socket }
-    clearTimeout(this.#connectLimit)
+    this.#connectLimit.clear()
     if (socket === undefined) this.#closed()
     else if (!turns.inOrder() || !idle || socket.destroyed) socket.destroy()
     else {
@@ -128,17 +129,11 @@ export class Opener implements Ending {
 
   readonly #read = (bytes: Buffer): void => void this.#events.received(bytes, bytes.length, bytes.length)
 
-  #limitConnect(): NodeJS.Timeout {
+  #limitConnect(): Deadline {
     const { connect } = this.#settings.deadlines
     // Between two attempts the device has not been silent: it refused.
-    const giveUp = (): void => {
-      const { kind } = this.#state
-      if (this.#connectLimit === limit && (kind === 'waiting' || kind === 'opening'))
-        this.#events.onLost(this.#refusal ?? new DeviceFault('connection_timeout'))
-    }
-    // After a stall of this process the timer fires before the end of the attempt is seen.
-    const limit = setTimeout(() => setImmediate(giveUp), connect).unref()
-    return limit
+    const giveUp = (): void => this.#events.onLost(this.#refusal ?? new DeviceFault('connection_timeout'))
+    return new Deadline(connect, giveUp)
   }
 
   #open(): void {
@@ -152,8 +147,8 @@ export class Opener implements Ending {
     const socket = openSocket(
       () => {
         if (this.#trial === 0) this.#start(socket)
-        // After a stall of this process the timer fires before what has arrived meanwhile is read: a drop must be seen first.
-        else setTimeout(() => setImmediate(() => this.#start(socket)), this.#trial).unref()
+        // A drop must be seen first.
+        else new Deadline(this.#trial, () => this.#start(socket))
       },
       // A tunnel is read as a stream.
       this.#mayTunnel ? undefined : this.#events,
@@ -182,7 +177,7 @@ export class Opener implements Ending {
     if (this.#state.kind !== 'opening' || this.#state.socket !== socket) return
     this.#state = { kind: 'open', socket }
     this.#settings.turns.opened()
-    clearTimeout(this.#connectLimit)
+    this.#connectLimit.clear()
     this.#events.onOpen(socket)
   }
 

@@ -3,6 +3,7 @@ import { lookup as lookupAll } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import { areDiscovered, type StoreAddress, type StoreConfig, type StoreNode } from '../config/store-fields.ts'
+import { Deadline } from '../system/deadline.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -102,7 +103,7 @@ export async function connect(
   client.on('error', (error) => end(asReplyError(error)))
   signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
   if (signal.aborted) end(signal.reason)
-  const late = setTimeout(() => end(noReply(timeout)), timeout)
+  const late = new Deadline(timeout, () => end(noReply(timeout)))
   try {
     life.signal.throwIfAborted()
     await client.connect()
@@ -113,7 +114,7 @@ export async function connect(
     client.destroy()
     throw life.signal.reason
   } finally {
-    clearTimeout(late)
+    late.clear()
   }
 
   /** Sends the repetition after the error of an unknown script. */
@@ -139,14 +140,14 @@ export async function connect(
     if (pending === PENDING_LIMIT)
       throw new StoreUnavailable('connect', 'timeout', `${PENDING_LIMIT} questions wait for the server`)
     pending += 1
-    const late = setTimeout(() => end(noReply(within)), within)
+    const late = new Deadline(within, () => end(noReply(within)))
     try {
       const asking = client.sendCommand<StoreReply>([...question])
       return await (repetition === undefined ? asking : asking.catch(repeated(repetition)))
     } catch (error) {
       throw asReplyError(error instanceof ErrorReply ? error : (life.signal.reason ?? error))
     } finally {
-      clearTimeout(late)
+      late.clear()
       pending -= 1
     }
   }

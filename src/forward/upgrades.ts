@@ -81,7 +81,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     // All data of the tunnel, in both directions, passes the client's connection.
     client.setTimeout(this.substitutes.idleTimeout).on('timeout', () => {
       const { bytesRead, bytesWritten } = client
-      // After a stall of this process the timer fires before what has arrived meanwhile is passed on.
+      // As a `Deadline`: what has arrived is passed on first.
       setImmediate(() => {
         if (client.bytesRead === bytesRead && client.bytesWritten === bytesWritten) client.destroy()
       })

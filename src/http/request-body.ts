@@ -175,8 +175,8 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   }
 
   /**
-   * The timer keeps running when data arrives, so it may fire while no read is pending. After a stall of this process it fires before what
-   * has arrived meanwhile is read.
+   * The timer keeps running when data arrives, so it may fire while no read is pending. As with a `Deadline`, what has arrived is read
+   * first.
    */
   #onLate(): void {
     const waiting = this.#waiting

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
+import { Deadline } from '../system/deadline.ts'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
 import { LAST_REQUEST } from './http1/connection.ts'
 import type { Lingering } from './linger.ts'
@@ -24,7 +25,7 @@ export interface HandshakeDependencies {
 /** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
 interface Handshake {
   wire: Socket | undefined
-  readonly deadline: NodeJS.Timeout
+  readonly deadline: Deadline
 }
 
 /** The TLS side of the public listener, from the first byte of a connection to the end of its handshake. */
@@ -60,7 +61,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
   /** Ends a handshake. Clears `wire`, because the asynchronous context of the connection keeps this object alive. */
   function settle(handshake: Handshake, failure?: FailedHandshake): void {
     if (!running.delete(handshake)) return
-    clearTimeout(handshake.deadline)
+    handshake.deadline.clear()
     handshake.wire = undefined
     if (failure !== undefined) onFailed(failure)
   }
@@ -71,17 +72,12 @@ export function createHandshakes(deps: HandshakeDependencies) {
     wire?.destroy()
   }
 
-  function closeSilent(): void {
-    for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
-  }
-
   return {
     /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
-        // After a stall of this process the timer fires before the last message of the handshake is read.
-        deadline: setTimeout(() => setImmediate(expire, handshake), limits.handshakeTimeout),
+        deadline: new Deadline(limits.handshakeTimeout, () => expire(handshake)),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
@@ -100,8 +96,9 @@ export function createHandshakes(deps: HandshakeDependencies) {
     /** The sidecar stops: handshakes in progress end soon. */
     drain(): void {
       stopping = true
-      // After a stall of this process the timer fires before what has arrived meanwhile is read.
-      setTimeout(() => setImmediate(closeSilent), LAST_REQUEST).unref()
+      new Deadline(LAST_REQUEST, () => {
+        for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
+      })
       setTimeout(() => {
         for (const { wire } of running) wire?.destroy()
       }, LAST_HANDSHAKE).unref()

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues, TOKEN } from '../http/fields.ts'
 import { bodyFault, type Refusal } from '../http/refusal.ts'
+import { Deadline } from '../system/deadline.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
@@ -45,8 +46,7 @@ const TOO_LARGE: Refusal = { kind: 'content-too-large' }
 /** Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. */
 export async function readFormBody(exchange: Exchange, deadline: number): Promise<Buffer | Refusal> {
   const late = Promise.withResolvers<Refusal>()
-  // After a stall of this process the timer fires before what has arrived meanwhile is read.
-  const timer = setTimeout(() => setImmediate(late.resolve, { kind: 'request-timeout' }), deadline)
+  const due = new Deadline(deadline, () => late.resolve({ kind: 'request-timeout' }))
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {
@@ -54,7 +54,7 @@ export async function readFormBody(exchange: Exchange, deadline: number): Promis
     if (refusal === undefined) throw error
     return refusal
   } finally {
-    clearTimeout(timer)
+    due.clear()
   }
 }
 

@@ -1,19 +1,104 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
 import { startHttp1Server, startStoppableHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { nextRequest, OK, startScripted } from '../support/scripted.ts'
+import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
+import { standStill } from '../support/stand-still.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+
+/** The deadline of each test, and how long this process stands still: longer than that (ms). */
+const deadline = '1s'
+const STALL = 1_200
+
+/** Lets the sidecar read what was sent. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 5; i += 1) await turn()
+}
+
+const head = (...lines: readonly string[]): string => `${lines.join('\r\n')}\r\n`
+
+it('H357 a handshake whose last message has come in time succeeds after a stall of the sidecar', async () => {
+  const config = { listen: { handshake_timeout: deadline } }
+  const sidecar = await startSidecar({ transport: 'tls', config })
+  const client = await rawConnection(sidecar.url)
+  // The client sends the message in this turn, and the sidecar reads it in the next.
+  await turn()
+  standStill(STALL)
+  client.write(head('GET / HTTP/1.1', 'Host: x', ''))
+  expect(await client.waitFor('\r\n\r\n')).toMatch(/^HTTP\/1\.1 401 /)
+})
+
+it('H357 a form that has come in time is read after a stall of the sidecar', async () => {
+  const sidecar = await startSidecar({ config: { listen: { body_timeout: deadline } } })
+  const client = await rawConnection(sidecar.url)
+  const type = `Content-Type: ${FORM_TYPE}`
+  client.write(
+    head('POST /oauth/token HTTP/1.1', 'Host: x', type, `Content-Length: ${PASSWORD_GRANT.length}`, ''),
+  )
+  await turns()
+  client.write(PASSWORD_GRANT)
+  standStill(STALL)
+  expect(await client.waitFor('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it('H357 an upload that has come in time is forwarded after a stall of the sidecar', async () => {
+  const sidecar = await startSidecar({ config: { listen: { body_timeout: deadline } } })
+  const authorization = `Authorization: Bearer ${await sidecar.token()}`
+  const client = await rawConnection(sidecar.url)
+  client.write(`${head('POST / HTTP/1.1', 'Host: x', authorization, 'Content-Length: 4', '')}ab`)
+  await turns()
+  client.write('cd')
+  standStill(STALL)
+  expect(await client.waitFor('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
+  expect(String(sidecar.device.requests[0]?.body)).toBe('abcd')
+})
+
+it('H357 a response of the device that has come in time is passed on after a stall of the sidecar', async () => {
+  const device = await startScripted(async (peer) => {
+    await nextRequest(peer)
+    peer.write(OK)
+    standStill(STALL)
+  })
+  const sidecar = await startSidecar({ device, config: { upstream: { response_timeout: deadline } } })
+  const { status, text } = await sidecar.request({ token: await sidecar.token() })
+  expect([status, text]).toEqual([200, 'ok'])
+})
+
+it('H357 a connection that the device has accepted in time is used after a stall of the sidecar', async () => {
+  const sidecar = await startSidecar({ config: { upstream: { connect_timeout: deadline } } })
+  const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+  const client = await sidecar.connect()
+  // The next socket is the one to the device. It begins to connect in the same turn.
+  const onSocket = (): void => {
+    unsubscribe('net.client.socket', onSocket)
+    process.nextTick(standStill, STALL)
+  }
+  subscribe('net.client.socket', onSocket)
+  closeLater(() => void unsubscribe('net.client.socket', onSocket))
+  expect((await client.send({ fields })).status).toBe(200)
+})
+
+it('H357 a tunnel to which bytes have come in time outlives a stall of the sidecar', async () => {
+  const device = await startDevice()
+  acceptWebSockets(device)
+  const sidecar = await startSidecar({ device, config: { upstream: { idle_timeout: deadline } } })
+  const { socket } = await openWebSocket(sidecar.url, { token: await sidecar.token() })
+  const heard = Promise.race([once(socket, 'message'), once(socket, 'close')])
+  socket.send('still there')
+  standStill(STALL)
+  expect(String((await heard)[0])).toBe('still there')
+})
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
 function answer(exchange: Exchange | UpgradeExchange): void {
   exchange.reply({ status: 200, fields: [], body: 'served' })
-}
-
-/** The process stands still, as on a machine that is busy or suspended. What peers send meanwhile waits in the kernel. */
-function stall(ms: number): void {
-  const end = performance.now() + ms
-  while (performance.now() < end);
 }
 
 /** A connection on which one request was served. `bytes` follow the request. */
@@ -27,27 +112,25 @@ async function served(url: string, bytes = ''): Promise<RawPeer> {
   return peer
 }
 
-// Timers that have become due during a stall fire before what has arrived is read.
-
-it('a request that comes while a stopping process stands still finds the idle connection open', async () => {
+it('H357 a request that comes while a stopping process stands still finds the idle connection open', async () => {
   const { url, drain } = await startStoppableHttp1Server(answer)
   const peer = await served(url)
   drain()
   peer.write(REQUEST)
-  stall(700)
+  standStill(700)
   expect(await peer.closed).toMatch(/^HTTP\/1\.1 200 .*Connection: close.*served$/s)
 })
 
-it('a request that comes while the process stands still beyond the idle timeout is served', async () => {
+it('H357 a request that comes while the process stands still beyond the idle timeout is served', async () => {
   const peer = await served(await startHttp1Server(answer, { idleTimeout: 0 }))
   peer.write(REQUEST)
-  stall(1_200)
+  standStill(1_200)
   await peer.waitFor('served')
 })
 
-it('a head whose rest comes while the process stands still is not late', async () => {
+it('H357 a head whose rest comes while the process stands still is not late', async () => {
   const peer = await served(await startHttp1Server(answer, { headerTimeout: 1_000 }), REQUEST.slice(0, 1))
   peer.write(REQUEST.slice(1))
-  stall(1_200)
+  standStill(1_200)
   expect(await peer.waitFor('served')).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { FOLLOW_WAIT } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
+import { standStill } from '../support/stand-still.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
 import { startRelay } from './relay.ts'
@@ -63,6 +65,18 @@ describe('a server that does not answer', () => {
     // The server has run what it had received, and nothing twice.
     expect(Number(await store.run(READ, [KEY], []))).toBeLessThanOrEqual(2_001)
     expect(transitions).toEqual(['up', 'down: timeout: the server does not reply within 1s', 'up'])
+  })
+
+  it('H357 a reply of the server that comes in time counts after this process stood still', async () => {
+    const redis = await startRedis()
+    const { store, transitions } = await open(`valkey://${redis.at}`, { timeout: 1_000 })
+    await store.run(ADD, [KEY], [1])
+    const asked = store.run(ADD, [KEY], [1])
+    // The question leaves in this turn.
+    await turn()
+    standStill(1_200)
+    expect(await asked).toBe(2)
+    expect(transitions).toEqual(['up'])
   })
 
   it('H135 (half-open) fails every question in time, and gives no late reply to another one', async () => {

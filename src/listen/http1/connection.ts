@@ -50,8 +50,7 @@ const ENDED_SILENCE = 5_000
 /**
  * One HTTP/1 connection. It serves one request after the other.
  *
- * After a stall of this process its timers fire before what has arrived meanwhile is read. So each judges a turn later whether the client
- * was silent.
+ * Its timers judge a turn later whether the client was silent, as a `Deadline` does; they are kept for many requests.
  */
 export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly socket: Socket

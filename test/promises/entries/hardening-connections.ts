@@ -267,4 +267,10 @@ export const CONNECTIONS = {
     sentence: 'The last bytes of a side that ends a tunnel reach a side that reads them late.',
     reason: 'a truncated message looks like a fault of the device',
   },
+  H357: {
+    sentence:
+      'After the process stood still (a busy machine, or a suspended one), what a client, the device or the shared store sent in time counts as in time: heads, bodies, handshakes, requests on kept connections, responses, replies, bytes of a tunnel.',
+    reason:
+      'the timers of Node fire before it reads what has arrived; a small board stands still for seconds',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
