@@ -41,7 +41,8 @@ describeTransports('H58 Clients that leave', (transport) => {
     const sidecar = await startSidecar({
       transport,
       device,
-      config: { upstream: { buffer_uploads: 'off' } },
+      // None waits for the place of another: an upload that pauses would lose it.
+      config: { upstream: { buffer_uploads: 'off', max_in_flight: 2 * AT_ONCE } },
     })
     const token = await sidecar.token()
     const fields = ['Authorization', `Bearer ${token}`]

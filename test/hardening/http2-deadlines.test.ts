@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { readBody, startDevice } from '../support/device.ts'
@@ -76,7 +77,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
   it('H42 a TLS handshake that stops', async () => {
     const sidecar = await startSidecar({
       transport: 'h2',
-      config: { listen: { handshake_timeout: '300ms' } },
+      config: { listen: { handshake_timeout: '2s' } },
     })
     const raw = await rawConnection(sidecar.url.replace('https:', 'http:'))
     raw.write(Buffer.from('16030100f8010000f40303', 'hex'))
@@ -199,6 +200,9 @@ describe('H42 A connection is closed when a header block is not finished within 
 /** Larger than the kernel buffers of a client that reads nothing. */
 const LARGE = Buffer.alloc(16 * 1024 * 1024)
 
+const largeOrSmall = (request: IncomingMessage, response: ServerResponse): unknown =>
+  response.end(request.url === '/large' ? LARGE : 'ok')
+
 /** Starts a download with the largest windows, and stops reading the socket when it has begun. */
 async function unreadDownload(sidecar: TestSidecar, token: string): Promise<void> {
   const opening = [settings([SETTING.initialWindowSize, 0x7f_ff_ff_ff]), windowUpdate(0, 0x7f_00_00_00)]
@@ -260,7 +264,7 @@ describe('H43 A stream has its own deadlines:', () => {
   )
 
   it('H43 the connection of a client that stops reading within a download is closed', async () => {
-    const device = await startDevice((_request, response) => response.end(LARGE))
+    const device = await startDevice(largeOrSmall)
     const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
     const token = await sidecar.token()
     await unreadDownload(sidecar, token)
@@ -268,9 +272,7 @@ describe('H43 A stream has its own deadlines:', () => {
   })
 
   it('H43 C25 a client that reads nothing loses its place at the device when another request waits for one', async () => {
-    const device = await startDevice((request, response) =>
-      response.end(request.url === '/large' ? LARGE : 'ok'),
-    )
+    const device = await startDevice(largeOrSmall)
     const upstream = { max_in_flight: 1, queue: { timeout: '8s' } }
     const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
     const token = await sidecar.token()

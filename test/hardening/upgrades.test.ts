@@ -212,7 +212,7 @@ describeTransports(
         await peer.waitFor('frames')
         peer.end('more frames')
       })
-      const config = { upstream: { response_timeout: '200ms' } }
+      const config = { upstream: { response_timeout: '2s' } }
       const sidecar = await startSidecar({ transport, device, config })
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
