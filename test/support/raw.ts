@@ -156,22 +156,39 @@ const PORTS = { from: 10_000, to: 30_000 }
 /** Ports that this process got. Each looks unused until its program listens, so a second program could get it, too. */
 const handedOut = new Set<number>()
 
-/** A random port of 127.0.0.1 that no socket holds, and that this process did not get before. */
+/**
+ * A random port of 127.0.0.1 that no socket holds, and that this process did not get before. Until the test ends, no other process gets it
+ * here, also while nothing listens on it.
+ */
 export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
   for (;;) {
-    const candidate = randomInt(ports.from, ports.to)
-    if (handedOut.has(candidate) || isHeld(candidate)) continue
-    const server = net.createServer().listen(candidate, '127.0.0.1')
-    const listening = await new Promise<boolean>((resolve) => {
-      server.once('listening', () => resolve(true)).once('error', () => resolve(false))
-    })
-    if (!listening) continue
-    const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
-    server.close()
-    await once(server, 'close')
+    const port = randomInt(ports.from, ports.to)
+    if (handedOut.has(port) || isHeld(port)) continue
+    // Linux alone has names of sockets without a file. They end with their process.
+    const claim = isLinux ? await listening({ path: `\0postern-test-port-${port}` }) : undefined
+    if (isLinux && claim === undefined) continue
+    const probe = await listening({ port, host: '127.0.0.1' })
+    if (probe === undefined) {
+      claim?.close()
+      continue
+    }
+    probe.close()
+    await once(probe, 'close')
     handedOut.add(port)
+    claim?.unref()
+    closeLater(() => void claim?.close())
     return port
   }
+}
+
+const isLinux = process.platform === 'linux'
+
+/** A server that listens there; undefined if another one does. */
+async function listening(place: net.ListenOptions): Promise<net.Server | undefined> {
+  const server = net.createServer().listen(place)
+  return new Promise((resolve) => {
+    server.once('listening', () => resolve(server)).once('error', () => resolve(undefined))
+  })
 }
 
 /** The kernel's tables of sockets, on Linux only. They name the peers' ports too, so a port may pass for held that is not. */
