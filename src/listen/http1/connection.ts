@@ -233,6 +233,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onLateHead = (): void => {
+    // After a stall of this process the timer fires before what has arrived meanwhile is read: that may be the rest of the head.
+    const deadline = this.#deadline
+    setImmediate(() => {
+      if (this.#deadline === deadline) this.#giveUpHead()
+    })
+  }
+
+  #giveUpHead(): void {
     if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
