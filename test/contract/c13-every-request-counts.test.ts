@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Response } from '../support/message.ts'
@@ -9,7 +10,7 @@ import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/we
 
 describeProtocols('C13 The limits', (transport) => {
   it('C13 by default the API has 60 requests per minute and /oauth/token 30, counted separately', async () => {
-    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, documentedLimits: true })
     expect(limitsOf(await sidecar.request())).toMatchObject({ limit: 60, remaining: 59 })
     expect(limitsOf(await sidecar.postToken({}))).toMatchObject({ limit: 30, remaining: 29 })
     expect(limitsOf(await sidecar.request({ path: '/oauth/token/' }))).toMatchObject({ remaining: 58 })
@@ -18,6 +19,7 @@ describeProtocols('C13 The limits', (transport) => {
 
   it('C13 both limits and both windows are configurable', async () => {
     const sidecar = await startSidecar({
+      clock: stillClock(),
       transport,
       config: { limits: { api: { requests: 3, window: '10s' }, oauth: { requests: 2, window: '20s' } } },
     })
@@ -38,7 +40,7 @@ describeProtocols('C13 The limits', (transport) => {
         response.end()
       }
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, device })
     const token = await sidecar.token()
     const before = limitsOf(await sidecar.request({ token, path: '/200' })).remaining
     const outcomes: [number, () => Promise<Response>][] = [
@@ -59,7 +61,7 @@ describeProtocols('C13 The limits', (transport) => {
   })
 
   it('C13 a request that the parser accepts and the gate refuses counts', async () => {
-    const sidecar = await startSidecar({ transport })
+    const sidecar = await startSidecar({ clock: stillClock(), transport })
     let expected = limitsOf(await sidecar.request()).remaining
     for (const { name, request } of oddRequests(transport)) {
       expected -= 1
@@ -69,7 +71,7 @@ describeProtocols('C13 The limits', (transport) => {
   })
 
   it('C13 a request to the token endpoint counts once, whatever its outcome', async () => {
-    const sidecar = await startSidecar({ transport })
+    const sidecar = await startSidecar({ clock: stillClock(), transport })
     const { refresh_token } = await sidecar.grant()
     const outcomes: [number, () => Promise<Response>][] = [
       [200, () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token })],
@@ -96,7 +98,7 @@ describeTransports(
     it('C13 a WebSocket upgrade counts once, accepted or refused, and its messages do not count', async () => {
       const device = await startDevice()
       acceptWebSockets(device)
-      const sidecar = await startSidecar({ transport, device })
+      const sidecar = await startSidecar({ clock: stillClock(), transport, device })
       const token = await sidecar.token()
       const before = limitsOf(await sidecar.request({ token })).remaining
       const { socket } = await openWebSocket(sidecar.url, { token })
@@ -112,7 +114,12 @@ describeTransports(
     it('C13 an upgrade over the limit is refused and does not reach the device', async () => {
       const device = await startDevice()
       const { upgrades } = acceptWebSockets(device)
-      const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 1 } } } })
+      const sidecar = await startSidecar({
+        clock: stillClock(),
+        transport,
+        device,
+        config: { limits: { api: { requests: 1 } } },
+      })
       const token = await sidecar.token()
       await openWebSocket(sidecar.url, { token })
       const refused = await refusedWebSocket(sidecar.url, { token })

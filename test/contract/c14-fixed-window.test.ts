@@ -11,7 +11,7 @@ const passed = (responses: readonly Response[]): Response[] =>
 
 describeTransports('C14 The fixed window', (transport) => {
   it('C14 exactly 60 of 200 concurrent requests pass and reach the device', async () => {
-    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, documentedLimits: true })
     const token = await sidecar.token()
     const responses = await flood(sidecar, 200, { fields: ['Authorization', `Bearer ${token}`] })
     expect(responses.map((response) => response.status).filter((status) => status !== 429)).toEqual(
@@ -24,7 +24,7 @@ describeTransports('C14 The fixed window', (transport) => {
   })
 
   it('C14 exactly 30 of 200 concurrent token requests pass', async () => {
-    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, documentedLimits: true })
     const responses = await flood(sidecar, 200, {
       path: '/oauth/token',
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],

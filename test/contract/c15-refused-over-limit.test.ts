@@ -57,7 +57,11 @@ describeProtocols('C15 A request over the limit', (transport) => {
   })
 
   it('C15 the limit is applied before authentication: no token, a bad and a good one get the same 429', async () => {
-    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 1 } } } })
+    const sidecar = await startSidecar({
+      clock: stillClock(),
+      transport,
+      config: { limits: { api: { requests: 1 } } },
+    })
     const token = await sidecar.token()
     await sidecar.request({ token })
     const seen = sidecar.device.requests.length
@@ -72,7 +76,7 @@ describeProtocols('C15 A request over the limit', (transport) => {
   })
 
   it('C15 the limit is applied before the password check: no password is tried past it', async () => {
-    const sidecar = await startSidecar({ transport, config: one })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: one })
     await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
     expectError(await sidecar.postToken({ grant_type: 'password', password: PASSWORD }), 429, 'rate_limited')
     expectError(await sidecar.postToken({ grant_type: 'password', password: 'x' }), 429, 'rate_limited')
@@ -81,7 +85,7 @@ describeProtocols('C15 A request over the limit', (transport) => {
   })
 
   it('C15 the limit is applied before the body: the refusal does not wait for it and sends no 100', async () => {
-    const sidecar = await startSidecar({ transport, config: one })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: one })
     for (const path of ['/', '/oauth/token']) {
       await sidecar.request({ path })
       for (const framing of [['Content-Length', '100'], []]) {
@@ -105,7 +109,7 @@ describeTransports(
   'C15 A request over the limit in HTTP/1',
   (transport) => {
     it('C15 a token request in the body of a refused one gets no token', async () => {
-      const sidecar = await startSidecar({ transport, config: one })
+      const sidecar = await startSidecar({ clock: stillClock(), transport, config: one })
       await sidecar.postToken({})
       const inner = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: ${PASSWORD_GRANT.length}\r\n\r\n${PASSWORD_GRANT}`
       const raw = await rawConnection(sidecar.url)

@@ -4,10 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
+import { startHoldingDevice } from '../support/holding-device.ts'
 import { type Limits, limitsOf } from '../support/limit-fields.ts'
 import { oddRequests } from '../support/odd-requests.ts'
 import { rawConnection, unusedPort } from '../support/raw.ts'
-import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
@@ -19,7 +20,7 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
       response.statusCode = Number(request.url?.slice(1))
       response.end()
     })
-    const sidecar = await startSidecar({ transport, device, config: limits100 })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, device, config: limits100 })
     const token = await sidecar.token()
     let remaining = 100
     for (const status of [200, 201, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503]) {
@@ -60,14 +61,18 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
   })
 
   it('C16 X-RateLimit-Remaining is never negative', async () => {
-    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } } })
+    const sidecar = await startSidecar({
+      clock: stillClock(),
+      transport,
+      config: { limits: { api: { requests: 2 } } },
+    })
     const left: number[] = []
     for (let i = 0; i < 5; i += 1) left.push(limitsOf(await sidecar.request()).remaining)
     expect(left).toEqual([1, 0, 0, 0, 0])
   })
 
   it('C16 every response of the token endpoint carries the three fields', async () => {
-    const sidecar = await startSidecar({ transport, config: limits100 })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: limits100 })
     const { refresh_token } = await sidecar.grant()
     const responses = [
       await sidecar.postToken({ grant_type: 'refresh_token', refresh_token }),
@@ -87,7 +92,12 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
 
   it('C16 a refusal by the API carries the three fields: 400, 401, 429 and 500', async () => {
     const device = { url: `http://127.0.0.1:${await unusedPort()}` }
-    const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 4 } } } })
+    const sidecar = await startSidecar({
+      clock: stillClock(),
+      transport,
+      device,
+      config: { limits: { api: { requests: 4 } } },
+    })
     const token = await sidecar.token()
     const responses = [
       await sidecar.request({ token }),
@@ -118,19 +128,22 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
   })
 
   it('C16 the refusals for an overloaded and for a slow device carry the three fields', async () => {
-    const device = await startDevice(() => {})
-    const sidecar = await startSidecar({
-      transport,
-      device,
-      config: { ...limits100, upstream: { max_in_flight: 1, queue: { size: 0 }, response_timeout: '300ms' } },
-    })
-    const token = await sidecar.token()
-    const slow = sidecar.request({ token })
+    const { device, held } = await startHoldingDevice()
+    const start = (upstream: YamlPart) =>
+      startSidecar({ transport, device, config: { ...limits100, upstream } })
+    const busy = await start({ max_in_flight: 1, queue: { size: 0 } })
+    const token = await busy.token()
+    const first = busy.request({ token })
     await device.waitForRequests(1)
-    const overloaded = await sidecar.request({ token })
+    const overloaded = await busy.request({ token })
     expect([overloaded.status, overloaded.json().error]).toEqual([500, 'overloaded'])
     expect(limitsOf(overloaded).remaining).toBe(98)
-    expect(limitsOf(await slow).remaining).toBe(99)
+    held[0]?.end()
+    expect(limitsOf(await first).remaining).toBe(99)
+    const impatient = await start({ response_timeout: '300ms' })
+    const slow = await impatient.request({ token: await impatient.token() })
+    expect([slow.status, slow.json().error]).toEqual([500, 'upstream_timeout'])
+    expect(limitsOf(slow).remaining).toBe(99)
   })
 
   it("C16 the device's own fields of these names are replaced, whatever their case and number", async () => {
@@ -206,7 +219,7 @@ describeTransports(
       const { server } = acceptWebSockets(device)
       server.on('headers', (headers) => headers.push('x-ratelimit-limit: 9999'))
       const config = { limits: { api: { requests: 3 } }, upstream: { connect_timeout: '300ms' } }
-      const sidecar = await startSidecar({ transport, device, config })
+      const sidecar = await startSidecar({ clock: stillClock(), transport, device, config })
       const token = await sidecar.token()
       const { response } = await openWebSocket(sidecar.url, { token })
       const seen: Limits[] = [limitsOf({ fields: response.rawHeaders })]

@@ -14,7 +14,11 @@ async function remaining(sidecar: TestSidecar, request?: ApiRequest): Promise<nu
 
 /** Starts a sidecar with trusted proxies; by default the test client's own address is one. */
 function behindProxy(trusted: readonly string[] = ['127.0.0.1'], transport: Transport = 'http1') {
-  return startSidecar({ transport, config: { listen: { trusted_proxies: trusted }, ...apiLimit('client') } })
+  return startSidecar({
+    clock: stillClock(),
+    transport,
+    config: { listen: { trusted_proxies: trusted }, ...apiLimit('client') },
+  })
 }
 
 /** `X-RateLimit-Remaining` for the client that `X-Forwarded-For` names. Each value is a field line of its own. */
@@ -24,7 +28,7 @@ function remainingFor(sidecar: TestSidecar, ...forwardedFor: string[]): Promise<
 
 describeProtocols('C17 The key of a window', (transport) => {
   it('C17 per client: each address has its own window, whatever its token', async () => {
-    const sidecar = await startSidecar({ transport, config: apiLimit('client') })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: apiLimit('client') })
     const token = await sidecar.token()
     expect(await remaining(sidecar, { from: '127.0.0.2' })).toBe(9)
     expect(await remaining(sidecar, { from: '127.0.0.2', token })).toBe(8)
@@ -33,13 +37,17 @@ describeProtocols('C17 The key of a window', (transport) => {
   })
 
   it('C17 per client: each address has its own window at the token endpoint', async () => {
-    const sidecar = await startSidecar({ transport, config: { limits: { oauth: { requests: 10 } } } })
+    const sidecar = await startSidecar({
+      clock: stillClock(),
+      transport,
+      config: { limits: { oauth: { requests: 10 } } },
+    })
     const ask = async (from: string) => limitsOf(await sidecar.postToken({}, { from })).remaining
     expect([await ask('127.0.0.2'), await ask('127.0.0.3'), await ask('127.0.0.2')]).toEqual([9, 9, 8])
   })
 
   it('C17 per grant: the tokens of one grant share a window, from any address and after a refresh', async () => {
-    const sidecar = await startSidecar({ transport, config: apiLimit('grant') })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: apiLimit('grant') })
     const [one, other] = [await sidecar.grant(), await sidecar.grant()]
     expect(await remaining(sidecar, { token: one.access_token })).toBe(9)
     expect(await remaining(sidecar, { token: one.access_token, from: '127.0.0.2' })).toBe(8)
@@ -67,7 +75,7 @@ describeProtocols('C17 The key of a window', (transport) => {
   })
 
   it('C17 per device: all clients and grants share one window', async () => {
-    const sidecar = await startSidecar({ transport, config: apiLimit('device') })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: apiLimit('device') })
     const token = await sidecar.token()
     expect(await remaining(sidecar)).toBe(9)
     expect(await remaining(sidecar, { token })).toBe(8)
@@ -174,6 +182,7 @@ describe('C17 X-Forwarded-For', () => {
 
   it('C17 a dual-stack listener knows an IPv4 peer by its IPv4 address, also in trusted_proxies', async () => {
     const sidecar = await startSidecar({
+      clock: stillClock(),
       config: { listen: { address: '[::]:0', trusted_proxies: ['127.0.0.9'] }, ...apiLimit('client') },
     })
     const url = sidecar.url.replace('[::]', '127.0.0.1')
@@ -222,6 +231,7 @@ describe('C17 Address spraying', () => {
 
   it('C17 twenty addresses of one /64 are one client', async () => {
     const sidecar = await startSidecar({
+      clock: stillClock(),
       config: { listen: { trusted_proxies: ['127.0.0.1'] }, ...apiLimit('client', 5) },
     })
     const connection = await sidecar.connect()

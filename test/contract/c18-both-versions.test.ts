@@ -1,6 +1,7 @@
 import http2 from 'node:http2'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { connect } from '../support/client.ts'
+import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Request, Response } from '../support/message.ts'
@@ -14,7 +15,7 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
   let sidecar: TestSidecar
   let token: string
   beforeAll(async () => {
-    sidecar = await startSidecar({ transport: 'h2', config: { status_codes: mode } })
+    sidecar = await startSidecar({ clock: stillClock(), transport: 'h2', config: { status_codes: mode } })
     token = await sidecar.token()
   })
 

@@ -3,16 +3,13 @@ import http2 from 'node:http2'
 import https from 'node:https'
 import type { Readable, Writable } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { figuresOf } from '../support/process-figures.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
-
-// Tens of megabytes through TLS take more than the default timeout on a busy machine.
-vi.setConfig({ testTimeout: 60_000 })
 
 const MiB = 1 << 20
 /** Upper bound (bytes) on what kernel buffers and streams between two ends on this machine hold. */

@@ -93,7 +93,7 @@ describeTransports('C24 Broken transfers', (transport) => {
     const connection = await sidecar.connect()
     const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
     expect((await brokenBy(exchange)).partial?.text).toBe('only this')
-  }, 8_000)
+  })
 
   it.each(['HTTP/2.0', 'HTTP/0.9'])(
     'C24 a response that claims to be %s is 500 with the strict parser',

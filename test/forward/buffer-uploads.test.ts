@@ -48,7 +48,7 @@ function received({ device }: World): readonly unknown[] {
 async function begin({ sidecar, fields }: World, piece = 'the first piece'): Promise<Exchange> {
   const connection = await sidecar.connect()
   const expecting = [...fields, 'Expect', '100-continue']
-  const exchange = connection.start({ method: 'POST', fields: expecting, open: true, timeout: 15_000 })
+  const exchange = connection.start({ method: 'POST', fields: expecting, open: true })
   exchange.response.catch(() => {})
   exchange.write(piece)
   return exchange
@@ -158,16 +158,17 @@ describeTransports('upstream.buffer_uploads', (transport) => {
   })
 
   it('C25 at most max_in_flight uploads are collected at once; the next one waits, and is refused at the queue timeout', async () => {
-    const queue = { size: 1, timeout: '300ms' }
-    const world = await start(transport, { max_in_flight: 2, min_upload_rate: 'off', queue })
-    const held = [await begin(world), await begin(world)]
-    for (const each of held) await each.waitForInformational(100)
-    const late = await begin(world)
-    const refused = await late.response
+    const atOnce = { max_in_flight: 2, min_upload_rate: 'off' }
+    const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } })
+    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } })
+    for (const each of [await begin(impatient), await begin(impatient)]) await each.waitForInformational(100)
+    const refused = await (await begin(impatient)).response
     expectError(refused, 500, 'overloaded')
     expect(refused.header('Retry-After')).toBe('1')
+    const held = [await begin(world), await begin(world)]
+    for (const each of held) await each.waitForInformational(100)
     const next = await begin(world)
-    await expect.poll(() => world.sidecar.metric('postern_upstream_queued')).toBe(1)
+    await waitForQueued(world.sidecar, 1)
     held[0]?.end()
     next.end()
     expect((await next.response).status).toBe(200)

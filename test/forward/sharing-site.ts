@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'vitest'
 import { fieldValues } from '../../src/http/fields.ts'
+import { type MovableClock, movableClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Exchange, Request } from '../support/message.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -28,11 +29,15 @@ export type Asked = Exchange & { readonly connection: Connection }
 
 const LIMIT = 1_000_000
 
+/** Until a response is over, others may join it, however long the test takes. After the default time it is a stream. */
+export const ENDLESS = { stream_after: '1h' }
+
 /** @param share replaces the paths, and more */
 export async function startSharingSite(
   transport: Transport,
   share: YamlPart = {},
   upstream: YamlPart = {},
+  clock: MovableClock = movableClock(),
 ): Promise<SharingSite> {
   const held: Held[] = []
   const device = await startDevice((request, response) => {
@@ -43,6 +48,7 @@ export async function startSharingSite(
   const sidecar = await startSidecar({
     transport,
     device,
+    clock,
     config: { upstream: { share: shared, ...upstream }, oauth: { revocation_path: '/oauth/revoke' } },
   })
   const token = await sidecar.token()

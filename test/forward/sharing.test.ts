@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { explained } from '../support/explained.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
-import { startSharingSite } from './sharing-site.ts'
+import { ENDLESS, startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Sharing', (transport) => {
   it('H183 requests that the device would see as the same get one response, each with its own fields and log line', async () => {
@@ -29,7 +30,7 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 the first client gets the response as it comes, the others when it is whole', async () => {
-    const site = await startSharingSite(transport)
+    const site = await startSharingSite(transport, {}, ENDLESS)
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
@@ -136,7 +137,7 @@ describeProtocols('Sharing', (transport) => {
   )
 
   it('H183 `for` keeps a whole response, with its age, until a change', async () => {
-    const site = await startSharingSite(transport, { for: '1h' })
+    const site = await startSharingSite(transport, { for: '1h' }, {}, stillClock())
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.setHeader('Age', '5')

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
@@ -9,6 +10,7 @@ describeProtocols('Clients that may not connect', (transport) => {
     async (per) => {
       const limit = { requests: 3, window: '60s', per }
       const sidecar = await startSidecar({
+        clock: stillClock(),
         transport,
         config: {
           listen: { trusted_proxies: ['127.0.0.1'], deny: ['192.0.2.66'] },

@@ -13,8 +13,8 @@ export interface Flooded {
 }
 
 /**
- * Counts one key without end. When told to stop, goes on until it was admitted once, and then until a request is refused, so that its last
- * window is used up.
+ * Counts one key without end. When told to stop, goes on until it was admitted once, and then until the last request of a turn is refused:
+ * its last window is used up then. A window may close within a turn, so an earlier refusal does not say so of the next one.
  */
 async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
   const store = await openStoreAt(port)
@@ -41,7 +41,7 @@ async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
     const passed = decisions.filter((decision) => decision.admitted).length
     admitted += passed
     refused += decisions.length - passed
-    if (stopping && admitted > 0 && passed < decisions.length) break
+    if (stopping && admitted > 0 && decisions.at(-1)?.admitted === false) break
     await setTimeout(1)
   }
   await store.close()

@@ -3,6 +3,7 @@ import { passwordsField } from '../../src/config/password-fields.ts'
 import { createOwnWindows, type LimitPolicy } from '../../src/limits/own-windows.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from '../browser/browsing.ts'
+import { stillClock } from '../support/clock.ts'
 import { explained } from '../support/explained.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Response } from '../support/message.ts'
@@ -32,7 +33,7 @@ const ask = (sidecar: TestSidecar, token: string): Promise<Response> =>
 
 describeProtocols('H309 The limit of a name', (transport) => {
   it('H309 replaces that of the API for all logins of the name, in the headers, too', async () => {
-    const sidecar = await startSidecar({ transport, config: config() })
+    const sidecar = await startSidecar({ clock: stillClock(), transport, config: config() })
     const [one, other] = [await logInAs(sidecar, 'monitor'), await logInAs(sidecar, 'monitor')]
     const admin = await logInAs(sidecar, 'admin')
     const responses = [
@@ -59,7 +60,7 @@ describeProtocols('H309 The limit of a name', (transport) => {
 })
 
 it('H309 a WebSocket counts, and a used-up window refuses it', async () => {
-  const sidecar = await startSidecar({ config: config() })
+  const sidecar = await startSidecar({ clock: stillClock(), config: config() })
   acceptWebSockets(sidecar.device)
   const { access_token: token } = await logInAs(sidecar, 'monitor')
   for (let i = 0; i < 2; i += 1) await openWebSocket(sidecar.url, { token })
@@ -67,7 +68,7 @@ it('H309 a WebSocket counts, and a used-up window refuses it', async () => {
 })
 
 it('H309 the session of a browser counts in the window of its name, too', async () => {
-  const sidecar = await startWithLogin({ config: config() })
+  const sidecar = await startWithLogin({ clock: stillClock(), config: config() })
   const [set = ''] = (await submitLogin(sidecar, { password: passwordOf('monitor') })).values('set-cookie')
   const fields = ['Cookie', set.split(';', 1)[0] ?? '', ...FROM_PAGE]
   const responses: Response[] = []

@@ -191,7 +191,7 @@ it('C13 H138 a reload opens new windows in all sidecars that have the new limit'
 
 it('H139 a silent server: counted alone after the timeout, at once from then on, and shared again when it answers', async () => {
   const redis = await startRedis()
-  const sidecar = await startSidecar(redis, { requests: 10, window: HOUR }, { timeout: 300 })
+  const sidecar = await startSidecar(redis, { requests: 10, window: HOUR }, { timeout: 3_000 })
   await countAll(sidecar, 'a', 4)
   await countAll(sidecar, 'used up', 10)
   redis.freeze()

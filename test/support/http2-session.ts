@@ -35,7 +35,10 @@ export async function rawSession(
   })
   const frames: Frame[] = []
   let rest: Buffer = Buffer.alloc(0)
-  let wake: () => void = () => {}
+  const looks = new Set<() => void>()
+  const wake = (): void => {
+    for (const look of looks) look()
+  }
   raw.socket.on('data', (chunk: Buffer) => {
     const received = Buffer.concat([rest, chunk])
     const read = readFrames(received)
@@ -43,7 +46,7 @@ export async function rawSession(
     rest = received.subarray(received.length - read.rest)
     wake()
   })
-  raw.socket.once('close', () => wake())
+  raw.socket.once('close', wake)
   raw.write(Buffer.concat([PREFACE, ...(options.opening ?? [settings([SETTING.headerTableSize, 0])])]))
 
   const session: RawSession = {
@@ -52,25 +55,23 @@ export async function rawSession(
     send: (...more) => raw.write(Buffer.concat(more)),
     waitFor(fits, timeout = PATIENCE) {
       return new Promise((resolve, reject) => {
-        const before = wake
-        const stop = (why: string): void => {
+        const settle = (): void => {
           clearTimeout(timer)
-          wake = before
+          looks.delete(look)
+        }
+        const stop = (why: string): void => {
+          settle()
           reject(new Error(`${why}; frames: ${JSON.stringify(frames)}`))
         }
         const timer = setTimeout(() => stop(`${timeout} ms passed`), timeout)
         const look = (): void => {
           const found = frames.find(fits)
           if (found !== undefined) {
-            clearTimeout(timer)
-            wake = before
+            settle()
             resolve(found)
           } else if (raw.socket.destroyed) stop('the connection closed')
         }
-        wake = () => {
-          before()
-          look()
-        }
+        looks.add(look)
         look()
       })
     },

@@ -152,39 +152,43 @@ export async function rawConnection(
  * chance while the server on it stops and starts again.
  */
 const PORTS = { from: 10_000, to: 30_000 }
-const SHARES = 8
 
-/** The ports of one of the workers that test at the same time. None takes a port that another one has chosen and not yet opened. */
-export function portsOf(worker: number): typeof PORTS {
-  const size = (PORTS.to - PORTS.from) / SHARES
-  const from = PORTS.from + (worker % SHARES) * size
-  return { from, to: from + size }
-}
-
-const ownPorts = (): typeof PORTS => portsOf(Number(process.env.VITEST_POOL_ID ?? 0))
-
-/** The ports that this process got last. Each looks unused until its program listens, so a second program could get it, too. */
+/** Ports that this process got. Each looks unused until its program listens, so a second program could get it, too. */
 const handedOut = new Set<number>()
-const REMEMBERED = 1_000
 
-/** A random port of 127.0.0.1 that no socket holds, and that this process did not get lately. */
-export async function unusedPort(ports: typeof PORTS = ownPorts()): Promise<number> {
+/**
+ * A random port of 127.0.0.1 that no socket holds, and that this process did not get before. Until the test ends, no other process gets it
+ * here, also while nothing listens on it.
+ */
+export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
   for (;;) {
-    const candidate = randomInt(ports.from, ports.to)
-    if (handedOut.has(candidate) || isHeld(candidate)) continue
-    const server = net.createServer().listen(candidate, '127.0.0.1')
-    const listening = await new Promise<boolean>((resolve) => {
-      server.once('listening', () => resolve(true)).once('error', () => resolve(false))
-    })
-    if (!listening) continue
-    const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
-    server.close()
-    await once(server, 'close')
+    const port = randomInt(ports.from, ports.to)
+    if (handedOut.has(port) || isHeld(port)) continue
+    // Linux alone has names of sockets without a file. They end with their process.
+    const claim = isLinux ? await listening({ path: `\0postern-test-port-${port}` }) : undefined
+    if (isLinux && claim === undefined) continue
+    const probe = await listening({ port, host: '127.0.0.1' })
+    if (probe === undefined) {
+      claim?.close()
+      continue
+    }
+    probe.close()
+    await once(probe, 'close')
     handedOut.add(port)
-    const [oldest = 0] = handedOut
-    if (handedOut.size > REMEMBERED) handedOut.delete(oldest)
+    claim?.unref()
+    closeLater(() => void claim?.close())
     return port
   }
+}
+
+const isLinux = process.platform === 'linux'
+
+/** A server that listens there; undefined if another one does. */
+async function listening(place: net.ListenOptions): Promise<net.Server | undefined> {
+  const server = net.createServer().listen(place)
+  return new Promise((resolve) => {
+    server.once('listening', () => resolve(server)).once('error', () => resolve(undefined))
+  })
 }
 
 /** The kernel's tables of sockets, on Linux only. They name the peers' ports too, so a port may pass for held that is not. */

@@ -6,8 +6,11 @@ import { makeCertificate } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from './device.ts'
+import { headers, requestFields } from './http2-frames.ts'
+import { rawSession } from './http2-session.ts'
 import { BrokenTransfer } from './message.ts'
-import { isHeld, portsOf, rawConnection, unusedPort } from './raw.ts'
+import { isHeld, rawConnection, unusedPort } from './raw.ts'
+import { run } from './tools.ts'
 
 // The other tests rely on this support code: each test here shows a fault that it detects, or a message that it keeps.
 
@@ -31,19 +34,35 @@ async function startHttp2(
 
 it('hands no unused port out twice, so that two programs that start at once do not meet', async () => {
   const ports = new Set<number>()
-  for (let i = 0; i < 16; i += 1) ports.add(await unusedPort({ from: 31_000, to: 31_020 }))
-  expect(ports.size).toBe(16)
+  for (let i = 0; i < 24; i += 1) ports.add(await unusedPort({ from: 31_000, to: 31_100 }))
+  expect(ports.size).toBe(24)
 })
 
-it('hands workers that test at the same time ports of their own', async () => {
-  const shares = [1, 2, 3, 4, 5, 6].map(portsOf).sort((a, b) => a.from - b.from)
-  for (const [at, { from, to }] of shares.entries()) {
-    expect(to - from).toBe(2_500)
-    expect(from).toBeGreaterThanOrEqual(shares[at - 1]?.to ?? 10_000)
-  }
-  const { from, to } = portsOf(Number(process.env.VITEST_POOL_ID))
-  const port = await unusedPort()
-  expect(port >= from && port < to).toBe(true)
+it.skipIf(process.platform !== 'linux')(
+  'hands out no port that another process got, whose program does not listen yet',
+  async () => {
+    const ports = { from: 31_200, to: 31_400 }
+    const ours = new Set<number>()
+    for (let i = 0; i < 24; i += 1) ours.add(await unusedPort(ports))
+    const script = `
+      const { unusedPort } = await import(${JSON.stringify(new URL('raw.ts', import.meta.url))})
+      for (let i = 0; i < 24; i += 1) console.log(await unusedPort(${JSON.stringify(ports)}))`
+    const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', script])
+    const theirs = stdout.trimEnd().split('\n').map(Number)
+    expect(theirs, stderr).toHaveLength(24)
+    expect(theirs.filter((port) => ours.has(port))).toEqual([])
+  },
+)
+
+it('waits for two frames of an HTTP/2 connection at the same time, in whatever order they arrive', async () => {
+  const url = await startHttp2((stream) => {
+    stream.respond({ ':status': 200 })
+    setImmediate(() => stream.end('whole'))
+  })
+  const session = await rawSession(url)
+  const [status, outcome] = [session.status(1), session.outcome(1)]
+  session.send(headers(1, requestFields()))
+  expect(await Promise.all([status, outcome])).toEqual([200, 'end'])
 })
 
 it('the client sends path, unusual methods and repeated fields unchanged, and the device records them', async () => {

@@ -174,4 +174,4 @@ test('a client that refreshes each hour keeps its grants for a week, although an
   expect(lost).toEqual([])
   const { access, refresh } = store.counts()
   expect(access + refresh).toBe(250)
-}, 120_000)
+})
