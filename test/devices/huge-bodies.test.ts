@@ -36,7 +36,11 @@ describe('A body of 100 MiB', () => {
 
   /** The SHA-256 of what curl downloads from `path`, or of its upload as the program at `path` computes it. */
   async function fetchDigest(device: string, path: string, args: readonly string[]): Promise<string> {
-    const site = await prepareSite({ device: { url: urls.get(device) ?? '' } })
+    const site = await prepareSite({
+      device: { url: urls.get(device) ?? '' },
+      // It is about memory: a busy machine may take its time.
+      config: { upstream: { response_timeout: '5m' } },
+    })
     const sidecar = await site.serve()
     const bearer = `Authorization: Bearer ${(await sidecar.grant()).access_token}`
     const curl = ['curl', '-sS', '-H', bearer, ...args, `${sidecar.url}${path}`]

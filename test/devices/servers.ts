@@ -19,6 +19,8 @@ export interface RealServer {
   readonly digest?: string
   /** Whether it answers 304 to a condition on its validators. */
   readonly conditional: boolean
+  /** The requests that it never answers, by aspect and check. */
+  readonly silent?: readonly string[]
   /** Serves `root` until the test file ends. Resolves with the URL, or undefined if the program is missing. */
   start(root: string): Promise<string | undefined>
 }
@@ -40,6 +42,7 @@ export const servers: readonly RealServer[] = [
     debian: 'civetweb',
     ...CGI,
     conditional: true,
+    silent: ['programs, a large body'],
     start: (root) =>
       launch('civetweb', (port) => [
         ...['-listening_ports', `127.0.0.1:${port}`, '-document_root', root],
@@ -54,6 +57,7 @@ export const servers: readonly RealServer[] = [
     cgi: 'no',
     digest: '/digest',
     conditional: false,
+    silent: ['reading, an empty file'],
     start: (root) => launch('perl', (port) => [own('http-daemon.pl'), String(port), root]),
   },
   {
