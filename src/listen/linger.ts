@@ -70,7 +70,13 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
     })
     // The client has closed its sending side too. Queued bytes are still written before the connection closes.
     socket.once('end', () => socket.destroySoon())
-    socket.on('timeout', close)
+    socket.on('timeout', () => {
+      const { bytesRead } = socket
+      // After a stall of this process the timer fires before what has arrived meanwhile is read.
+      setImmediate(() => {
+        if (socket.bytesRead === bytesRead) close()
+      })
+    })
     socket.once('close', () => {
       lingering.delete(tighten)
       clearTimeout(timer)

@@ -86,6 +86,16 @@ it('C12 the silence limit counts from the last byte', async () => {
   expect(performance.now() - last).toBeGreaterThan(450)
 })
 
+it('a byte that has come in time is read after a stall of the process, and the silence limit counts from it', async () => {
+  const { client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 1_000 } })
+  const one = await client()
+  await once(one.client, 'data')
+  one.client.write('x')
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200)
+  await one.closed
+  expect(one.socket.bytesRead).toBe(1)
+})
+
 it('C12 a client that sends more than the byte limit is closed', async () => {
   const bytes = 4 << 20
   const { client } = await startLingering({ usual: { ...NO_BOUNDS, bytes } })
