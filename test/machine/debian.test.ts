@@ -164,7 +164,9 @@ describe('A fresh Debian', () => {
       1,
       expect.stringContaining('postern does not start. The reason: journalctl -u postern -n 20.'),
     ])
-    expect(await inside('journalctl -u postern -n 20 -o cat')).toMatch(/^postern serve: .*password/m)
+    expect(await inside('journalctl --sync; journalctl -u postern -n 20 -o cat')).toMatch(
+      /^postern serve: .*password/m,
+    )
     await inside('mv password /etc/postern/ && dpkg --configure postern')
     expect(await ask(accessToken)).toBe('device\n200')
   })
