@@ -72,7 +72,7 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
     socket.once('end', () => socket.destroySoon())
     socket.on('timeout', () => {
       const { bytesRead } = socket
-      // After a stall of this process the timer fires before what has arrived meanwhile is read.
+      // As a `Deadline`: what has arrived is read first.
       setImmediate(() => {
         if (socket.bytesRead === bytesRead) close()
       })
