@@ -230,10 +230,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
     // nothing of the bytes queued for it is.
     if (this.#current !== undefined && this.socket.writableLength === 0) return
-    const { bytesRead } = this.wire
-    const { writableLength } = this.socket
+    const { bytesRead, writableLength } = this.socket
     setImmediate(() => {
-      if (this.wire.bytesRead === bytesRead && this.socket.writableLength === writableLength)
+      if (this.socket.bytesRead === bytesRead && this.socket.writableLength === writableLength)
         this.socket.destroy()
     })
   }
