@@ -16,7 +16,7 @@ interface Entry {
   readonly expires: number
   spent?: { readonly at: number; readonly result: IssuedTokens }
   fate?: 'expired' | 'revoked' | 'evicted'
-  /** How many ended tokens were noted before this one was noted or looked up again. */
+  /** How many ended access tokens were noted before this one. */
   noted?: number
 }
 
@@ -47,12 +47,10 @@ class Model {
     const { notes } = this
     for (const entry of entries) {
       entry.fate = fate
-      if (entry.kind === 'access') this.note(entry, notes)
+      if (entry.kind !== 'access') continue
+      entry.noted = notes
+      this.notes += 1
     }
-  }
-  note(entry: Entry, notes: number): void {
-    entry.noted = notes
-    this.notes += 1
   }
   touch(grant: number): void {
     this.order = [...this.order.filter((other) => other !== grant), grant]
@@ -110,7 +108,6 @@ class Model {
     if (entry.fate !== undefined) {
       const forgotten = actual === 'unknown' && this.notes - (entry.noted ?? 0) > CAPACITY
       if (forgotten) entry.fate = 'evicted'
-      else this.note(entry, this.notes)
       return forgotten ? actual : entry.fate
     }
     this.touch(entry.grant)
