@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { filePathProblem } from '../../src/config/address.ts'
 import { type FirstPassword, firstConfiguration, flow } from '../../src/config/first-configuration.ts'
 import { load } from './sources.ts'
 
 const text = fc.string({ minLength: 1, unit: 'grapheme' }).filter((each) => !/[\0:]|\p{Cc}/u.test(each))
 const path = fc
   .string({ unit: 'grapheme' })
-  .filter((each) => !each.includes('\0'))
   .map((each) => `/${each}`)
+  .filter((each) => filePathProblem(each) === undefined)
 
 it('H105 any path and user survives a first configuration', () => {
   const entry = fc.record({ file: path, user: text })
