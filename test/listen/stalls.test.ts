@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -133,4 +133,27 @@ it('H357 a head whose rest comes while the process stands still is not late', as
   peer.write(REQUEST.slice(1))
   standStill(1_200)
   expect(await peer.waitFor('served')).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it('H357 a body that nobody reads is not late if its rest comes while the process stands still', async () => {
+  const peer = await rawConnection(await startHttp1Server(answer))
+  peer.write(`${head('POST / HTTP/1.1', 'Host: x', 'Content-Length: 4', '')}ab`)
+  await peer.waitFor('served')
+  peer.forget()
+  peer.write(`cd${REQUEST}`)
+  standStill(5_200)
+  await peer.waitFor('served')
+})
+
+it('H357 a request that comes while the sidecar stands still beyond the idle timeout of HTTP/2 is served', async () => {
+  const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: deadline } } })
+  const client = await sidecar.connect()
+  // The session is looked at every 500 ms: three times between the responses, the last time in the stall.
+  await pause(250)
+  expect((await client.send({})).status).toBe(401)
+  await pause(900)
+  const next = client.send({})
+  await turn()
+  standStill(600)
+  expect((await next).status).toBe(401)
 })
