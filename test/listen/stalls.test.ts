@@ -70,6 +70,30 @@ it('H357 a response of the device that has come in time is passed on after a sta
   expect([status, text]).toEqual([200, 'ok'])
 })
 
+it('a request after a stall gets no connection that the device has kept for longer than it announced', async () => {
+  const answer = (text: string, field = ''): string =>
+    `HTTP/1.1 200 OK\r\n${field}Content-Length: ${text.length}\r\n\r\n${text}`
+  const device = await startScripted(
+    async (peer) => {
+      await nextRequest(peer)
+      peer.write(answer('first', 'Keep-Alive: timeout=3\r\n'))
+      await nextRequest(peer)
+      peer.write(answer('stale'))
+    },
+    async (peer) => {
+      await nextRequest(peer)
+      peer.write(answer('fresh'))
+    },
+  )
+  const sidecar = await startSidecar({ device })
+  const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+  const client = await sidecar.connect()
+  expect((await client.send({ fields })).text).toBe('first')
+  const next = client.send({ fields })
+  standStill(3_500)
+  expect((await next).text).toBe('fresh')
+})
+
 it('H357 a connection that the device has accepted in time is used after a stall of the sidecar', async () => {
   const sidecar = await startSidecar({ config: { upstream: { connect_timeout: deadline } } })
   const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
