@@ -329,8 +329,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   /**
-   * The response is late, unless another wait has begun. An upload that waits for the client may wait on, but not one that the device has stopped
-   * reading.
+   * The response is late, unless another wait has begun. An upload that waits for the client may wait on, but not one that the device
+   * has stopped reading.
    */
   readonly #late = (): void => {
     const { response } = this.#settings.deadlines

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * For a socket whose timer (`setTimeout`) has fired. Calls `onSilent` unless the peer has sent something, or taken something of what is
- * queued. As a `Deadline`, it judges after what has arrived is read.
+ * For a socket whose idle timer (`setTimeout`) has fired. As a `Deadline`, waits until what has arrived is read. Then calls `onSilent`, unless
+ * the peer has sent something or taken queued bytes, either of which restarts the timer.
  */
 export function judgeSilence(socket: Socket, onSilent: () => void): void {
   const read = socket.bytesRead
@@ -12,7 +12,7 @@ export function judgeSilence(socket: Socket, onSilent: () => void): void {
   })
 }
 
-/** The bytes that the peer's side has taken. Queued ones, which `bytesWritten` counts too, do not restart the timer. */
+/** How many bytes have left the queue. `bytesWritten` counts queued ones, too. */
 function takenOf({ bytesWritten, writableLength }: Socket): number {
   return bytesWritten - writableLength
 }

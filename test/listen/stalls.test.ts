@@ -172,10 +172,10 @@ it('H357 a body that nobody reads is not late if its rest comes while the proces
 it('H357 a request that comes while the sidecar stands still beyond the idle timeout of HTTP/2 is served', async () => {
   const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: deadline } } })
   const client = await sidecar.connect()
-  // The session is looked at every 500 ms: three times between the responses, the last time in the stall.
+  // Every 500 ms the session is judged: twice before the stall, and in it a third time, by which it has been idle for too long.
   await pause(250)
   expect((await client.send({})).status).toBe(401)
-  await pause(900)
+  await pause(800)
   const next = client.send({})
   await turn()
   standStill(600)
