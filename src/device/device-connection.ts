@@ -322,23 +322,20 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#timer = undefined
     const left = this.#due - this.#settings.clock.monotonic()
     if (left > 0) this.wait(left)
+    // It waits for nothing from the device. A request that has arrived meanwhile gets another one.
+    else if (this.#handler === undefined) this.close()
     // As a `Deadline`: what has arrived is read first.
-    else setImmediate(this.#lookAgain)
-  }
-
-  readonly #lookAgain = (): void => {
-    if (this.#timer === undefined && this.state !== 'closed' && this.state !== 'switched') this.#late()
+    else setImmediate(this.#late)
   }
 
   /**
-   * The next request or the response is late. An upload that waits for the client may wait on, but not one that the device has stopped
-   * reading.
+   * The response is late, unless another wait has begun. An upload that waits for the client may wait on, but not one that the device
+   * has stopped reading.
    */
-  #late(): void {
+  readonly #late = (): void => {
     const { response } = this.#settings.deadlines
-    if (this.#handler === undefined) this.close()
-    else if (this.state === 'opening') return
-    else if (this.#reading.head !== undefined) {
+    if (this.#timer !== undefined || this.#handler === undefined || this.state === 'opening') return
+    if (this.#reading.head !== undefined) {
       if (!this.#paused) this.#fail('http_response_incomplete')
     } else if (this.#uploading !== undefined && this.#socket?.writableNeedDrain !== true) this.wait(response)
     else this.#fail('http_response_timeout')

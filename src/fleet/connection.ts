@@ -86,7 +86,8 @@ export async function connect(
       ...at,
       ...(address.tls ? secure : {}),
       lookup,
-      connectTimeout: timeout,
+      // None: the deadline below ends an attempt.
+      connectTimeout: 0,
       reconnectStrategy: false,
       signal: life.signal,
     },

@@ -6,6 +6,7 @@ import type { DeviceHead } from '../device/request.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
+import { judgeSilence } from '../system/silence.ts'
 import type { Forwarded } from './forwarded.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
@@ -79,13 +80,8 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     const client = this.#socket
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.substitutes.idleTimeout).on('timeout', () => {
-      const { bytesRead, bytesWritten } = client
-      // As a `Deadline`: what has arrived is passed on first.
-      setImmediate(() => {
-        if (client.bytesRead === bytesRead && client.bytesWritten === bytesWritten) client.destroy()
-      })
-    })
+    client.setTimeout(this.substitutes.idleTimeout)
+    client.on('timeout', () => judgeSilence(client, () => client.destroy()))
     const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
     handshake.accept(head, early, rest, this.substitutes.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))

@@ -40,7 +40,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
     {
       ...contextOf(deps.material),
       ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
-      // The deadline below ends a handshake first.
+      // Longer than the deadline below, which ends a handshake first.
       handshakeTimeout: 2 * limits.handshakeTimeout,
       noDelay: true,
     },

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { judgeSilence } from '../system/silence.ts'
 
 /** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */
 interface Bounds {
@@ -70,13 +71,7 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
     })
     // The client has closed its sending side too. Queued bytes are still written before the connection closes.
     socket.once('end', () => socket.destroySoon())
-    socket.on('timeout', () => {
-      const { bytesRead } = socket
-      // As a `Deadline`: what has arrived is read first.
-      setImmediate(() => {
-        if (socket.bytesRead === bytesRead) close()
-      })
-    })
+    socket.on('timeout', () => judgeSilence(socket, close))
     socket.once('close', () => {
       lingering.delete(tighten)
       clearTimeout(timer)

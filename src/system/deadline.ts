@@ -1,6 +1,6 @@
 /**
- * A deadline by which something must arrive. It judges what has arrived when it ends: after a stall of this process (a busy machine, or a
- * suspended one) Node fires due timers before it reads the sockets, and what came in time would count as late.
+ * A deadline by which something must arrive. It ends one turn of the event loop after its timer fires, when what has arrived is read. After a
+ * stall of this process (a busy machine, or a suspended one) Node fires due timers before it reads the sockets.
  */
 export class Deadline {
   readonly #timer: NodeJS.Timeout

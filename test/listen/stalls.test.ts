@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -70,6 +70,30 @@ it('H357 a response of the device that has come in time is passed on after a sta
   expect([status, text]).toEqual([200, 'ok'])
 })
 
+it('a request after a stall gets no connection that the device has kept for longer than it announced', async () => {
+  const answer = (text: string, field = ''): string =>
+    `HTTP/1.1 200 OK\r\n${field}Content-Length: ${text.length}\r\n\r\n${text}`
+  const device = await startScripted(
+    async (peer) => {
+      await nextRequest(peer)
+      peer.write(answer('first', 'Keep-Alive: timeout=3\r\n'))
+      await nextRequest(peer)
+      peer.write(answer('stale'))
+    },
+    async (peer) => {
+      await nextRequest(peer)
+      peer.write(answer('fresh'))
+    },
+  )
+  const sidecar = await startSidecar({ device })
+  const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+  const client = await sidecar.connect()
+  expect((await client.send({ fields })).text).toBe('first')
+  const next = client.send({ fields })
+  standStill(3_500)
+  expect((await next).text).toBe('fresh')
+})
+
 it('H357 a connection that the device has accepted in time is used after a stall of the sidecar', async () => {
   const sidecar = await startSidecar({ config: { upstream: { connect_timeout: deadline } } })
   const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
@@ -133,4 +157,27 @@ it('H357 a head whose rest comes while the process stands still is not late', as
   peer.write(REQUEST.slice(1))
   standStill(1_200)
   expect(await peer.waitFor('served')).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it('H357 a body that nobody reads is not late if its rest comes while the process stands still', async () => {
+  const peer = await rawConnection(await startHttp1Server(answer))
+  peer.write(`${head('POST / HTTP/1.1', 'Host: x', 'Content-Length: 4', '')}ab`)
+  await peer.waitFor('served')
+  peer.forget()
+  peer.write(`cd${REQUEST}`)
+  standStill(5_200)
+  await peer.waitFor('served')
+})
+
+it('H357 a request that comes while the sidecar stands still beyond the idle timeout of HTTP/2 is served', async () => {
+  const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: deadline } } })
+  const client = await sidecar.connect()
+  // Every 500 ms the session is judged: twice before the stall, and in it a third time, by which it has been idle for too long.
+  await pause(250)
+  expect((await client.send({})).status).toBe(401)
+  await pause(800)
+  const next = client.send({})
+  await turn()
+  standStill(600)
+  expect((await next).status).toBe(401)
 })

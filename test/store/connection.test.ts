@@ -1,7 +1,12 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { connect } from '../../src/fleet/connection.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
+import { standStill } from '../support/stand-still.ts'
 
 const SERVERS = 20
 
@@ -20,3 +25,45 @@ it('connecting to another server takes a few milliseconds of processor time at m
   const { user, system } = process.threadCpuUsage(before)
   expect((user + system) / 1000 / SERVERS).toBeLessThan(10)
 })
+
+it('H357 a server that has accepted a connection in time is used after a stall of the sidecar', async () => {
+  const port = await unusedPort()
+  const server = createServer().listen(port, '127.0.0.1')
+  closeLater(() => void server.close())
+  await once(server, 'listening')
+  const parsed = parseStoreUrl(`valkey://127.0.0.1:${port}`)
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const settings = { address: parsed.value, prefix: 'postern', timeout: 500, tls: { insecure: false } }
+  const onSocket = (): void => {
+    unsubscribe('net.client.socket', onSocket)
+    process.nextTick(standStill, 700)
+  }
+  subscribe('net.client.socket', onSocket)
+  const connection = await connect(settings, { host: '127.0.0.1', port }, new AbortController().signal)
+  connection.end(new Error('the test is over'))
+})
+
+it.each(['valkey', 'valkeys'])(
+  'a server that accepts a connection of %s:// and says nothing is left after the timeout',
+  async (scheme) => {
+    const port = await unusedPort()
+    const server = createServer().listen(port, '127.0.0.1')
+    closeLater(() => void server.close())
+    await once(server, 'listening')
+    const parsed = parseStoreUrl(`${scheme}://:secret@127.0.0.1:${port}`)
+    if ('problem' in parsed) throw new Error(parsed.problem)
+    const settings = {
+      address: parsed.value,
+      password: 'secret',
+      prefix: 'postern',
+      timeout: 200,
+      tls: { insecure: false },
+    }
+    const accepted = once(server, 'connection')
+    const attempt = connect(settings, { host: '127.0.0.1', port }, new AbortController().signal)
+    const [socket] = await accepted
+    const closed = once(socket.on('error', () => {}).resume(), 'close')
+    await expect(attempt).rejects.toThrow('200')
+    await closed
+  },
+)

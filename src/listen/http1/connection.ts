@@ -6,6 +6,8 @@ import type { RequestBody } from '../../http/request-body.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
+import { Deadline } from '../../system/deadline.ts'
+import { judgeSilence } from '../../system/silence.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
@@ -47,11 +49,7 @@ const DRAIN_TIMEOUT = 5_000
  */
 const ENDED_SILENCE = 5_000
 
-/**
- * One HTTP/1 connection. It serves one request after the other.
- *
- * Its timers judge a turn later whether the client was silent, as a `Deadline` does; they are kept for many requests.
- */
+/** One HTTP/1 connection. It serves one request after the other. */
 export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly socket: Socket
   readonly wire: Socket
@@ -68,7 +66,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   /** `half-closed`: the client has closed its sending side. `closing`: later bytes on the connection are not read as a request. */
   #state: 'open' | 'half-closed' | 'closing' = 'open'
   /** Runs while the connection waits for a head or drains an unread body. */
-  #deadline: NodeJS.Timeout | undefined
+  #deadline: Deadline | undefined
 
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules, holding: Holding) {
     this.socket = socket
@@ -140,12 +138,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #closeIdleSoon(): void {
-    setTimeout(() => setImmediate(this.#closeIdle), LAST_REQUEST).unref()
-  }
-
-  readonly #closeIdle = (): void => {
-    // No byte of the next request has arrived. Empty lines before it do not count.
-    if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
+    new Deadline(LAST_REQUEST, () => {
+      // No byte of the next request has arrived. Empty lines before it do not count.
+      if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
+    })
   }
 
   readonly onFlushed = (error?: Error | null): void => {
@@ -161,7 +157,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   awaitHead(): void {
-    this.#deadline ??= setTimeout(this.#onHeadDue, this.rules.headerTimeout)
+    this.#deadline ??= new Deadline(this.rules.headerTimeout, this.#onLateHead)
   }
 
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
@@ -230,11 +226,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
     // nothing of the bytes queued for it is.
     if (this.#current !== undefined && this.socket.writableLength === 0) return
-    const { bytesRead, writableLength } = this.socket
-    setImmediate(() => {
-      if (this.socket.bytesRead === bytesRead && this.socket.writableLength === writableLength)
-        this.socket.destroy()
-    })
+    judgeSilence(this.socket, () => this.socket.destroy())
   }
 
   readonly #onClose = (): void => {
@@ -243,14 +235,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#release()
   }
 
-  readonly #onHeadDue = (): void => {
-    const due = this.#deadline
-    setImmediate(() => {
-      if (this.#deadline === due) this.#onLateHead()
-    })
-  }
-
-  #onLateHead(): void {
+  readonly #onLateHead = (): void => {
     if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
@@ -319,7 +304,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     if (exchange.afterwards === 'stays' && this.#state !== 'closing') {
       // The response, sent before the stop, announced that the connection stays open.
       if (this.rules.draining) this.#closeIdleSoon()
-      if (this.#intake.withinBody) this.#deadline = setTimeout(this.linger, DRAIN_TIMEOUT)
+      if (this.#intake.withinBody) this.#deadline = new Deadline(DRAIN_TIMEOUT, this.linger)
       this.#intake.proceed()
       if (this.#state === 'half-closed') this.#finishIfDone()
     } else this.linger()
@@ -347,7 +332,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #stopDeadline(): void {
-    clearTimeout(this.#deadline)
+    this.#deadline?.clear()
     this.#deadline = undefined
   }
 }

@@ -24,7 +24,8 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers,
     accept(socket: TLSSocket, holding: Holding): void {
       const session = serveSession(socket, limits, handlers, now, memory, holding)
       sessions.add(session)
-      timer ??= setInterval(checkDeadlines, interval).unref()
+      // As a `Deadline`: what has arrived is read first.
+      timer ??= setInterval(() => setImmediate(checkDeadlines), interval).unref()
       socket.once('close', () => {
         sessions.delete(session)
         if (sessions.size > 0) return

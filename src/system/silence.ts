@@ -1,0 +1,18 @@
+import type { Socket } from 'node:net'
+
+/**
+ * For a socket whose idle timer (`setTimeout`) has fired. As a `Deadline`, waits until what has arrived is read. Then calls `onSilent`, unless
+ * the peer has sent something or taken queued bytes, either of which restarts the timer.
+ */
+export function judgeSilence(socket: Socket, onSilent: () => void): void {
+  const read = socket.bytesRead
+  const taken = takenOf(socket)
+  setImmediate(() => {
+    if (socket.bytesRead === read && takenOf(socket) === taken) onSilent()
+  })
+}
+
+/** How many bytes have left the queue. `bytesWritten` counts queued ones, too. */
+function takenOf({ bytesWritten, writableLength }: Socket): number {
+  return bytesWritten - writableLength
+}
