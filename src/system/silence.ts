@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 /**
  * For a socket whose idle timer (`setTimeout`) has fired. As a `Deadline`, waits until what has arrived is read. Then calls `onSilent`, unless
- * the peer has sent something or taken queued bytes, either of which restarts the timer.
+ * the peer has sent something or taken queued bytes. Node restarts the timer for both.
  */
 export function judgeSilence(socket: Socket, onSilent: () => void): void {
   const read = socket.bytesRead

@@ -48,7 +48,7 @@ async function end(child: ChildProcess, gone: Promise<unknown>): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Reads on afterwards: a program whose output nobody reads may stop. */
+/** Keeps reading afterwards: a program may stop when its output is not read. */
 function untilReady(output: Readable): Promise<'ready'> {
   return new Promise((resolve) => {
     let text = ''
