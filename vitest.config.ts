@@ -11,7 +11,6 @@ const LONG = [
   'test/machine/release',
   'test/machine/debian',
   'test/machine/devices',
-  'test/machine/upgrade',
   'test/machine/drop-in',
   'test/machine/memory',
   'test/machine/image',

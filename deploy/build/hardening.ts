@@ -1,65 +1,18 @@
-import type { Condition } from '../../src/commands/check/condition.ts'
-import { CONDITIONS, type ConditionKey } from '../../src/commands/check/conditions.ts'
-import { describeNeed, FURTHER_TASKS } from '../../src/commands/check/evidence-text.ts'
-import { REQUIREMENTS } from '../../src/commands/check/requirements.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
-import { listItem } from './markdown.ts'
 
-/** A list of the page, between two marks. */
-interface List {
-  readonly begin: string
-  readonly end: string
-  readonly lines: () => readonly string[]
-}
-
-const WARNINGS: List = {
-  begin: '<!-- Written by `npm run hardening` from the rules of `postern check`; change it there. -->\n',
-  end: '<!-- The end of the list. -->\n',
-  lines: () => WARNING_RULES.map(({ about }) => `- ${about}\n`),
-}
-
-const EVIDENCE: List = {
-  begin:
-    '<!-- Written by `npm run hardening` from the conditions and requirements of `postern check --evidence`; change it there. -->\n',
-  end: '<!-- The end of the evidence. -->\n',
-  lines: evidenceLines,
-}
+const BEGIN = '<!-- Written by `npm run hardening` from the rules of `postern check`; change it there. -->\n'
+const END = '<!-- The end of the list. -->\n'
 
 /**
- * The page docs/hardening.md with the present lists between their marks: what `check` warns of, and what `check --evidence` prints.
+ * The page docs/hardening.md with the present list between its marks: what `check` warns of.
  *
  * @throws Error if the page has no marks
  */
 export function hardeningPage(page: string): string {
-  return [WARNINGS, EVIDENCE].reduce(withList, page)
-}
-
-function withList(page: string, { begin, end, lines }: List): string {
-  const [before, rest] = page.split(begin, 2)
-  const after = rest?.split(end, 2)[1]
+  const [before, rest] = page.split(BEGIN, 2)
+  const after = rest?.split(END, 2)[1]
   if (before === undefined || after === undefined)
-    throw new Error(`docs/hardening.md has no place for a list: ${begin}`)
-  return [before, begin, '\n', ...lines(), '\n', end, after].join('')
-}
-
-/** Each condition that a requirement needs, then each task of the vendor. */
-function evidenceLines(): readonly string[] {
-  const needed = new Set<string>(REQUIREMENTS.flatMap(({ keys }) => keys))
-  const conditions = Object.entries<Condition>(CONDITIONS).filter(([key]) => needed.has(key))
-  return [
-    ...conditions.flatMap(([key, { wanted, cost }]) => {
-      // Proof of the cast: `CONDITIONS` has these keys only.
-      const need = describeNeed(key as ConditionKey)
-      return item(`\`${key}\`: ${wanted}. Another value costs: ${cost}. ${need.replace(/^n/, 'N')}.`)
-    }),
-    '\nThe tasks of the vendor, whatever the configuration is:\n\n',
-    ...REQUIREMENTS.flatMap(({ requirement, vendor }) =>
-      vendor === null ? [] : item(`${requirement}: ${vendor}`),
-    ),
-    `\n${FURTHER_TASKS.replace('docs/evidence.md', '[evidence.md](evidence.md)')}\n`,
-  ]
-}
-
-function item(text: string): readonly string[] {
-  return listItem(text, 120).map((line) => `${line}\n`)
+    throw new Error(`docs/hardening.md has no place for the list: ${BEGIN}`)
+  const lines = WARNING_RULES.map(({ about }) => `- ${about}\n`)
+  return [before, BEGIN, '\n', ...lines, '\n', END, after].join('')
 }

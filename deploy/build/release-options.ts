@@ -10,8 +10,6 @@ export interface ReleaseOptions {
   /** Archives of the Node.js project, and its list of their digests. */
   readonly archives: readonly string[]
   readonly sums?: string | undefined
-  /** Files of `npm test -- --results FILE`, for the evidence beside the release. */
-  readonly results: readonly string[]
   /** The base of the container image, with its digest. */
   readonly base?: string | undefined
 }
@@ -33,9 +31,6 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
   --node-sums FILE
                  the list with the archive's digest: SHASUMS256.txt.asc, whose
                  signature gpg checks, or SHASUMS256.txt
-  --results FILE puts the figures of a test run into evidence.md and
-                 evidence.json: a file of npm test -- --results FILE, and one
-                 of npm run test:machine -- --results FILE if there is one
   --base IMAGE   the base of the container image, by digest:
                  debian:12-slim@sha256:...
   --help         prints this
@@ -60,7 +55,6 @@ export function releaseOptions(
       base: text,
       'node-sums': text,
       'node-archive': { ...text, multiple: true },
-      results: { ...text, multiple: true },
       help: { type: 'boolean' },
     },
     allowPositionals: true,
@@ -73,8 +67,7 @@ export function releaseOptions(
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
-  const { 'node-archive': archives = [], 'node-sums': sums, results = [] } = values
-  if (results.includes('')) throw new Error('--results is empty')
+  const { 'node-archive': archives = [], 'node-sums': sums } = values
   if (base !== undefined && !/^[\w.:/-]+@sha256:[0-9a-f]{64}$/.test(base))
     throw new Error(`--base ${base} has no digest: write it as debian:12-slim@sha256:...`)
   if ((archives.length === 0) !== (sums === undefined))
@@ -84,7 +77,7 @@ export function releaseOptions(
   const repository = path(apt)
   if (repository !== undefined && `${repository}${sep}`.startsWith(`${folder}${sep}`))
     throw new Error(`--apt ${apt} is in ${folder}, which every release empties: name another folder`)
-  for (const file of [path(sign), path(vendor), ...results.map(path)])
+  for (const file of [path(sign), path(vendor)])
     if (file?.startsWith(`${folder}${sep}`))
       throw new Error(`${file} is in ${folder}, which the release empties`)
   return {
@@ -96,6 +89,5 @@ export function releaseOptions(
     base,
     sums: path(sums),
     archives: archives.map((file) => resolve(cwd, file)),
-    results: results.map((file) => resolve(cwd, file)),
   }
 }

@@ -9,10 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
-import { readEvidence } from '../../test/evidence/evidence.ts'
-import { evidenceJson } from '../../test/evidence/json.ts'
-import { evidencePage } from '../../test/evidence/page.ts'
-import { readResults, runSentence } from '../../test/evidence/read-results.ts'
 import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
@@ -52,7 +48,6 @@ async function release(options: ReleaseOptions): Promise<void> {
   const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
   const { time } = source
-  const evidence = readEvidence(ROOT, await readResults(options.results, source))
   const sbom = await makeSbom({ time, vendor })
 
   await rm(folder, { recursive: true, force: true })
@@ -73,8 +68,6 @@ async function release(options: ReleaseOptions): Promise<void> {
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
   await writeFile(join(folder, 'postern.cdx.json'), sbom)
-  await writeFile(join(folder, 'evidence.md'), evidencePage(evidence))
-  await writeFile(join(folder, 'evidence.json'), evidenceJson(evidence))
   await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor, base }))
   const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node, base })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
@@ -84,7 +77,6 @@ async function release(options: ReleaseOptions): Promise<void> {
     say((await makeRepository({ folder: apt, release: folder, key: gpg, vendor })).join('\n'))
     say(`Publish its key at another place: gpg --export ${gpg} > postern.gpg`)
   }
-  say(runSentence(evidence.results))
   say(verdict)
 }
 

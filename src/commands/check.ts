@@ -5,17 +5,9 @@ import type { Config } from '../config/schema.ts'
 import { writeYaml } from '../config/yaml.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
-import { changeChecks } from './check/changes-since.ts'
 import { uploadCheck } from './check/client-requests.ts'
 import { deviceChecks, headerChecks, namedPageCheck } from './check/device-checks.ts'
-import {
-  certificateCheck,
-  memoryCheck,
-  pageChecks,
-  passwordCheck,
-  setAsideChecks,
-  stateCheck,
-} from './check/file-checks.ts'
+import { certificateCheck, memoryCheck, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { neighbourChecks } from './check/neighbour-check.ts'
 import { storeChecks } from './check/store-check.ts'
@@ -32,21 +24,16 @@ export interface CheckOptions extends ConfigOptions {
   readonly pages?: readonly string[]
   /** Post to this path of the device, twice. */
   readonly uploads?: string
-  /** Say what behaves differently since this version. */
-  readonly since?: string
-  /** Print which conditions of docs/evidence.md hold, and test nothing. */
-  readonly evidence?: boolean
 }
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device, and says what behaves differently since an earlier
- * version. With `pages` it also requests these, and with `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass,
- * with or without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail. With
- * `evidence` it tests nothing, and prints which conditions of docs/evidence.md hold: exit code 0, whatever is lacking.
+ * written to, the shared store, both addresses, the header files and the device. With `pages` it also requests these, and with
+ * `uploads` it tries how the device takes a POST. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would not start
+ * because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, reload = false, uploads, since, pages = [] } = options
+  const { json = false, quiet = false, reload = false, uploads, pages = [] } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -55,12 +42,6 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     return 2
   }
   const { config, tree, locationOf } = loaded
-  if (options.evidence === true) {
-    if (pages.length > 0)
-      throw new SetupError(`--evidence requests no page: leave out ${pages.join(' ')}`, { exitCode: 2 })
-    await printEvidence(config, { json, quiet }, io)
-    return 0
-  }
   const asked = [
     ...pages.map((page) => namedPageCheck(config, page)),
     ...(uploads === undefined ? [] : [uploadCheck(config, uploads)]),
@@ -75,10 +56,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   for (const check of [
     ...(reload
       ? reloadChecks(config)
-      : [
-          ...checksOf(config, neighbourChecks(config, configPath(options, io), io)),
-          ...changeChecks(loaded, since),
-        ]),
+      : checksOf(config, neighbourChecks(config, configPath(options, io), io))),
     ...asked,
   ]) {
     const { result, exitCode } = await runCheck(check, locationOf)
@@ -91,21 +69,6 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   }
   if (json) io.stdout.write(document(effectiveTree(tree), results))
   return worst
-}
-
-/** Imports the requirements only here, because no other command reads them. */
-async function printEvidence(
-  config: Config,
-  { json, quiet }: { readonly json: boolean; readonly quiet: boolean },
-  { stdout }: CommandIo,
-): Promise<void> {
-  if (json) {
-    const { evidenceOf } = await import('./check/evidence.ts')
-    stdout.write(`${JSON.stringify({ evidence: await evidenceOf(config) }, null, 2)}\n`)
-  } else {
-    const { describeEvidence } = await import('./check/evidence-text.ts')
-    stdout.write(await describeEvidence(config, { columns: columnsOf(stdout), quiet }))
-  }
 }
 
 /** The configuration; for `--json` the error of an unusable one, so that the document can list its problems. */
@@ -138,7 +101,6 @@ function checksOf(config: Config, ofNeighbours: readonly Check[]): readonly Chec
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
-    ...setAsideChecks(config),
     memoryCheck(config),
     ...pageChecks(config),
     ...storeChecks(config),

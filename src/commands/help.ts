@@ -60,18 +60,6 @@ pages of an API that clients use.
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.
 
-After an upgrade, --since says what behaves differently with this configuration.
-Before it, the check of the new version says so by itself, from the token file.
-  postern check --quiet --since 0.1.0
-
---evidence is for a buyer's table (EN 303 645, the Cyber Resilience Act, IEC
-62443-4-2, OWASP, RFC 9700). For each key that a requirement of docs/evidence.md
-depends on it prints the present value, the one that is wanted and what another
-one costs; then what remains for the vendor of the device. It contacts nobody,
-and its exit code is 0 whatever is lacking.
-  postern check --evidence --quiet    only what is lacking
-  postern check --evidence --json | jq '.evidence[] | select(.key == "enforce")'
-
 Secrets are printed as ***. Only --uploads changes anything. Exit codes: 0 if
 everything works; 2 if serve would not start, because the configuration or a
 file that it names is unusable; 1 if something else fails, such as a device that

@@ -90,17 +90,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
-    .addOption(
-      new Option('--since <version>', 'say what behaves differently since that version')
-        .argParser(parseVersion)
-        .conflicts(['reload', 'evidence']),
-    )
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
-    .addOption(
-      new Option('--evidence', 'test nothing; say what docs/evidence.md asks of this configuration')
-        .default(false)
-        .conflicts(['reload', 'uploads']),
-    )
     .addHelpText('after', help.CHECK)
 
   withConfig(
@@ -313,13 +303,6 @@ function parseSince(text: string, before: number | undefined): number {
   const since = typedDuration(text)
   if (since === undefined) throw new InvalidArgumentError('It must be a time such as 7d, 12h or 30m.')
   return since
-}
-
-/** A release, such as 0.1.0 or 1.0.0~rc.1 of Debian. */
-function parseVersion(text: string, before: string | undefined): string {
-  if (!/^\d{1,4}\.\d{1,4}\.\d{1,4}(?:[~+-].*)?$/.test(text))
-    throw new InvalidArgumentError('It must be a version such as 0.1.0.')
-  return parseOnce(text, before)
 }
 
 function parsePort(text: string): number {

@@ -1,5 +1,4 @@
 import { EXPOSURE_RULE, exposedSecrets } from '../config/exposed-secrets.ts'
-import { FORMER_RULE } from '../config/former-auth.ts'
 import {
   type ConfigWarning,
   insecureSettings,
@@ -11,12 +10,7 @@ import type { Logger } from '../record/log.ts'
 import { insecurePasswords, PASSWORD_RULES } from './insecure-passwords.ts'
 
 /** All that `warningsOf` can find: the source of the list in docs/hardening.md. */
-export const WARNING_RULES: readonly WarningRule[] = [
-  ...SETTING_RULES,
-  ...PASSWORD_RULES,
-  EXPOSURE_RULE,
-  FORMER_RULE,
-]
+export const WARNING_RULES: readonly WarningRule[] = [...SETTING_RULES, ...PASSWORD_RULES, EXPOSURE_RULE]
 
 /** What works and is not safe: settings, weak passwords and hashes, and files with a secret that are open to other users. */
 export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
@@ -24,7 +18,6 @@ export async function warningsOf(config: Config): Promise<readonly ConfigWarning
     ...insecureSettings(config),
     ...(await insecurePasswords(config)),
     ...(await exposedSecrets(config)),
-    ...FORMER_RULE.find(config),
   ]
 }
 

@@ -4,10 +4,9 @@ import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { decode } from './decode.ts'
-import { createAuthSpelling, isWithin, rememberFormer } from './former-auth.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { lineIn, locationOf, problemLine, problemsOf } from './problem.ts'
+import { locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -60,31 +59,19 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
   const { tree, lineOf } = parsed.value
-  const spelling = createAuthSpelling()
-  const given = layer(spelling.ofFile(tree), [
+  const layered = layer(tree, [
     ...(Object.hasOwn(tree, 'state_dir') ? [] : stateDirectory(env)),
-    ...[...environment.overrides, ...flags.overrides].flatMap(spelling.ofOverride),
+    ...environment.overrides,
+    ...flags.overrides,
   ])
-  const layered = { ...given, tree: spelling.ofAll(given.tree) }
   const decoded = decode(schema, layered.tree)
-  const misspelt = spelling.problems()
   const issues = [
     ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
     ...passwordChoice(layered.tree),
-  ].filter(({ path }) => !misspelt.some(({ service }) => isWithin(path, service)))
-  const { writtenPath } = spelling
-  const positions = file && {
-    path: file.path,
-    lineOf: (path: readonly string[]) => lineOf(writtenPath(path)),
-  }
-  problems.unshift(
-    ...misspelt.map(({ path, message }) =>
-      problemLine(given.sourceOf(path) ?? lineIn(positions, path), path, message),
-    ),
-    ...problemsOf(issues, layered, positions, writtenPath),
-  )
+  ]
+  const positions = file && { path: file.path, lineOf }
+  problems.unshift(...problemsOf(issues, layered, positions))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
-  rememberFormer(decoded.value, spelling.former(layered.tree))
   return {
     config: decoded.value,
     tree: layered.tree,

@@ -1,5 +1,4 @@
 import { type Field, fieldBelow } from './field.ts'
-import { formerKeys, isFormer, isInAuth, withKind } from './former-auth.ts'
 import { dottedKeys, environmentName, knownKeys } from './known-keys.ts'
 import { adviceOn, nearestKey, nearestVariable } from './nearest.ts'
 import { schema } from './schema.ts'
@@ -48,11 +47,10 @@ export function readEnvironment(environment: Environment): Overrides {
   )
   if (names.length === 0) return { overrides, problems }
   const keys = new Map(knownKeys().map((known) => [environmentName(known.path), known]))
-  const former = new Map(formerKeys().map((path) => [environmentName(path), path]))
   for (const name of names.sort()) {
     const value = environment[name]
     if (value === undefined) continue
-    const known = keys.get(name) ?? resolvedFormerly(former.get(name) ?? [])
+    const known = keys.get(name)
     if (known === undefined) {
       if (!isFromKubernetes(name, value))
         problems.push(`${name}: unknown variable; ${adviceOn(nearestVariable(name, [...keys.keys()]))}`)
@@ -94,8 +92,7 @@ export function readFlags(sets: readonly string[]): Overrides {
 type Target = Pick<Override, 'path' | 'value'>
 
 function targetOf(path: readonly string[], text: string): Parsed<Target> {
-  // The former spelling first: the name of a route may contain everything.
-  const found = resolvedFormerly(path) ?? resolve(schema, path)
+  const found = resolve(schema, path)
   if (found === undefined) {
     return { problem: `unknown key; ${adviceOn(nearestKey(path.join('.'), dottedKeys()))}` }
   }
@@ -129,16 +126,6 @@ function resolve(
     const below = fieldBelow(field, key)
     const found = below && resolve(below, rest.slice(length), [...path, key])
     if (found !== undefined) return found
-  }
-  return undefined
-}
-
-/** As `resolve`, for a key in the former spelling of `upstream.auth`. */
-function resolvedFormerly(path: readonly string[]): Resolved | undefined {
-  for (const [at, kind] of path.entries()) {
-    if (!isFormer(path.slice(at)) || path[at - 1] !== 'auth') continue
-    const found = resolve(schema, path.toSpliced(at, 1))
-    if (found !== undefined && isInAuth(found.path)) return { ...found, path: withKind(found.path, kind) }
   }
   return undefined
 }

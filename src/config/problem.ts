@@ -18,13 +18,12 @@ export interface FileLines extends Pick<YamlDocument, 'lineOf'> {
 
 /**
  * One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. A key that is
- * missing because it is misspelt is one problem, not two. `writtenPath`: the path of a key in the spelling that the file has.
+ * missing because it is misspelt is one problem, not two.
  */
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
   file: FileLines | undefined,
-  writtenPath: (path: readonly string[]) => readonly string[],
 ): readonly string[] {
   const { tree } = layered
   const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
@@ -35,7 +34,7 @@ export function problemsOf(
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
     const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
-    return problemLine(locationOf(path, layered, file), writtenPath(path), what)
+    return problemLine(locationOf(path, layered, file), path, what)
   })
 }
 

@@ -165,11 +165,11 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
 /** The server has lost the response, and with it the time when the token was spent. */
 const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIVE_INFINITY }
 
-/** The response to a spent token, and when that was spent. An earlier version stored the response without that time. */
+/** The response to a spent token, and when that was spent. */
 function responseIn([stored, left]: readonly StoreReply[], now: number) {
-  const [, at, response = ''] = /^(?:(\d+) )?(.*)$/.exec(String(stored)) ?? []
+  const [, at, response = ''] = /^(\d+) (.+)$/.exec(String(stored)) ?? []
   if (response === '') return { response, spent: LONG_AGO }
-  return { response, spent: { at: Number(at ?? now), graceEnd: now + Number(left) } }
+  return { response, spent: { at: Number(at), graceEnd: now + Number(left) } }
 }
 
 /** The oldest members first. A refresh token in its last hour may be missing. */

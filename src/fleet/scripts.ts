@@ -5,7 +5,7 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * the server's (ms).
  *
  * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login, and
- * `named` if the grant has a name: earlier versions, which would let the token do everything, cannot read that. Of an issued grant
+ * `named` if the grant has a name. Of an issued grant
  * `issued`, its lifetime and its label follow; such grants are also in the sorted set `issued`, by their end. A token of an earlier epoch
  * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
  * Under `r:` and its digest a spent token has the time when it was spent and the sealed response, for the grace.
@@ -24,7 +24,6 @@ local p = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local epoch, index = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'index'))
--- An earlier version keeps no index.
 if index and not redis.call('ZSCORE', p .. 'grants', index) then epoch = false end
 
 local function expire()

@@ -1,14 +1,4 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, constants, existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
@@ -27,7 +17,7 @@ export function createDatabase(path: string): void {
   const db = new DatabaseSync(draft)
   try {
     db.exec('PRAGMA journal_mode = WAL')
-    migrate(db)
+    db.exec(`BEGIN IMMEDIATE; ${SCHEMA}; COMMIT`)
   } finally {
     db.close()
   }
@@ -54,12 +44,11 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON')
     const version = pragma(db, 'user_version')
-    const isOurs = pragma(db, 'application_id') === APPLICATION_ID && version > 1
+    const isOurs = pragma(db, 'application_id') === APPLICATION_ID
     if (!isWellFormed(db)) return reject('damaged')
     if (!isOurs) return reject('foreign')
     if (version > VERSION) return reject('newer')
     db.exec('PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304')
-    if (version < VERSION) migrate(db)
     // Deletes nothing. It shows now, and not at the first token, whether the file is writable.
     db.exec("DELETE FROM meta WHERE key = ''")
     const records = readRecords(db)
@@ -73,28 +62,6 @@ export function readDatabase(path: string, patience: number, isUnread: boolean) 
     if (code === 'damaged' || (code === 'read-only' && isWritable(path))) return 'damaged'
     throw error
   }
-}
-
-/**
- * The version of a token file by its header: https://sqlite.org/fileformat.html#the_database_header. Undefined for another file. Does not
- * open it as a database, which would create files beside it.
- */
-export function versionInHeader(path: string): number | undefined {
-  // To open a pipe would wait for its writer.
-  if (!statSync(path).isFile()) return undefined
-  const header = Buffer.alloc(100)
-  const descriptor = openSync(path, 'r')
-  try {
-    readSync(descriptor, header)
-  } finally {
-    closeSync(descriptor)
-  }
-  return header.readUInt32BE(68) === APPLICATION_ID ? header.readUInt32BE(60) : undefined
-}
-
-/** Whether this version reads such a token file. */
-export function isReadable(version: number): boolean {
-  return version > 1 && version <= VERSION
 }
 
 /** If the system allows writing and SQLite does not, the header of the file is damaged. */
@@ -117,12 +84,11 @@ export function setDatabaseAside(path: string, fault: Fault, wall: number): stri
 /** Stands in the header of the file, so that the database of another program is recognized. */
 const APPLICATION_ID = 0x506f7374
 
-/**
- * The first step makes version 2 out of an empty file, and each further step makes the next version. A released step never changes.
- * SQLite detects damage to its structure, but not to the content of a row: the checksum of each row does.
- */
-const MIGRATIONS: readonly string[] = [
-  `CREATE TABLE tokens (
+/** The version of the tables. A file of a later version is set aside as `newer`. */
+const VERSION = 1
+
+/** SQLite detects damage to its structure, but not to the content of a row: the checksum of each row does. */
+const SCHEMA = `CREATE TABLE tokens (
      digest BLOB PRIMARY KEY,
      grant_id TEXT NOT NULL,
      client TEXT NOT NULL,
@@ -131,27 +97,17 @@ const MIGRATIONS: readonly string[] = [
      issued INTEGER NOT NULL,
      expires INTEGER NOT NULL,
      spent INTEGER,
-     checksum INTEGER NOT NULL DEFAULT 0
+     grace_end INTEGER,
+     label TEXT,
+     checksum INTEGER NOT NULL
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-   PRAGMA application_id = ${APPLICATION_ID}`,
-  'ALTER TABLE tokens ADD COLUMN grace_end INTEGER',
-  'ALTER TABLE tokens ADD COLUMN label TEXT',
-]
-const VERSION = MIGRATIONS.length + 1
+   PRAGMA application_id = ${APPLICATION_ID};
+   PRAGMA user_version = ${VERSION}`
 
 function pragma(db: DatabaseSync, name: string): number {
   const value = db.prepare(`PRAGMA ${name}`).get()?.[name]
   return typeof value === 'number' ? value : -1
-}
-
-/**
- * Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. After an error the caller closes the
- * file, which undoes it.
- */
-function migrate(db: DatabaseSync): void {
-  const steps = MIGRATIONS.slice(Math.max(0, pragma(db, 'user_version') - 1))
-  db.exec(['BEGIN IMMEDIATE', ...steps, `PRAGMA user_version = ${VERSION}`, 'COMMIT'].join(';'))
 }
 
 /** Above this size the structure check is skipped, because its time grows with the file. */
@@ -165,11 +121,9 @@ function isWellFormed(db: DatabaseSync): boolean {
   return db.prepare('PRAGMA quick_check(1)').get()?.quick_check === 'ok'
 }
 
-/** A row without `grace_end` and `label` has the checksum of earlier versions. */
 export function checksum(record: TokenRecord): number {
   const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd, label } = record
-  const later = [graceEnd, ...(label === null ? [] : ['label', label])].filter((each) => each !== null)
-  return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...later].join('\n'))
+  return crc32([digest, grant, client, granted, kind, issued, expires, spent, graceEnd, label].join('\n'))
 }
 
 /** All tokens of the file, or `undefined` if one of them fails its checksum. */

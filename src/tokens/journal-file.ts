@@ -47,7 +47,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
     const paths = [lockPath, path, `${path}-wal`]
     const identities = paths.map(fileIdentity)
     const columns =
-      ':digest, :grant, :client, :granted, :kind, :issued, :expires, :spent, :checksum, :graceEnd, :label'
+      ':digest, :grant, :client, :granted, :kind, :issued, :expires, :spent, :graceEnd, :label, :checksum'
     const put = db.prepare(`INSERT OR REPLACE INTO tokens VALUES (${columns})`)
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')

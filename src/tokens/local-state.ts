@@ -13,7 +13,6 @@ import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf, reportHandOut } from './handout.ts'
 import { openJournal } from './journal.ts'
-import { reclaimSetAside, SET_ASIDE } from './reclaim.ts'
 import {
   grantsInFlight,
   reportAbsent,
@@ -31,6 +30,7 @@ import {
 } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
+const SET_ASIDE = 'token file: unusable, set aside; starting empty'
 const SET_ASIDE_UNREAD =
   'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
 const FROM_MEMORY = 'token file: serving from memory'
@@ -47,7 +47,6 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const policy = config.tokens
   const heir = heirOf(config)
   const table = createGrantTable(policy.capacity)
-  if (policy.store !== 'memory') await reclaimSetAside(config, deps, heir)
   const journal =
     policy.store === 'memory'
       ? undefined

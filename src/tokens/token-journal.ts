@@ -24,9 +24,9 @@ export interface TokenRecord {
   readonly expires: number
   /** When a rotated refresh token was spent. */
   readonly spent: number | null
-  /** When its grace ends; null, too, in a file of version 2 or earlier: there it is over. */
+  /** When its grace ends; null for a token that is not spent. */
   readonly graceEnd: number | null
-  /** Of an issued grant; null for a login, and in a file of version 3 or earlier. */
+  /** Of an issued grant; null for a login. */
   readonly label: string | null
 }
 

@@ -30,7 +30,6 @@ it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no c
     explain: ['explain', id],
     unknown: ['explain', 'unknown'],
     check: ['check', '--quiet'],
-    evidence: ['check', '--evidence'],
     issue: ['issue', '--name', LONG, '--for', '90'],
     revoke: ['revoke', '--grant', 'none'],
   }

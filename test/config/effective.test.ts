@@ -64,12 +64,9 @@ describe('the effective configuration', () => {
       fc.record({ htpasswd: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
       fc.record({ shadow: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
     )
-    const account = fc.record({
-      user: fc.constantFrom('admin', '0', 'null', 'jäsøn'),
-      password: fc.record({ file: text }),
-    })
+    const user = fc.constantFrom('admin', '0', 'null', 'jäsøn')
+    const account = { user, password: fc.record({ file: text }) }
     const loginForm = fc.record({
-      password: fc.record({ file: text }),
       path: fc.constantFrom('/', '/null', '/a?b=c:d'),
       user_field: text,
       fields: fc.array(fc.constantFrom('a=', 'action=log in', '1=2')),
@@ -77,8 +74,6 @@ describe('the effective configuration', () => {
     })
     const tokenSession = fc.record(
       {
-        user: fc.constantFrom('x', 'null'),
-        password: fc.record({ file: text }),
         login: fc.constantFrom(
           { path: '/l' },
           { path: '/l', json: { null: '$user', user_name: [1, { p: '$password', q: null }] } },
@@ -89,7 +84,7 @@ describe('the effective configuration', () => {
         expired: fc.array(fc.integer({ min: 400, max: 499 })),
         logout: fc.constantFrom({ path: '/x' }, { method: 'POST', path: { header: 'Location' } }),
       },
-      { requiredKeys: ['user', 'password', 'login', 'token', 'send'] },
+      { requiredKeys: ['login', 'token', 'send'] },
     )
     const file = fc.record({
       listen: fc.record({
@@ -119,10 +114,9 @@ describe('the effective configuration', () => {
           ),
           auth: fc.oneof(
             fc.constant('off'),
-            fc.record({ basic: account }),
-            fc.record({ digest: account }),
-            fc.record({ form: loginForm }),
-            fc.record({ session: tokenSession }),
+            fc.record({ kind: fc.constantFrom('basic', 'digest'), ...account }),
+            fc.record({ kind: fc.constant('form'), password: account.password, form: loginForm }),
+            fc.record({ kind: fc.constant('session'), ...account, session: tokenSession }),
           ),
           health: fc.record({ path: fc.constantFrom(null, '/', '/null', '/a:b') }),
         },
@@ -148,7 +142,7 @@ describe('the effective configuration', () => {
   })
 
   it('loads as the same configuration with public paths that are signed in', () => {
-    const auth = 'upstream.auth={basic: {user: a, password: {file: p}}}'
+    const auth = 'upstream.auth={kind: basic, user: a, password: {file: p}}'
     const sets = [auth, 'public_paths=[/a/, {path: /b, signed_in: true}]']
     const config = load({ sets })
     expect(config.publicPaths).toEqual(['/a/', { path: '/b', signedIn: true }])

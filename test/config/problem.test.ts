@@ -350,65 +350,50 @@ describe('a value', () => {
       'upstream.auth.check_path: must be left out with kind: session',
       'upstream.auth.session: is missing; it must be a mapping with login, token and send',
     ],
-    [
-      'auth: {kind: basic, basic: {user: a, password: {file: b}}}',
-      'upstream.auth: must have one spelling, and has upstream.auth.basic, which is the former one, and upstream.auth.kind; keep the present one',
-    ],
-    [
-      'auth: {kind: form, form: {user: a, password: {file: b}}}',
-      'upstream.auth: must have one spelling, and has upstream.auth.form.user, which is the former one, and upstream.auth.kind; keep the present one',
-    ],
-    ['auth: {basic: hunter2}', 'upstream.auth.basic: must be a mapping of keys'],
     ['auth: {kind: digest, user: a}', 'upstream.auth.password.file: is missing; it must be a path'],
+    ['auth: {kind: basic, password: {file: b}}', 'upstream.auth.user: is missing; it must be a user name'],
     [
-      'auth: {basic: {user: a, password: {file: b}}, form: {password: {file: c}}}',
-      'upstream.auth.form: must not be set together with basic; keep one of the two',
-    ],
-    ['auth: {digest: {user: a}}', 'upstream.auth.digest.password.file: is missing; it must be a path'],
-    ['auth: {form: {}}', 'upstream.auth.form.password.file: is missing; it must be a path'],
-    ['auth: {basic: {password: {file: b}}}', 'upstream.auth.basic.user: is missing; it must be a user name'],
-    [
-      'auth: {basic: {user: "a:b", password: {file: b}}}',
-      'upstream.auth.basic.user: must not contain a colon, which ends the user name in credentials, or control characters',
+      'auth: {kind: basic, user: "a:b", password: {file: b}}',
+      'upstream.auth.user: must not contain a colon, which ends the user name in credentials, or control characters',
     ],
     [
-      'auth: {form: {password: {file: b}, fields: [login]}}',
+      'auth: {kind: form, password: {file: b}, form: {fields: [login]}}',
       'upstream.auth.form.fields.0: must be text such as action=login',
     ],
-    ['auth: {form: {password: hunter2}}', 'upstream.auth.form.password: must be a mapping of keys'],
+    ['auth: {kind: form, password: hunter2}', 'upstream.auth.password: must be a mapping of keys'],
     [
-      'headers: {authorization: x}, auth: {digest: {user: a, password: {file: b}}}',
+      'headers: {authorization: x}, auth: {kind: digest, user: a, password: {file: b}}',
       'upstream.headers.authorization: must not be set together with upstream.auth, which writes that field',
     ],
     [
-      'headers: {x-token: x}, auth: {session: {login: {path: /l}, token: {json: /t}, send: {header: X-Token}}}',
+      'headers: {x-token: x}, auth: {kind: session, session: {login: {path: /l}, token: {json: /t}, send: {header: X-Token}}}',
       'upstream.headers.x-token: must not be set together with upstream.auth, which writes that field',
     ],
     [
-      'auth: {session: {login: {path: /l}, token: {json: /t}}}',
+      'auth: {kind: session, session: {login: {path: /l}, token: {json: /t}}}',
       'upstream.auth.session.send: is missing; it must have exactly one of header, cookie',
     ],
     [
-      'auth: {session: {}}',
+      'auth: {kind: session, session: {}}',
       'upstream.auth.session.login.path: is missing; it must be a path that begins with /',
       'upstream.auth.session.token: is missing; it must have exactly one of header, cookie, json',
     ],
     [
-      'auth: {session: {login: {path: /l, json: {p: $password}, form: {u: $user}}, token: {json: /t}, send: {prefix: x}}}',
+      'auth: {kind: session, session: {login: {path: /l, json: {p: $password}, form: {u: $user}}, token: {json: /t}, send: {prefix: x}}}',
       'upstream.auth.session.login.form: must not be set together with json; keep one of the two',
       'upstream.auth.session.send: must have exactly one of header, cookie',
       'upstream.auth.session.send.prefix: must be left out without header',
-      'upstream.auth.session.user: is missing; it must be a user name: the login contains $user',
-      'upstream.auth.session.password.file: is missing; it must be a path: the login contains $password',
+      'upstream.auth.user: is missing; it must be a user name: the login contains $user',
+      'upstream.auth.password.file: is missing; it must be a path: the login contains $password',
     ],
     [
-      'auth: {session: {login: {path: /l}, token: {json: session/id}, send: {header: Host}, expired: [200]}}',
+      'auth: {kind: session, session: {login: {path: /l}, token: {json: session/id}, send: {header: Host}, expired: [200]}}',
       'upstream.auth.session.token.json: must be a JSON Pointer (RFC 6901), such as /session/id',
       'upstream.auth.session.send.header: must not be set here; set upstream.host instead',
       'upstream.auth.session.expired.0: must be a whole number from 400 to 499',
     ],
     [
-      'auth: {session: {login: {path: /l}, token: {cookie: a b}, send: {cookie: a}, logout: {path: x}}}',
+      'auth: {kind: session, session: {login: {path: /l}, token: {cookie: a b}, send: {cookie: a}, logout: {path: x}}}',
       'upstream.auth.session.token.cookie: must be the name of a cookie (RFC 6265)',
       'upstream.auth.session.logout.path: must be a path that begins with / and contains no spaces',
     ],
@@ -443,11 +428,11 @@ describe('a value', () => {
   })
 
   it('password.device is refused with a session', () => {
-    const auth = '{session: {login: {path: /l}, token: {header: T}, send: {header: T}}}'
+    const auth = '{kind: session, session: {login: {path: /l}, token: {header: T}, send: {header: T}}}'
     expect(
       problemsIn({ file: WITHOUT_PASSWORD, sets: ['password.device=true', `upstream.auth=${auth}`] }),
     ).toEqual([
-      'postern.yaml:1: upstream.auth.session: must be basic, digest or form with password.device: a device may give a token whatever the password',
+      '--set: upstream.auth.kind: must be basic, digest or form with password.device: a device may give a token whatever the password',
     ])
   })
 
@@ -608,17 +593,17 @@ describe('password.device', () => {
   })
 
   it('excludes a password file', () => {
-    expect(problemsIn({ file: device('{basic: {user: a, password: {file: b}}}') })).toEqual([
-      'postern.yaml:1: upstream.auth.basic.password.file: must be left out with password.device: the password of the last grant is used',
+    expect(problemsIn({ file: device('{kind: basic, user: a, password: {file: b}}') })).toEqual([
+      'postern.yaml:1: upstream.auth.password.file: must be left out with password.device: the password of the last grant is used',
     ])
-    expect(problemsIn({ file: device('{digest: {user: a}}') })).toEqual([])
+    expect(problemsIn({ file: device('{kind: digest, user: a}') })).toEqual([])
   })
 
   it('requires a check path beside a form', () => {
-    expect(problemsIn({ file: device('{form: {user: a}}') })).toEqual([
-      'postern.yaml:1: upstream.auth.form.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
+    expect(problemsIn({ file: device('{kind: form, user: a}') })).toEqual([
+      'postern.yaml:1: upstream.auth.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     ])
-    expect(problemsIn({ file: device('{form: {user: a, check_path: /home}}') })).toEqual([])
+    expect(problemsIn({ file: device('{kind: form, user: a, check_path: /home}') })).toEqual([])
   })
 })
 
@@ -632,8 +617,8 @@ describe('a secret', () => {
     [`${WITHOUT_PASSWORD}password: hunter2`],
     [`${WITHOUT_PASSWORD}password: {plain: hunter2}`],
     [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: "admin:hunter2"}`],
-    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {basic: "admin:hunter2"}}`],
-    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {digest: {user: a, password: hunter2}}}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {kind: "admin:hunter2"}}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {kind: digest, user: a, password: hunter2}}`],
     [`${MINIMAL}tokens: {store: "http://:hunter2@h"}`],
     [`${MINIMAL}tokens: {store: "redis//:hunter2"}`],
     [`${MINIMAL}tokens: {store: "redis://:hunter2@h:0"}`],

@@ -65,8 +65,8 @@ describe('upstream.routes', () => {
     [`{/a%2fb: {url: "${URL_A}"}}`, 'must be a plain path'],
     [`{/a/: {url: "http://127.0.0.1:8443"}}`, 'upstream.routes./a/.url: must be the device'],
     [
-      `{/a/: {url: "${URL_A}", auth: {basic: {user: x}}}}`,
-      'upstream.routes./a/.auth.basic.password.file: is missing',
+      `{/a/: {url: "${URL_A}", auth: {kind: basic, user: x}}}`,
+      'upstream.routes./a/.auth.password.file: is missing',
     ],
     [`[${URL_A}]`, 'upstream.routes: must be a mapping of paths to sections'],
     [`{/a/: ${URL_A}}`, 'upstream.routes./a/: must be a mapping of keys'],

@@ -80,11 +80,11 @@ function examplesOn(page: string): readonly YamlMapping[] {
 }
 
 /**
- * The pages whose YAML is configuration. Left out: the changelog, which may name keys of earlier versions; the page about releases,
- * whose YAML is about a vendor; and the evidence, which has the titles of tests.
+ * The pages whose YAML is configuration. Left out: the changelog, which may name keys of earlier versions, and the page about releases,
+ * whose YAML is about a vendor.
  */
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)].filter(
-  (page) => !['releasing.md', 'evidence.md'].some((name) => page === join('docs', name)),
+  (page) => page !== join('docs', 'releasing.md'),
 )
 const NO_CONFIGURATION = [
   'prometheus.yml',

@@ -222,7 +222,8 @@ it.each([
 })
 
 it('H307 the field in which a device gives its token cannot be named, and a pattern leaves it to Postern', () => {
-  const auth = 'auth: {session: {login: {path: /l}, token: {header: X-Token}, send: {header: X-Sent}}}'
+  const auth =
+    'auth: {kind: session, session: {login: {path: /l}, token: {header: X-Token}, send: {header: X-Sent}}}'
   const problems = (drop: string) =>
     problemsIn({
       file: `password: {file: x}\nupstream: {url: "http://d", drop_response: [${drop}], ${auth}}\n`,

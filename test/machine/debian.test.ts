@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { type DebianPackage, makeDebianPackage } from '../../deploy/build/debian.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { shellBlock } from '../support/pages.ts'
+import { replaceIn, shellBlock } from '../support/pages.ts'
 import { isInstalled, run } from '../support/tools.ts'
 import { addDevice, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { endFleet, lookAtFleet, migrateConnections, restartFleet, startFleet } from './fleet.ts'
@@ -18,6 +18,7 @@ const TOOLS = ['systemd-nspawn', 'nsenter']
 
 const INSTALL = shellBlock('docs/installing.md', 'apt-get install ./postern')
 const START = shellBlock('docs/installing.md', 'asks twice')
+const CHECK_NEWER = shellBlock('docs/sizing.md', 'dpkg-deb --extract')
 const PORT_443 = shellBlock('docs/installing.md', 'enable --now postern.socket')
 const [REMOVE = '', PURGE = ''] = shellBlock('docs/installing.md', 'apt-get remove').split('\n')
 
@@ -199,6 +200,10 @@ describe('A fresh Debian', () => {
     const edited = await inside('cat /etc/postern/postern.yaml')
     const opened = await inside('systemctl show -P ActiveEnterTimestampMonotonic postern.socket')
     const previous = await inside('systemctl show -P MainPID postern')
+    // The newer version reads the configuration before it is installed.
+    expect(
+      await inside(replaceIn(CHECK_NEWER, './postern_1.0.0_amd64.deb', `./${basename(newer)}`)),
+    ).not.toMatch(/unknown key|^FAILED +configuration/m)
     // dpkg asks whether to keep the file, which both sides changed. Enter takes its answer.
     await inside(`apt-get install -y ./${basename(newer)}`, '\n')
     expect(await inside("postern --version; dpkg-query -s postern | sed -n 's/^Version: //p'")).toMatch(

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
-import type { Results } from '../evidence/results.ts'
 import { prepareSite, type Site, type SiteOptions } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { downloadAndTry, putBeforeDevice } from '../support/five-minutes.ts'
@@ -44,18 +43,9 @@ async function release(): Promise<void> {
     shellBlock('docs/releasing.md', '--sign'),
   )
   const clone = await cloneOfHead()
-  const results = join(temporaryDirectory(), 'results.json')
-  writeFileSync(results, JSON.stringify(await runOf(clone)))
   const made = await run(
     'sh',
-    [
-      '-ec',
-      replaceIn(
-        shellBlock('docs/releasing.md', 'npm ci'),
-        'npm run release\n',
-        `${command.trim()} --results ${results}\n`,
-      ),
-    ],
+    ['-ec', replaceIn(shellBlock('docs/releasing.md', 'npm ci'), 'npm run release\n', command)],
     {
       cwd: clone,
       env: { PATH: process.env.PATH, HOME: process.env.HOME ?? temporaryDirectory(), GNUPGHOME: home },
@@ -66,23 +56,6 @@ async function release(): Promise<void> {
   signers = signersIn(made.stdout)
   dist = join(clone, 'dist')
   program = join(dist, `postern-linux-${PROCESSOR}`)
-}
-
-/** A test run of the clone. */
-async function runOf(clone: string): Promise<Results> {
-  const { stdout } = await run('git', ['-C', clone, 'rev-parse', 'HEAD'])
-  return {
-    commit: stdout.trim(),
-    changed: false,
-    date: '2026-11-27T03:00:00.000Z',
-    node: '26.10.0 on linux x64',
-    asked: [],
-    passed: 2,
-    failed: 0,
-    skipped: 1,
-    skips: [{ reason: 'the machine has no nginx', tests: 1 }],
-    promises: { C8: { passed: 2, failed: 0, skipped: 1, reasons: ['the machine has no nginx'] } },
-  }
 }
 
 const digestOf = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
@@ -98,17 +71,6 @@ describe('a release', () => {
     const compressed = named.filter((name) => name.startsWith('postern-linux-')).map((name) => `${name}.gz`)
     const listed = [...named.filter((name) => name !== '.gz'), ...compressed]
     expect(readdirSync(dist).toSorted()).toEqual(listed.toSorted())
-  })
-
-  it('H352 has the figures of a test run beside its programs, in the signed list', () => {
-    const evidence = readFileSync(join(dist, 'evidence.md'), 'utf8')
-    expect(evidence).toContain(
-      '\n- 2 passed, 0 failed, 1 skipped\n- Skipped: 1, because the machine has no nginx\n',
-    )
-    expect(JSON.parse(readFileSync(join(dist, 'evidence.json'), 'utf8')).results.passed).toBe(2)
-    const list = readFileSync(join(dist, 'SHA256SUMS'), 'utf8')
-    for (const name of ['evidence.md', 'evidence.json'])
-      expect(list).toMatch(new RegExp(`^[0-9a-f]{64}  ${name}$`, 'm'))
   })
 
   it('SHA256SUMS is right for sha256sum, and the compressed programs are the programs', async () => {

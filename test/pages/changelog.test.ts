@@ -11,16 +11,7 @@ const SECTIONS = readPage('CHANGELOG.md')
     return [section.slice(0, end), section.slice(end)]
   })
 
-it('the changelog begins with this version and ends with the first one', () => {
-  const versions = SECTIONS.map(([heading]) => heading)
-  expect([versions[0], versions.at(-1)]).toEqual([VERSION, '0.1.0'])
-})
-
-it('a version takes at most 8 kB, for someone who upgrades: what to do, what comes, what went', () => {
+it('the changelog begins with this version, and each version takes at most 8 kB', () => {
+  expect(SECTIONS[0]?.[0]).toBe(VERSION)
   for (const [version, text] of SECTIONS) expect(Buffer.byteLength(text), version).toBeLessThanOrEqual(8000)
-  const [, latest = ''] = SECTIONS.find(([heading]) => heading === '1.0.0') ?? expect.unreachable()
-  const themes = ['### What you must do', '### What you get', '### What was removed']
-  const places = themes.map((theme) => latest.indexOf(theme))
-  expect(places).not.toContain(-1)
-  expect(places).toEqual(places.toSorted((a, b) => a - b))
 })

@@ -107,7 +107,6 @@ async function exitCodes(): Promise<readonly string[]> {
   }
   const { site, sidecar, id } = await usedSidecar()
   await note('check', site.postern('check'))
-  await note('check --evidence', site.postern('check', '--evidence'))
   const here = ['--set', `admin.address=${new URL(sidecar.adminUrl).host}`]
   await note('healthy', site.postern('healthy', ...here))
   await note('healthy --ready', site.postern('healthy', ...here, '--ready'))
@@ -202,7 +201,6 @@ async function jsonPaths(): Promise<readonly string[]> {
     ...(await documents('explain ID', 'explain', id)),
     // The keys of the configuration are a list of their own.
     ...(await documents('check', 'check')).filter((path) => !path.startsWith('check.configuration.')),
-    ...(await documents('check --evidence', 'check', '--evidence')),
     ...pathsOf(JSON.parse(reportJson(REPORT)), 'verify'),
     ...pathsOf(JSON.parse(planJson(planOf(runOptions('https://device.example', 'x')))), 'verify --dry-run'),
   ])

@@ -50,16 +50,6 @@ export function needsForeign(tool: string): void {
   if (!isInstalled(tool)) runningTest()?.skip(`${tool} is not installed`)
 }
 
-/** Skips the test without this commit of the history, which a shallow clone does not have: also in CI. */
-export function needsCommit(commit: string): void {
-  if (!hasCommit(commit)) runningTest()?.skip(`the checkout has no ${commit}: git fetch --unshallow`)
-}
-
-export function hasCommit(commit: string): boolean {
-  const cwd = import.meta.dirname
-  return spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd, stdio: 'ignore' }).status === 0
-}
-
 /** As `needs`, for what is no program, such as a library of Python. */
 export function needsLibrary(name: string, probe: Probe): void {
   needs(probe[0])

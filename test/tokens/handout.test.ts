@@ -143,20 +143,6 @@ describe('H294 over a restart', () => {
     expect(after.store.identify(accessToken)).toEqual(refused('expired'))
   })
 
-  test('a file of the version before has only logins, and its rows keep their checksums', () => {
-    const dir = temporaryDirectory()
-    const before = openJournaledStore(dir)
-    const { accessToken } = before.store.issue('a', 'password')
-    before.journal.close()
-    const db = new DatabaseSync(`${dir}/tokens.db`)
-    db.exec('ALTER TABLE tokens DROP COLUMN label; PRAGMA user_version = 3')
-    db.close()
-    const after = openJournaledStore(dir, { clock: before.clock })
-    expect(after.reports).toEqual([])
-    expect(after.store.identify(accessToken)).toMatchObject(VALID)
-    expect(after.store.issued()).toEqual([])
-  })
-
   test('a label that was changed on the disk is damage', () => {
     const dir = temporaryDirectory()
     const before = openJournaledStore(dir)

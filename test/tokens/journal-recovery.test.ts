@@ -1,10 +1,8 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { digestToken } from '../../src/tokens/mint.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { openJournaledStore } from './journaled-store.ts'
 import { present } from './support.ts'
@@ -114,39 +112,4 @@ test('a lock file with garbage does not prevent the start', () => {
   const { store, reports } = openJournaledStore(dir)
   expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
   expect(reports).toEqual([])
-})
-
-test('C6 a database of version 2 keeps its tokens, and the grace of its spent refresh tokens is over', () => {
-  const { dir, path } = closedFolder()
-  rmSync(path)
-  const [live, spent] = ['A'.repeat(43), 'B'.repeat(43)]
-  const db = new DatabaseSync(path)
-  db.exec(`
-    PRAGMA journal_mode = WAL;
-    CREATE TABLE tokens (
-      digest BLOB PRIMARY KEY, grant_id TEXT NOT NULL, client TEXT NOT NULL, granted INTEGER NOT NULL,
-      kind TEXT NOT NULL, issued INTEGER NOT NULL, expires INTEGER NOT NULL, spent INTEGER,
-      checksum INTEGER NOT NULL DEFAULT 0
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-    PRAGMA application_id = ${0x506f7374};
-    PRAGMA user_version = 2;
-  `)
-  const now = Date.now()
-  const insert = db.prepare('INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
-  for (const [token, spentAt] of [
-    [live, null],
-    [spent, now],
-  ] as const) {
-    const digest = digestToken(token)
-    const row = ['beefbeefbeefbeef', '192.0.2.1', now, 'refresh', now, now + 60_000, spentAt] as const
-    insert.run(Buffer.from(digest, 'base64url'), ...row, crc32([digest, ...row].join('\n')))
-  }
-  db.close()
-  const { store, reports } = openJournaledStore(dir)
-  expect(reports).toEqual([])
-  expect(store.counts()).toEqual({ access: 0, refresh: 1 })
-  expect(store.refresh(live)).toMatchObject({ refreshToken: live })
-  expect(store.refresh(spent)).toBeUndefined()
-  expect(store.counts()).toEqual({ access: 0, refresh: 0 })
 })

@@ -76,7 +76,7 @@ async function unit(name: string): Promise<string> {
 
 async function documents(): Promise<readonly PackageFile[]> {
   const pages = (await readdir(join(ROOT, 'docs')))
-    .filter((name) => /\.(?:md|json)$/.test(name))
+    .filter((name) => name.endsWith('.md'))
     .sort()
     .map((name) => `docs/${name}`)
   const examples = [

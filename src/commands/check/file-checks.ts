@@ -21,8 +21,7 @@ import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { explainPathError, presentPart } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { findSetAside } from '../../tokens/set-aside.ts'
-import { type Check, CheckFailure, type Finding, readIfPossible } from './finding.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
   return {
@@ -52,23 +51,6 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
     meaning: 'it logs nobody in, because it does not tell which name is meant',
     remedy: 'change one of them',
   })
-}
-
-/** One for the first token file that an earlier version has set aside. None for a folder that cannot be read: `stateCheck` says so. */
-export function setAsideChecks({ stateDir, tokens }: Config): readonly Check[] {
-  if (tokens.store !== 'file') return []
-  const found = readIfPossible(() => findSetAside(stateDir))
-  if (found === undefined) return []
-  const { path, remedy } = found
-  return [
-    {
-      name: 'token file',
-      key: 'state_dir',
-      meaning: 'its tokens are not valid: some may have been meant to be revoked since',
-      remedy: `to take them back, ${remedy}, and restart Postern; otherwise delete the file`,
-      run: async () => ({ warning: `an earlier version has set ${path} aside` }),
-    },
-  ]
 }
 
 /** Says what clients may hold, and which keys admit more than that. */

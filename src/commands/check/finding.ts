@@ -40,16 +40,6 @@ export class CheckFailure extends SetupError {
 }
 
 /** A result as `check --json` prints it. `meaning` and `remedy` are null if the check passed. */
-/** What a file says that another check tests, too: undefined if it cannot be read, which that check reports. */
-export function readIfPossible<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (isBug(error)) throw error
-    return undefined
-  }
-}
-
 export interface CheckResult {
   readonly name: string
   readonly result: 'ok' | 'warning' | 'failed'
