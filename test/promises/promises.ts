@@ -9,12 +9,12 @@ import { OPERATION } from './entries/hardening-operation.ts'
 import { REQUESTS } from './entries/hardening-requests.ts'
 import { OVERVIEW } from './entries/overview.ts'
 import { VERIFYING } from './entries/verifying.ts'
-import type { Promised } from './promised.ts'
 
-/** Promises of one subject, by id. */
+/** Promises of one subject. */
 export interface Chapter {
   readonly title: string
-  readonly promises: Readonly<Record<string, Promised>>
+  /** What Postern promises, by id. */
+  readonly promises: Readonly<Record<string, string>>
 }
 
 /**

@@ -1,0 +1,23 @@
+/** What a run of `postern verify` does to check a promise, by id, with the command as the subject. */
+export const CHECKS: Readonly<Record<string, string>> = {
+  C1: 'posts the password, without a bearer token, to four other spellings of the path',
+  C2: 'sends a login without `grant_type`, without the password, with an empty password, with either of the two twice, and as JSON; and a wrong password in the query of a GET, which has to be refused like a GET without a query',
+  C3: 'logs in once with all of them, the client credentials also as Basic authorization',
+  C4: 'logs in twice, reads the responses, compares the tokens, and uses the first access token',
+  C5: 'sends one of each, that of a revoked token only if the server offers revocation',
+  C6: 'refreshes one login twice and uses its access tokens; if the refresh token is replaced, it refreshes the other login and shows the spent token again: at once, and, without `--quick`, 12 s later, followed by its successor',
+  C7: 'reads `expires_in` of a login and of a refresh, and, without `--quick`, uses the first access token again: after a window, if the run waits for one',
+  C8: 'cannot check this: it would have to change the password of the device',
+  C9: 'looks for the wrong password and for the tokens, right and wrong, in the responses that refuse them',
+  C10: 'asks without a token by GET, HEAD and OPTIONS, with eleven wrong credentials, and with a valid token in the query and in a cookie; in return, two other spellings of the right credential have to be admitted',
+  C11: 'reads the challenge of each 401 that C10 causes',
+  C13: 'uses up both windows over one connection with requests of every outcome, and sends requests to the API between two to `/oauth/token`; with `--quick` it uses up what is left of them',
+  C14: 'uses up new windows over one connection, with half a window between the first requests and the others, over many connections, and over HTTP/2; it asks shortly before the reset, and at the reset',
+  C15: 'asks past both limits, with and without a token, compares `Retry-After` with the reset, and, without `--quick`, asks again when it is over',
+  C16: 'reads the fields of every response, apart from those of the floods and to malformed requests, and compares them within the windows that it uses up',
+  C19: 'reads the status of each refusal, and sends GET to `/oauth/token`',
+  H69: 'asks in both used-up windows with spoofed forwarding fields and a query, and at the API also with a second slash and with the access token from before a refresh',
+  H125: 'floods `/oauth/token` and then the API, accounts for every response, and meanwhile uses the other of the two within its limit',
+  H20: 'sends a valid token without Host and with two of them in both orders, and two of them without a token',
+  H24: 'asks without a token for other spellings of the path: encoded, with dots, slashes or semicolons, in upper case, with the suffix of a style sheet, and behind `/oauth/token`',
+}
