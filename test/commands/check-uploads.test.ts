@@ -160,7 +160,7 @@ describe('postern check --uploads', () => {
   it('signs in as the configuration says, and signs out; posts nothing if the device refuses the login', async () => {
     const redfish = await startRedfishDevice()
     const file = join(temporaryDirectory(), 'device-password')
-    const auth = JSON.stringify({ session: { ...redfishAuth, password: { file } } })
+    const auth = JSON.stringify({ ...redfishAuth, password: { file } })
     writeFileSync(file, redfish.password, { mode: 0o600 })
     const { line } = await check(redfish.device.url, '/up', `upstream.auth=${auth}`)
     expect(line).toMatch(/^ok .* got 200, one in chunks 200/)
@@ -181,7 +181,7 @@ describe('postern check --uploads', () => {
     locked.oneTime = true
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, locked.password, { mode: 0o600 })
-    const auth = JSON.stringify({ digest: { user: locked.user, password: { file } } })
+    const auth = JSON.stringify({ kind: 'digest', user: locked.user, password: { file } })
     const { line } = await check(locked.url, '/up', `upstream.auth=${auth}`)
     expect(line).toMatch(/^ok .* got 200, one in chunks 200/)
   })

@@ -99,7 +99,7 @@ describe('postern check', () => {
     [
       'the password for the device',
       'signing in',
-      ['upstream.auth={basic: {user: admin, password: {file: /nowhere}}}'],
+      ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
     ],
   ])('exits with 2 if %s does not exist, as `serve` does', async (_file, what, set) => {
     const sets = ['upstream.url=http://127.0.0.1:9', ...set]
@@ -194,7 +194,7 @@ describe('postern check', () => {
     const routes = [
       `upstream.routes./cam/.url=${camera.url}`,
       'upstream.routes./cam/.headers.X-Key.file=/nowhere',
-      `upstream.routes./cam/.auth={basic: {user: eye, password: {file: ${password}}}}`,
+      `upstream.routes./cam/.auth={kind: basic, user: eye, password: {file: ${password}}}`,
     ]
     const { code, out } = await check(`upstream.url=${device.url}`, ...routes)
     expect(out).toContain(`ok      device of /cam/: ${camera.url} answered 200`)
@@ -209,7 +209,7 @@ describe('postern check', () => {
     const file = join(directory, 'device-password')
     const setsWith = (auth: object): string[] => [
       `upstream.url=${redfish.device.url}`,
-      `upstream.auth=${JSON.stringify({ session: { ...auth, password: { file } } })}`,
+      `upstream.auth=${JSON.stringify({ ...auth, password: { file } })}`,
     ]
     const sets = setsWith(redfishAuth)
     writeFileSync(file, redfish.password, { mode: 0o600 })
@@ -222,7 +222,13 @@ describe('postern check', () => {
     expect((await check(...sets)).out).toContain(
       'Location of the login names http://192.0.2.1, not the device: the session stays until the device ends it',
     )
-    expect((await check(...setsWith({ ...redfishAuth, token: { json: '/id' } }))).out).toContain(
+    expect(
+      (
+        await check(
+          ...setsWith({ ...redfishAuth, session: { ...redfishAuth.session, token: { json: '/id' } } }),
+        )
+      ).out,
+    ).toContain(
       'FAILED  signing in: the login at /redfish/v1/SessionService/Sessions answered 201 without a token (json /id): a wrong password, or key\n',
     )
     writeFileSync(file, 'wrong')
@@ -237,8 +243,7 @@ describe('postern check', () => {
       const file = join(directory, 'device-password')
       writeFileSync(file, account.password, { mode: 0o600 })
       const setsWith = (settings: object) => {
-        const [[name = '', auth = {}] = []] = Object.entries(accountAuth(kind, settings))
-        const value = JSON.stringify({ [name]: { ...auth, password: { file } } })
+        const value = JSON.stringify({ ...accountAuth(kind, settings), password: { file } })
         return [`upstream.url=${account.device.url}`, `upstream.auth=${value}`]
       }
       expect((await check(...setsWith({}))).out).toMatch(/^ok +signing in: /m)

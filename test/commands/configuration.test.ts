@@ -46,7 +46,7 @@ describe('without --config', () => {
     expect(failed(sets)).toThrow(/^--set: limits\.api\.requests: .*"many"\)$/)
     expect(failed(sets.slice(1))).toThrow('no configuration file is named')
     expect(failed([...sets.slice(0, 1), ...sets.slice(2)])).toThrow('no configuration file is named')
-    expect(failed([...sets, 'upstream.auth={basic: {}}'])).not.toThrow('no configuration file')
+    expect(failed([...sets, 'upstream.auth={kind: basic}'])).not.toThrow('no configuration file')
   })
 
   it('`withFlags` is a command to copy, which finds the same configuration and shows no secret', () => {

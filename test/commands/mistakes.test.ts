@@ -267,7 +267,7 @@ describe('H107 an insecure setting', () => {
     const site = await prepareSite()
     const file = join(site.directory, 'device-password')
     writeFileSync(file, 'hunter2\n', { mode: 0o600 })
-    const auth = { basic: { user: 'admin', password: { file } } }
+    const auth = { kind: 'basic', user: 'admin', password: { file } }
     site.configure({ upstream: { auth }, password: { file } })
     const { stdout } = await site.postern('check')
     expect(stdout).not.toContain('plain text')
@@ -350,12 +350,10 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
       upstream: {
         url: 'http://192.0.2.7',
         auth: {
-          form: {
-            user: 'admin',
-            password: { file: '/x' },
-            path: '/login',
-            on_change: 'follow',
-          },
+          kind: 'form',
+          user: 'admin',
+          password: { file: '/x' },
+          form: { path: '/login', on_change: 'follow' },
         },
       },
     },

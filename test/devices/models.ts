@@ -109,6 +109,7 @@ export const models: readonly ModelRow[] = [
     fails: 'every request gets 409',
     keys: {
       auth: {
+        kind: 'session',
         session: {
           login: { method: 'GET', path: '/transmission/rpc' },
           token: { header: 'X-Transmission-Session-Id' },
@@ -124,9 +125,10 @@ export const models: readonly ModelRow[] = [
     fails: 'every request gets 401',
     keys: {
       auth: {
+        kind: 'session',
+        user: 'admin',
+        password: file,
         session: {
-          user: 'admin',
-          password: file,
           login: { method: 'POST', path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
           token: { header: 'X-Auth-Token' },
           send: { header: 'X-Auth-Token' },
@@ -136,6 +138,6 @@ export const models: readonly ModelRow[] = [
     },
   },
   reads('renews-its-nonce', 'every request gets 401', {
-    auth: { digest: { user: 'admin', password: file } },
+    auth: { kind: 'digest', user: 'admin', password: file },
   }),
 ]

@@ -285,7 +285,7 @@ describe('upstream.buffer_uploads', () => {
     })
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, 'secret\n')
-    const auth = { basic: { user: 'admin', password: { file } } }
+    const auth = { kind: 'basic', user: 'admin', password: { file } }
     const sidecar = await startSidecar({ device, config: { upstream: { auth, buffer_uploads: '1MiB' } } })
     const body = Buffer.alloc(500_000, 'firmware')
     const pieces = [body.subarray(0, 90_000), body.subarray(90_000)]

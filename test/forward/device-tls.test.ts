@@ -53,7 +53,7 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     const upstream = {
       tls: { pin: pinOfPem(other.cert) },
       health: { path: '/health', interval: '10ms' },
-      auth: { form: { password: { file: passwordFile } } },
+      auth: { kind: 'form', password: { file: passwordFile } },
     }
     const sidecar = await startSidecar({ device, config: { upstream } })
     const token = await sidecar.token()

@@ -133,7 +133,7 @@ it.each(SHAPES)('H253 the device gets a handshake $name as its client sent it', 
 it("H253 the device gets a handshake with the sidecar's own login", async () => {
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, 'secret')
-  const auth = { basic: { user: 'admin', password: { file } } }
+  const auth = { kind: 'basic', user: 'admin', password: { file } }
   const shape = { name: 'Basic', fields: ['X-A: 1'], upstream: { auth }, received: [] }
   expect(await handshakesOf(shape)).toEqual([
     headOf(

@@ -177,7 +177,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     const locked = await startDigestDevice()
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, locked.password, { mode: 0o600 })
-    const auth = { digest: { user: locked.user, password: { file } } }
+    const auth = { kind: 'digest', user: locked.user, password: { file } }
     const upstream = { max_body: MOST, buffer_uploads: 'off', auth }
     const sidecar = await startSidecar({
       ...{ transport, device: locked.device },

@@ -100,7 +100,7 @@ describe('upstream.reuse', () => {
     })
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, 'secret\n')
-    const auth = { basic: { user: 'admin', password: { file } } }
+    const auth = { kind: 'basic', user: 'admin', password: { file } }
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', auth } } })
     expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
     expect(device.requests.length).toBeGreaterThan(2)

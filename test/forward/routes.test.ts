@@ -175,7 +175,7 @@ describe('the services of a device', () => {
       response.setHeader('WWW-Authenticate', 'Basic realm="camera"')
       response.end()
     })
-    const auth = { basic: { user: 'eye', password: { file } } }
+    const auth = { kind: 'basic', user: 'eye', password: { file } }
     const config = { upstream: { routes: { '/cam/': { url: camera.url, auth } } } }
     const sidecar = await startSidecar({ device, config })
     const token = await sidecar.token()

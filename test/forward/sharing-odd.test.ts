@@ -96,7 +96,7 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
     const { device, password } = await startBasicDevice()
     const file = join(temporaryDirectory(), 'device-password')
     writeFileSync(file, password)
-    const auth = { basic: { user: 'admin', password: { file } } }
+    const auth = { kind: 'basic', user: 'admin', password: { file } }
     const upstream = { auth, share: { paths: ['/status'], for: '1h' } }
     const config = { upstream, public_paths: ['/status'] }
     const sidecar = await startSidecar({ transport, device, config })

@@ -91,7 +91,7 @@ describeProtocols('H169 a public path that is signed in', (transport) => {
       transport,
       device: device.device,
       config: {
-        upstream: { auth: { basic: { user: 'admin', password: { file } } } },
+        upstream: { auth: { kind: 'basic', user: 'admin', password: { file } } },
         public_paths: [{ path, signed_in: true }, '/static/'],
       },
     })
@@ -170,7 +170,7 @@ it('H169 a WebSocket on a public path that is signed in gets no login', async ()
   const device = await startFormDevice()
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, device.password)
-  const auth = { form: { user: 'admin', password: { file } } }
+  const auth = { kind: 'form', user: 'admin', password: { file } }
   const public_paths = [{ path: '/ws', signed_in: true }]
   const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth }, public_paths } })
   expect((await sidecar.request({ path: '/ws' })).status).toBe(200)

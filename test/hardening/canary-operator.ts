@@ -26,7 +26,7 @@ export function configurationErrors(configFile: string): string {
         headers: { X: `${CANARY}\n`, Host: CANARY, 'X-A': [CANARY], 'X-B': { fill: CANARY } },
       },
     }),
-    over({ upstream: { url, auth: { basic: { user: 'a', password: CANARY } } } }),
+    over({ upstream: { url, auth: { kind: 'basic', user: 'a', password: CANARY } } }),
   ]
   return configurations
     .map((text) => String(problemIn(() => loadConfig({ ...SOURCES, file: { path: 'x', text } }))))

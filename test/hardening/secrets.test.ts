@@ -42,7 +42,7 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
   ]
   writeFileSync(account, `${ACCOUNT}\n`)
   writeFileSync(firmware, `${FIRMWARE}\n`)
-  const auth = { [kind]: { user: 'admin', password: { file: account }, check_path: '/home' } }
+  const auth = { kind, user: 'admin', password: { file: account }, check_path: '/home' }
   site.configure({ upstream: { auth, headers: { 'X-Firmware-Key': { file: firmware } } } })
   return site
 }

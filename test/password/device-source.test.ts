@@ -7,8 +7,8 @@ import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
 
-const basic = { basic: { user: 'admin' } }
-const form = { form: { user: 'admin', check_path: '/home' } }
+const basic = { kind: 'basic', user: 'admin' }
+const form = { kind: 'form', user: 'admin', check_path: '/home' }
 const salt = new Uint8Array(16).fill(7)
 
 const resultOf = (verified: Awaited<ReturnType<DevicePassword['verify']>>) =>
@@ -181,7 +181,7 @@ describe('A password that only the device knows', () => {
   it('is verified by lighttpd', async () => {
     needs('lighttpd')
     const { url, setPassword } = await startLighttpd('digest', 'SHA-256')
-    const { source, events } = await opened(url, { digest: { user: 'admin' } })
+    const { source, events } = await opened(url, { kind: 'digest', user: 'admin' })
     expect(await source.verify('wrong', '192.0.2.1')).toMatchObject({ result: 'wrong' })
     expect(await source.verify('secret', '192.0.2.1')).toMatchObject({ result: 'right' })
     setPassword('changed')

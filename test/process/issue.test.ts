@@ -153,7 +153,7 @@ it('H292 a token whose output is lost is revoked, because nobody has it, and the
 it('H293 where nothing could end a token, or where no sidecar runs, none is issued, and the exit code is 1', async () => {
   const site = await prepareSite({
     config: {
-      upstream: { auth: { basic: { user: 'admin' } } },
+      upstream: { auth: { kind: 'basic', user: 'admin' } },
       password: { device: true, file: undefined },
     },
   })

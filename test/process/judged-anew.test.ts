@@ -229,7 +229,7 @@ it('H209 a stream under the account at the device ends when its path is signed i
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, 'secret')
   const started = await start({
-    upstream: { auth: { basic: { user: 'admin', password: { file } } } },
+    upstream: { auth: { kind: 'basic', user: 'admin', password: { file } } },
     public_paths: [{ path: '/events/1', signed_in: true }, '/log'],
   })
   const signedIn = await openResponse(started.served, [], '/events/1', 'h2')

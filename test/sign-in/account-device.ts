@@ -37,11 +37,11 @@ const NAMES = { cookie: 'SID', header: 'X-Auth-Token' } as const
 export const VIEWER = 'viewer'
 
 /** `upstream.auth` for the device, without the password. */
-export function accountAuth(kind: 'form' | Place, settings: object = {}): Record<string, object> {
-  if (kind === 'form') return { form: { user: VIEWER, ...settings } }
+export function accountAuth(kind: 'form' | Place, settings: object = {}): object {
+  if (kind === 'form') return { kind: 'form', user: VIEWER, form: settings }
   const login = { path: '/login', form: { username: '$user', password: '$password' } }
   const place = { [kind]: NAMES[kind] }
-  return { session: { user: VIEWER, login, token: place, send: place, ...settings } }
+  return { kind: 'session', user: VIEWER, session: { login, token: place, send: place, ...settings } }
 }
 
 /**

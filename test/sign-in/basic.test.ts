@@ -6,7 +6,7 @@ import { needs } from '../support/tools.ts'
 import { startBasicDevice, startLighttpd } from './devices.ts'
 import { signedIn } from './signed-in.ts'
 
-const auth = { basic: { user: 'admin' } }
+const auth = { kind: 'basic', user: 'admin' }
 
 describe('Signing in by Basic', () => {
   it('tries the password once at the check path, and then sends it with every request', async () => {
@@ -115,7 +115,7 @@ describe('Signing in by Basic', () => {
   it('never accepts a page without a login as a check path', async () => {
     const device = await startBasicDevice()
     const { signIn, events } = await signedIn({
-      auth: { basic: { user: 'admin', check_path: '/open' } },
+      auth: { kind: 'basic', user: 'admin', check_path: '/open' },
       ...device,
       password: 'wrong',
     })

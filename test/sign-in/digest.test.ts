@@ -3,7 +3,7 @@ import { needs, run } from '../support/tools.ts'
 import { type DigestDevice, startDigestDevice, startLighttpd } from './devices.ts'
 import { type Signed, signedIn } from './signed-in.ts'
 
-const auth = { digest: { user: 'admin' } }
+const auth = { kind: 'digest', user: 'admin' }
 
 /** Sends a request with credentials, and repeats it after a challenge, as `sendSignedIn` does. */
 async function exchange(signed: Signed, line = { method: 'GET', target: '/a?b=1' }): Promise<number> {
@@ -58,7 +58,7 @@ describe('Signing in by Digest', () => {
     ['userhash', { user: 'jäsøn', userhash: true, charset: 'UTF-8', algorithms: ['SHA-256'] }],
   ])('works with %s and one nonce for all requests', async (_what, behaviour) => {
     const device = Object.assign(await startDigestDevice(), behaviour)
-    const signed = await signedIn({ auth: { digest: { user: device.user } }, ...device })
+    const signed = await signedIn({ auth: { kind: 'digest', user: device.user }, ...device })
     expect(await exchange(signed)).toBe(200)
     expect(await exchange(signed, { method: 'POST', target: '/"quoted"' })).toBe(200)
     expect(device.refusals).toBe(0)

@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { startFormDevice } from './devices.ts'
 import { signedIn } from './signed-in.ts'
 
-const auth = { form: { user: 'admin' } }
-const checked = { form: { user: 'admin', check_path: '/home' } }
+const auth = { kind: 'form', user: 'admin' }
+const checked = { kind: 'form', user: 'admin', check_path: '/home' }
 const home = { method: 'GET', target: '/home' }
 
 describe('Signing in by a form', () => {
   it('sends the form once and its cookie with every request', async () => {
     const device = await startFormDevice()
     const { signIn, request, events } = await signedIn({
-      auth: { form: { user: 'admin', fields: ['action=log in', 'x='] } },
+      auth: { kind: 'form', user: 'admin', form: { fields: ['action=log in', 'x='] } },
       ...device,
     })
     await Promise.all(Array.from({ length: 50 }, () => signIn.ready()))
@@ -62,8 +62,8 @@ describe('Signing in by a form', () => {
 
   it('H237 sends the fields by the names of the configuration, and knows the login page by its own path', async () => {
     const device = await startFormDevice()
-    const form = { user: 'jo', user_field: 'who', password_field: 'secret', login_page: '/sign-in' }
-    const { signIn } = await signedIn({ auth: { form }, ...device })
+    const form = { user_field: 'who', password_field: 'secret', login_page: '/sign-in' }
+    const { signIn } = await signedIn({ auth: { kind: 'form', user: 'jo', form }, ...device })
     await signIn.ready()
     expect(device.forms[0]).toMatch(/^who=jo&secret=/)
     const redirect = (Location: string) => ({ status: 302, fields: ['Location', Location] })
@@ -90,7 +90,10 @@ describe('Signing in by a form', () => {
 
   it('never accepts a page without a login as a check path', async () => {
     const device = await startFormDevice()
-    const { signIn } = await signedIn({ auth: { form: { user: 'admin', check_path: '/open' } }, ...device })
+    const { signIn } = await signedIn({
+      auth: { kind: 'form', user: 'admin', check_path: '/open' },
+      ...device,
+    })
     expect((await signIn.check(device.password)).kind).toBe('failed')
     expect(device.attempts).toBe(0)
   })
@@ -111,7 +114,10 @@ describe('Signing in by a form', () => {
   it('accepts a login only with the configured status and location', async () => {
     const device = await startFormDevice()
     const kind = async (success: object) => {
-      const { signIn } = await signedIn({ auth: { form: { user: 'admin', success } }, ...device })
+      const { signIn } = await signedIn({
+        auth: { kind: 'form', user: 'admin', form: { success } },
+        ...device,
+      })
       return (await signIn.check(device.password)).kind
     }
     expect(await kind({ status: 302, location: '/home' })).toBe('right')
@@ -149,7 +155,7 @@ describe('Signing in by a form', () => {
     ['signs in again when a client changes the session or logs out', auth, 3],
     [
       'follows a device that replaces the cookie, and signs in again after a logout',
-      { form: { user: 'admin', on_change: 'follow' } },
+      { kind: 'form', user: 'admin', form: { on_change: 'follow' } },
       2,
     ],
   ])('%s', async (_what, settings, logins) => {
@@ -190,10 +196,16 @@ describe('Signing in by a form', () => {
     const all = await signedIn({ auth, ...device })
     await all.signIn.ready()
     expect(all.signIn.credentialsFor(home)?.fields[1]).toMatch(/^csrf=1; SID=\w+$/)
-    const named = await signedIn({ auth: { form: { user: 'admin', session_cookie: 'SID' } }, ...device })
+    const named = await signedIn({
+      auth: { kind: 'form', user: 'admin', form: { session_cookie: 'SID' } },
+      ...device,
+    })
     await named.signIn.ready()
     expect(named.signIn.credentialsFor(home)?.fields[1]).toMatch(/^SID=\w+$/)
-    const missing = await signedIn({ auth: { form: { user: 'admin', session_cookie: 'X' } }, ...device })
+    const missing = await signedIn({
+      auth: { kind: 'form', user: 'admin', form: { session_cookie: 'X' } },
+      ...device,
+    })
     await missing.signIn.ready()
     expect(missing.events).toEqual(['refused 30000'])
   })

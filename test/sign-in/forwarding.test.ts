@@ -21,14 +21,13 @@ type Options = Parameters<typeof startSidecar>[0]
 
 function startWithAuth(
   { device, password }: LockedDevice,
-  auth: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
+  auth: object,
   options: Options = {},
   parser = 'auto',
 ): Promise<TestSidecar> {
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, password)
-  const [kind = '', settings] = Object.entries(auth)[0] ?? []
-  const upstream = { parser, auth: { [kind]: { user: 'admin', password: { file }, ...settings } } }
+  const upstream = { parser, auth: { user: 'admin', password: { file }, ...auth } }
   return startSidecar({ device, ...options, config: { upstream, ...options.config } })
 }
 
@@ -51,8 +50,8 @@ const grant = (sidecar: TestSidecar, password: string) =>
 
 const isForm = (device: LockedDevice): device is FormDevice => 'sessions' in device
 
-const basic = { basic: { user: 'admin' } }
-const loginForm = { form: { user: 'admin', check_path: '/home' } }
+const basic = { kind: 'basic', user: 'admin' }
+const loginForm = { kind: 'form', user: 'admin', check_path: '/home' }
 
 describeTransports('A request to a device with a login', (transport) => {
   it.each([
@@ -61,7 +60,7 @@ describeTransports('A request to a device with a login', (transport) => {
     ['a form', 'form', startFormDevice],
   ] as const)('is signed in by %s', async (_how, kind, start) => {
     const device = await start()
-    const sidecar = await startWithAuth(device, { [kind]: {} }, { transport })
+    const sidecar = await startWithAuth(device, { kind }, { transport })
     const token = await sidecar.token()
     const response = await sidecar.request({ path: '/api?x=1', token, fields: ['Cookie', 'a=1'] })
     expect([response.status, response.text]).toEqual([200, 'from the device'])
@@ -77,7 +76,7 @@ describeTransports('A request to a device with a login', (transport) => {
 
   it('is repeated with its body when the session has ended', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} }, { transport })
+    const sidecar = await startWithAuth(device, { kind: 'form' }, { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -90,7 +89,7 @@ describeTransports('A request to a device with a login', (transport) => {
 
   it('is not repeated if its body is long; the sidecar is signed in for the next request', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} }, { transport })
+    const sidecar = await startWithAuth(device, { kind: 'form' }, { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -178,8 +177,8 @@ describeTransports('C8 A request that the device refuses because its password ha
 })
 
 it.each([
-  ['Basic', { basic: { user: 'admin' } }, startBasicDevice],
-  ['Digest', { digest: { user: 'admin' } }, startDigestDevice],
+  ['Basic', { kind: 'basic', user: 'admin' }, startBasicDevice],
+  ['Digest', { kind: 'digest', user: 'admin' }, startDigestDevice],
   ['a form', loginForm, startFormDevice],
 ] as const)(
   'C8 the next request detects a password that changed right after a sign-in by %s',
@@ -218,7 +217,7 @@ it.each([
   const device = await startDigestDevice()
   device.oneTime = true
   device.saysStale = saysStale
-  const sidecar = await startWithAuth(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { kind: 'digest' })
   const token = await sidecar.token()
   for (let round = 0; round < 3; round += 1) {
     const responses = await Promise.all(
@@ -230,7 +229,7 @@ it.each([
 
 it('a request that cannot be repeated gets the new nonce for the next one', async () => {
   const device = await startDigestDevice()
-  const sidecar = await startWithAuth(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { kind: 'digest' })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   device.nonce = 'another'
@@ -241,7 +240,7 @@ it('a request that cannot be repeated gets the new nonce for the next one', asyn
 
 it('a WebSocket whose nonce is stale is asked for again with the new nonce', async () => {
   const device = await startDigestDevice()
-  const sidecar = await startWithAuth(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { kind: 'digest' })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   device.nonce = 'another'
@@ -252,7 +251,7 @@ it('a WebSocket whose nonce is stale is asked for again with the new nonce', asy
 
 it('C5 a device that calls every nonce stale causes no invalid_grant and revokes no token', async () => {
   const device = await startDigestDevice()
-  const sidecar = await startWithDevicePassword(device, { digest: { user: 'admin' } })
+  const sidecar = await startWithDevicePassword(device, { kind: 'digest', user: 'admin' })
   const token = await sidecar.token()
   device.alwaysStale = true
   expectError(await grant(sidecar, device.password), 500, 'upstream_unavailable')
@@ -264,7 +263,7 @@ it('C5 a device that calls every nonce stale causes no invalid_grant and revokes
 describe('A request to a device with a login', () => {
   it('shares one login with all concurrent requests', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { kind: 'form' })
     const token = await sidecar.token()
     const burst = async (): Promise<void> => {
       const responses = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
@@ -324,7 +323,7 @@ describe('A request to a device with a login', () => {
 
   it('gets upstream_unavailable if the device does not answer the login', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { kind: 'form' })
     const token = await sidecar.token()
     device.device.handle((request, response) => {
       if (request.method === 'POST') response.destroy()
@@ -361,7 +360,7 @@ describe('A request to a device with a login', () => {
 
   it('is also repeated with parser: tolerant', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} }, {}, 'tolerant')
+    const sidecar = await startWithAuth(device, { kind: 'form' }, {}, 'tolerant')
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -375,7 +374,7 @@ describe('A request to a device with a login', () => {
   it('may be a WebSocket', async () => {
     const device = await startFormDevice()
     const { upgrades } = acceptWebSockets(device.device)
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { kind: 'form' })
     const token = await sidecar.token()
     const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token })
     socket.close()
@@ -395,7 +394,7 @@ describe('A request to a device with a login', () => {
         )
       else socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n')
     })
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { kind: 'form' })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -423,7 +422,7 @@ describe('A request to a device with a login', () => {
     device.device.server.on('upgrade', (_request, socket) =>
       socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n'),
     )
-    const sidecar = await startWithAuth(device, { form: {} }, { clock: stillClock() })
+    const sidecar = await startWithAuth(device, { kind: 'form' }, { clock: stillClock() })
     const token = await sidecar.token()
     await sidecar.request({ token })
     sidecar.clock.advance(10_000)
@@ -434,7 +433,7 @@ describe('A request to a device with a login', () => {
 
   it('gets a response without the session cookie', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { form: {} })
+    const sidecar = await startWithAuth(device, { kind: 'form' })
     const token = await sidecar.token()
     const response = await sidecar.request({ path: '/rotate', token, fields: ['Cookie', 'SID=mine'] })
     expect(response.values('set-cookie')).toEqual(['theme=dark'])

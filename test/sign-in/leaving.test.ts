@@ -45,7 +45,7 @@ describeTransports(
             writeFileSync(file, device.password)
             const upstream = {
               parser,
-              auth: { [kind]: { user: 'admin', password: { file }, check_path: '/home' } },
+              auth: { kind, user: 'admin', password: { file }, check_path: '/home' },
             }
             const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
             const token = await sidecar.token()

@@ -94,11 +94,14 @@ export async function startRedfishDevice(): Promise<RedfishDevice> {
 
 /** `upstream.auth` for it, without the password. */
 export const redfishAuth = {
+  kind: 'session',
   user: USER,
-  login: { path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
-  token: { header: 'X-Auth-Token' },
-  send: { header: 'X-Auth-Token' },
-  logout: { path: { header: 'Location' } },
+  session: {
+    login: { path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
+    token: { header: 'X-Auth-Token' },
+    send: { header: 'X-Auth-Token' },
+    logout: { path: { header: 'Location' } },
+  },
 }
 
 /** Starts transmission's RPC: any request without its token gets 409 and the token. */
@@ -142,10 +145,13 @@ export async function startTransmission(): Promise<{ readonly url: string }> {
 
 /** `upstream.auth` for transmission. */
 export const transmissionAuth = {
-  login: { method: 'GET', path: '/transmission/rpc' },
-  token: { header: 'X-Transmission-Session-Id' },
-  send: { header: 'X-Transmission-Session-Id' },
-  expired: [409],
+  kind: 'session',
+  session: {
+    login: { method: 'GET', path: '/transmission/rpc' },
+    token: { header: 'X-Transmission-Session-Id' },
+    send: { header: 'X-Transmission-Session-Id' },
+    expired: [409],
+  },
 }
 
 export interface RouterDevice extends SessionDevice {

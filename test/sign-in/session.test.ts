@@ -19,15 +19,15 @@ import {
 } from './session-devices.ts'
 import { signedIn } from './signed-in.ts'
 
-/** Starts a sidecar that signs in to the device. */
+/** Starts a sidecar that signs in to the device. `given`: `upstream.auth` without the password. */
 function start(
   { device, password }: Pick<SessionDevice, 'device' | 'password'>,
-  settings: Readonly<Record<string, unknown>>,
+  given: object,
   { transport = 'http1', upstream = {} }: { transport?: Transport; upstream?: object } = {},
 ): Promise<TestSidecar> {
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, password)
-  const auth = { session: { ...settings, ...(password === '' ? {} : { password: { file } }) } }
+  const auth = { ...given, ...(password === '' ? {} : { password: { file } }) }
   return startSidecar({ device, transport, config: { upstream: { auth, ...upstream } } })
 }
 
@@ -96,8 +96,8 @@ describeProtocols('H170 A request to a device with sessions of its own', (transp
 })
 
 describe('H170 A session id in JSON', () => {
+  const account = { kind: 'session', user: 'admin' }
   const json = {
-    user: 'admin',
     login: { path: '/api/login', json: { name: '$user', pass: '$password', n: [1, '$username'] } },
     token: { json: '/a~1b/0/m~0n' },
     expired: [403],
@@ -116,7 +116,7 @@ describe('H170 A session id in JSON', () => {
     async (_where, send, shownIn) => {
       const router = await startRouterDevice()
       Object.assign(router, { shownIn, lasts: 3 })
-      const sidecar = await start(router, { ...json, send })
+      const sidecar = await start(router, { ...account, session: { ...json, send } })
       const token = await sidecar.token()
       for (let i = 0; i < 10; i += 1) {
         const response = await sidecar.request({
@@ -137,12 +137,9 @@ describe('H170 A session id in JSON', () => {
   it('may be a cookie, which clients do not see; the login may be a form', async () => {
     const router = await startRouterDevice()
     router.shownIn = ({ headers }) => /^SID=(\w+)$/.exec(headers.cookie ?? '')?.[1]
-    const sidecar = await start(router, {
-      ...json,
-      login: { path: '/api/login', form: { 'the name': '$user', pass: '$password' } },
-      token: { cookie: 'SID' },
-      send: { cookie: 'SID' },
-    })
+    const login = { path: '/api/login', form: { 'the name': '$user', pass: '$password' } }
+    const session = { ...json, login, token: { cookie: 'SID' }, send: { cookie: 'SID' } }
+    const sidecar = await start(router, { ...account, session })
     const response = await sidecar.request({ token: await sidecar.token() })
     expect(response.text).toBe('from the device')
     expect(response.values('set-cookie')).toEqual(['theme=dark'])
@@ -152,7 +149,7 @@ describe('H170 A session id in JSON', () => {
   it('may be a number with more digits than a double has', async () => {
     const router = await startRouterDevice()
     router.reply = () => '{"a/b":[{"m~n":12345678901234567890}]}'
-    const auth = { session: { ...json, send: { header: 'X-Session' } } }
+    const auth = { ...account, session: { ...json, send: { header: 'X-Session' } } }
     const { signIn } = await signedIn({ auth, password: router.password, url: router.device.url })
     await signIn.ready()
     const sent = signIn.credentialsFor({ method: 'GET', target: '/' })
@@ -168,7 +165,10 @@ describe('H170 A session id in JSON', () => {
     const device = await startDevice((_request, response) => {
       response.writeHead(200, { 'Set-Cookie': cookies }).end()
     })
-    const auth = { session: { login: { path: '/login' }, token: { cookie: 'SID' }, send: { cookie: 'SID' } } }
+    const auth = {
+      kind: 'session',
+      session: { login: { path: '/login' }, token: { cookie: 'SID' }, send: { cookie: 'SID' } },
+    }
     const { signIn } = await signedIn({ auth, password: 'x', url: device.url })
     await signIn.ready()
     expect(signIn.credentialsFor({ method: 'GET', target: '/' })?.fields).toEqual(expected)
@@ -186,7 +186,7 @@ describe('H170 A session id in JSON', () => {
   ])('is not accepted from a response with %s', async (_what, reply) => {
     const router = await startRouterDevice()
     router.reply = reply
-    const auth = { session: { ...json, send: { header: 'X-Session' } } }
+    const auth = { ...account, session: { ...json, send: { header: 'X-Session' } } }
     const { signIn, events } = await signedIn({ auth, password: router.password, url: router.device.url })
     expect(await signIn.ready()).toBeUndefined()
     expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
@@ -204,7 +204,7 @@ it('H170 transmission-daemon gets its own token', async () => {
   expect((await open.request({ ...rpc, token: await open.token() })).status).toBe(409)
   const sidecar = await startSidecar({
     device: daemon,
-    config: { upstream: { auth: { session: transmissionAuth } } },
+    config: { upstream: { auth: transmissionAuth } },
   })
   const token = await sidecar.token()
   for (let i = 0; i < 3; i += 1) {
@@ -234,8 +234,8 @@ it.each([
     const dripping = setInterval(() => response.write(' '), 50)
     response.once('close', () => clearInterval(dripping))
   })
-  const settings = { login: { path: '/login' }, token, send: { header: 'X-Auth-Token' } }
-  const sidecar = await start({ device, password: '' }, settings)
+  const session = { login: { path: '/login' }, token, send: { header: 'X-Auth-Token' } }
+  const sidecar = await start({ device, password: '' }, { kind: 'session', session })
   const granted = await sidecar.token()
   expect((await sidecar.request({ token: granted })).status).toBe(status)
 })
@@ -332,9 +332,8 @@ describe('H171 A session', () => {
       asked.resolve()
       return gate.promise
     }
-    const auth = { session: redfishAuth }
     const { device, password } = redfish
-    const { signIn, request } = await signedIn({ auth, password, url: device.url })
+    const { signIn, request } = await signedIn({ auth: redfishAuth, password, url: device.url })
     await signIn.ready()
     const response = await request({ target: '/forbidden' })
     const renewal = signIn.renew(response, response.shown, true)
@@ -350,11 +349,14 @@ describe('H171 A session', () => {
     const router = await startRouterDevice()
     router.shownIn = ({ headers }) => headers.cookie?.slice(4)
     const sidecar = await start(router, {
-      login: { path: '/api/login', form: { pass: '$password' } },
-      token: { cookie: 'SID' },
-      send: { cookie: 'SID' },
-      expired: [403],
-      logout: { method: 'POST', path: '/api/logout' },
+      kind: 'session',
+      session: {
+        login: { path: '/api/login', form: { pass: '$password' } },
+        token: { cookie: 'SID' },
+        send: { cookie: 'SID' },
+        expired: [403],
+        logout: { method: 'POST', path: '/api/logout' },
+      },
     })
     await sidecar.request({ token: await sidecar.token() })
     await sidecar.stop(10_000)

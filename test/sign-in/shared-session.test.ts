@@ -29,11 +29,13 @@ async function start(
   {
     transport = 'http1',
     settings = {},
+    checkPath = '/',
     account,
     password,
   }: {
     readonly transport?: Transport
     readonly settings?: object
+    readonly checkPath?: string
     readonly account?: AccountDevice
     readonly password?: string
   } = {},
@@ -42,11 +44,16 @@ async function start(
   if (kind === 'cookie') device.asks = '401'
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, password ?? device.password)
-  const [[name = '', auth = {}] = []] = Object.entries(accountAuth(kind, settings))
   const names: Names = makeNames({ operator: undefined, reader: 'read' })
   const config = {
     ...names.config,
-    upstream: { auth: { [name]: { ...auth, password: { file } } } },
+    upstream: {
+      auth: {
+        ...accountAuth(kind, settings),
+        ...(checkPath === '/' ? {} : { check_path: checkPath }),
+        password: { file },
+      },
+    },
     public_paths: [{ path: '/whoami', signed_in: true }, '/open'],
   }
   const sidecar = await startSidecar({ ...device, transport, config, clock: stillClock() })
@@ -258,10 +265,10 @@ describeProtocols('H240 A redirect to the login page', (transport) => {
 
 describeProtocols('H241 A session that was not seen alive for long', (transport) => {
   it.each([
-    ['by check_path', { check_path: '/check' }, '/check'],
-    ['by the root', {}, '/'],
-  ])('is looked at before a POST, %s', async (_how, settings, target) => {
-    const started = await start('form', { transport, settings })
+    ['by check_path', '/check'],
+    ['by the root', '/'],
+  ])('is looked at before a POST, %s', async (_how, target) => {
+    const started = await start('form', { transport, checkPath: target })
     const { account, sidecar, operator } = started
     const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
     const looks = () => account.device.requests.filter((request) => request.target === target).length

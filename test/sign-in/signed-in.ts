@@ -27,7 +27,7 @@ export interface Signed {
 
 export interface SignedOptions {
   /** The content of `upstream.auth` with the keys of the file. The password file is added. */
-  readonly auth: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly auth: object
   /** `null`: without a password file, so only an adopted password is used. */
   readonly password: string | null
   readonly url: string
@@ -37,9 +37,8 @@ export interface SignedOptions {
 export async function signedIn({ auth, password, url }: SignedOptions): Promise<Signed> {
   const passwordFile = join(temporaryDirectory(), 'device-password')
   writeFileSync(passwordFile, `${password ?? 'unused'}\n`)
-  const [kind = '', settings = {}] = Object.entries(auth)[0] ?? []
   const tree = {
-    upstream: { url, auth: { [kind]: { ...settings, password: { file: passwordFile } } } },
+    upstream: { url, auth: { ...auth, password: { file: passwordFile } } },
     password: { file: passwordFile },
   }
   const config = loadConfig({ file: { path: 'x', text: JSON.stringify(tree) }, env: {}, sets: [] })

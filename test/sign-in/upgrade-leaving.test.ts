@@ -13,7 +13,7 @@ it('C24 an upgrade whose client left during the sign-in opens no connection to t
   device.gate = () => gate.promise
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, device.password)
-  const auth = { form: { user: 'admin', password: { file } } }
+  const auth = { kind: 'form', user: 'admin', password: { file } }
   const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth } } })
   const token = await sidecar.token()
   const client = await rawConnection(sidecar.url)
