@@ -58,7 +58,8 @@ function keyIn(shown: X509Certificate): Pick<PeerCertificate, 'bits' | 'asn1Curv
  * and plus signs within a value, so no value can pass for another attribute. An empty name is undefined, whatever its type says.
  */
 function namesIn(text: string | undefined): Certificate {
-  const pairs = (text ?? '').split(/\n| \+ /).map((pair) => pair.split(/=(.*)/s))
+  if (text === undefined) return {}
+  const pairs = text.split(/\n| \+ /).map((pair) => pair.split(/=(.*)/s))
   const grouped = Object.groupBy(pairs, ([name = '']) => name)
   const values = Object.entries(grouped).map(([name, same = []]) => {
     const all = same.map(([, value = '']) => unescaped(value))
