@@ -198,6 +198,13 @@ function foreignWriters(tree: SourceTree): string[] {
   })
 }
 
+/** What opens connections over TLS, also those of Node and of packages. */
+const TLS_CLIENT =
+  /import \{[^}]*\bconnect\b[^}]*\} from 'node:tls'|import\('node:tls'\)|import \{[^}]*\} from '(?:node:https|@redis\/client)'/
+
+const tlsClients = (tree: SourceTree): string[] =>
+  [...tree].flatMap(([path, text]) => (TLS_CLIENT.test(text) ? [path] : []))
+
 /** The files that cast to the view of a room. */
 const doors = (tree: SourceTree): string[] =>
   [...tree].flatMap(([path, text]) => (/\bWrittenBy<'/.test(text.replace(PROSE, '')) ? [path] : []))
@@ -302,6 +309,15 @@ describe('the source', () => {
       'src/http/exchange.ts',
       'src/record/recorded.ts',
     ])
+  })
+
+  it('C20 reads the certificates of servers by one function, and never as the object that crashes Node', () => {
+    expect(tlsClients(source).filter((path) => !source.get(path)?.includes('  readPeersSafely()\n'))).toEqual(
+      [],
+    )
+    expect(tlsClients(source)).toContain('src/device/open-socket.ts')
+    const crashing = /\b(?:toLegacyObject|getCertificate)\(/
+    expect([...source].filter(([, text]) => crashing.test(text)).map(([path]) => path)).toEqual([])
   })
 
   it('has no barrel files and no files for miscellaneous helpers', () => {

@@ -41,10 +41,12 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
  * expired one, too. Rejects before the request is sent if another program answers there.
  */
 async function askOverTls(target: RequestOptions, path: string, { listen, stateDir }: Config) {
-  const [{ connect }, { readCertificate }] = await Promise.all([
+  const [{ connect }, { readCertificate }, { readPeersSafely }] = await Promise.all([
     import('node:tls'),
     import('../listen/tls-material.ts'),
+    import('../system/peer-certificate.ts'),
   ])
+  readPeersSafely()
   const { file, certificate } = await readCertificate(listen.tls, stateDir)
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
   // One time for handshake and response.

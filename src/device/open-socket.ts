@@ -6,6 +6,7 @@ import {
   type SecureContext,
 } from 'node:tls'
 import type { Taken } from '../http1/body.ts'
+import { readPeersSafely } from '../system/peer-certificate.ts'
 import { giveBack, LARGE_BUFFER, lendBuffer } from '../system/read-buffers.ts'
 import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } from './target.ts'
 
@@ -62,6 +63,7 @@ interface TlsSession {
 }
 
 function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): OpenSocket {
+  readPeersSafely()
   const { insecure = false, weak = false, serverName = host } = tls
   const options = {
     ...at,

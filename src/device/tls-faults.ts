@@ -75,7 +75,8 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
   {
     error: /UNSPECIFIED/,
     cause: 'the key in the certificate of the device, or a signature of its chain, is too weak',
-    detail: ({ bits }) => `the key has ${bits} bits`,
+    detail: ({ bits, asn1Curve }) =>
+      bits === undefined ? `the key is on ${asn1Curve}` : `the key has ${bits} bits`,
   },
 ]
 

@@ -5,6 +5,7 @@ import { ErrorReply, RedisClient } from '@redis/client'
 import { areDiscovered, type StoreAddress, type StoreConfig, type StoreNode } from '../config/store-fields.ts'
 import { Deadline } from '../system/deadline.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
+import { readPeersSafely } from '../system/peer-certificate.ts'
 import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
@@ -55,6 +56,7 @@ export async function connect(
 ) {
   const { timeout, tls, address } = settings
   const { password, ca } = await readLogin(settings)
+  readPeersSafely()
   const life = new AbortController()
   const ended = Promise.withResolvers<Error>()
   let pending = 0

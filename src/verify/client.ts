@@ -13,6 +13,7 @@ import {
 } from 'node:tls'
 import { type Fields, groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
+import { readPeersSafely } from '../system/peer-certificate.ts'
 import { codeOf } from '../system/setup-error.ts'
 import { failureOf, foldFields, type Question, type Received, UNPROCESSED } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
@@ -47,6 +48,7 @@ export function addressOf({ hostname, port, protocol }: URL): {
  * address (RFC 6066 §3). Without `ca` the authorities of Node and those of the system are trusted.
  */
 function tlsOptions({ url, tls: { ca, insecure } }: Target): ConnectionOptions {
+  readPeersSafely()
   const address = addressOf(url)
   const servername = isIP(address.host) === 0 ? address.host : ''
   const trust = ca !== undefined ? { ca } : insecure ? {} : { secureContext: usualTrust() }

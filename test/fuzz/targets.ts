@@ -1,5 +1,6 @@
 import type { Target } from './target.ts'
 import { bearer } from './targets/bearer.ts'
+import { certificates } from './targets/certificates.ts'
 import { chunks } from './targets/chunks.ts'
 import { device } from './targets/device.ts'
 import { differential } from './targets/differential.ts'
@@ -16,5 +17,6 @@ export const targets: readonly Target[] = [
   bearer,
   frames,
   device,
+  certificates,
   differential,
 ]

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Device, startDevice } from '../support/device.ts'
+import { type Chain, chainOf } from '../support/odd-chains.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { prepareSite, runPostern, type Site } from './serve.ts'
+
+/** Node 24.21 and 26.10 crash when they describe a certificate on one of these curves: NIST has no name for them. */
+const CHAINS: readonly (readonly [string, curve: string, behind: string | undefined])[] = [
+  ['of an authority on brainpoolP256r1', 'brainpoolP256r1', undefined],
+  ['of an authority on secp256k1', 'secp256k1', undefined],
+  ['of an authority on prime239v1', 'prime239v1', undefined],
+  ['of a usual authority, and behind it a forged one on brainpoolP256r1', 'P-256', 'brainpoolP256r1'],
+]
+
+describe.each(CHAINS)('C20 no certificate of a server ends the process: one %s', (_name, curve, behind) => {
+  let chain: Chain
+  let device: Device
+
+  beforeAll(async () => {
+    needs('openssl')
+    chain = chainOf(curve, behind)
+    device = await startDevice(undefined, { tls: pairOf(chain) })
+  })
+
+  const site = (): Promise<Site> => prepareSite({ device, config: { upstream: { tls: { ca: chain.ca } } } })
+
+  it('of the device, beside serve', async () => {
+    const sidecar = await (await site()).serve()
+    const { access_token: token } = await sidecar.grant()
+    expect(await sidecar.use(token)).toBe(200)
+    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+  })
+
+  it('of the device, beside check', async () => {
+    const { configFile } = await site()
+    const { signal, stdout } = await runPostern(['check', '--config', configFile])
+    expect(signal).toBe(null)
+    expect(stdout).toMatch(/^ok +device: /m)
+  })
+
+  it('of the listeners of a sidecar, beside verify and healthy', async () => {
+    const own = { tls: { cert: chain.certFile, key: chain.keyFile } }
+    const { configFile, passwordFile, ...site } = await prepareSite({
+      transport: 'tls',
+      config: { listen: own, admin: { tls: 'on', address: `127.0.0.1:${await unusedPort()}` } },
+    })
+    const { url } = await site.serve()
+    const flags = ['--ca', chain.ca, '--quick', '--only', 'C10,C11']
+    const verified = await runPostern(['verify', url, '--password-file', passwordFile, ...flags])
+    expect(verified).toMatchObject({ signal: null, stdout: expect.stringMatching(/^kept +C11/m) })
+    expect(await runPostern(['healthy', '--config', configFile])).toMatchObject({ code: 0, signal: null })
+  })
+
+  it('of the shared store', async () => {
+    const port = await unusedPort()
+    await startRedis({
+      settings: [
+        `tls-port ${port}`,
+        `tls-cert-file ${chain.certFile}`,
+        `tls-key-file ${chain.keyFile}`,
+        'tls-auth-clients no',
+      ],
+    })
+    const store = { tokens: { store: `valkeys://127.0.0.1:${port}` }, store: { tls: { ca: chain.ca } } }
+    const sidecar = await (await prepareSite({ config: store })).serve()
+    const { access_token: token } = await sidecar.grant()
+    expect(await sidecar.use(token)).toBe(200)
+    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+  })
+})
+
+function pairOf({ certFile, keyFile }: Chain): { readonly cert: string; readonly key: string } {
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+}
