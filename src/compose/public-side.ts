@@ -72,5 +72,5 @@ export function openPublicSide(config: Config, parts: Parts) {
     sweeping.close()
     accessLog.close()
   }
-  return { listener, requests, sessions: credentials.sessions, close }
+  return { listener, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
 }
