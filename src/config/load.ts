@@ -149,6 +149,7 @@ function readBytes(path: string): Buffer {
     const { reason, remedy } = explainPathError(error, path)
     throw new SetupError(`${path}: ${reason}`, {
       remedy: codeOf(error) === 'ENOENT' ? 'name the configuration with --config' : remedy,
+      cause: error,
     })
   }
 }
