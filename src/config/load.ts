@@ -9,6 +9,7 @@ import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { lineIn, locationOf, problemLine, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
+import { FaultyConfiguration, whereaboutsIn } from './whereabouts.ts'
 import {
   isMapping,
   narrow,
@@ -83,7 +84,13 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
     ),
     ...problemsOf(issues, layered, positions, writtenPath),
   )
-  if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
+  if (problems.length > 0 || 'issues' in decoded) {
+    const outside = environment.problems.length + flags.problems.length > 0
+    throw new FaultyConfiguration(
+      problems,
+      outside ? undefined : whereaboutsIn(layered.tree, [...issues, ...misspelt]),
+    )
+  }
   rememberFormer(decoded.value, spelling.former(layered.tree))
   return {
     config: decoded.value,
