@@ -52,7 +52,7 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */
 export type ExitCode = 0 | 1 | 2
 
-const STANDARD_ERROR = 2
+export const STANDARD_ERROR = 2
 
 /** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
 export function exitCodeOf(error: unknown): 1 | 2 {

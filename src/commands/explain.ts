@@ -5,11 +5,11 @@ import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, linesOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
 import { spanOf, timeOf } from './times.ts'
+import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
-export interface ExplainOptions extends ConfigOptions {
+export interface ExplainOptions extends SidecarOptions {
   readonly json: boolean
 }
 
@@ -22,7 +22,7 @@ export async function explainCommand(
   options: ExplainOptions,
   io: CommandIo,
 ): Promise<ExitCode> {
-  const { stateDir } = configFrom(options, io)
+  const stateDir = stateDirOf('explain', options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
   // A text that is longer than a request head may be would break the connection.
   if (id.length > LONGEST_ID) {

@@ -1,16 +1,33 @@
 import { once } from 'node:events'
 import type { RequestOptions } from 'node:http'
-import type { Config } from '../config/schema.ts'
+import type { Whereabouts } from '../config/whereabouts.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
+import type { ConfigOptions } from './configuration.ts'
 import { ask, noResponse } from './control.ts'
+import { findSidecar, readAdminAddress } from './whereabouts.ts'
 
 export interface HealthyOptions extends ConfigOptions {
   /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
   readonly ready: boolean
+  /** The address of its admin listener. With it no configuration is read. */
+  readonly admin?: string
 }
+
+/** The sidecar to ask. Without `listen` no certificate is known, and any one is taken. */
+interface Asked {
+  readonly admin: Pick<Whereabouts['admin'], 'address' | 'tls' | 'allow' | 'deny'>
+  readonly stateDir?: string
+  readonly listen?: Whereabouts['listen']
+}
+
+function namedBy(text: string): Asked {
+  const { address, secure } = readAdminAddress(text)
+  return { admin: { address, tls: secure ? 'on' : 'off', allow: [], deny: [] } }
+}
+
+const ASKING = { command: 'healthy', flag: '--admin' } as const
 
 /** Milliseconds. Shorter than the time that a health check in a container usually has. */
 const TIMEOUT = 3_000
@@ -20,12 +37,14 @@ const TIMEOUT = 3_000
  * a `SetupError`: exit code 1 if the response is not 200 or none comes within 3 s, 2 if there is no address to ask.
  */
 export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
-  const config = configFrom(options, io)
-  const { admin } = config
+  const sidecar: Asked =
+    options.admin === undefined ? findSidecar(ASKING, options, io) : namedBy(options.admin)
+  const { admin } = sidecar
   const target = targetOf(admin.address)
   const path = options.ready ? '/readyz' : '/healthz'
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
-  const asked = admin.tls === 'on' ? askOverTls(target, path, config) : ask({ ...target, path }, TIMEOUT)
+  const asked =
+    admin.tls === 'on' ? askOverTls(target, path, certificateOf(sidecar)) : ask({ ...target, path }, TIMEOUT)
   const { status, body } = await asked.catch((error: unknown) => {
     throw new SetupError(`${where}: ${describe(error, admin)}`, { exitCode: 1 })
   })
@@ -40,28 +59,43 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
  * Asks over TLS. Trusts the certificate that the sidecar is configured with, whatever its names and dates, and no other: a sidecar serves an
  * expired one, too. Rejects before the request is sent if another program answers there.
  */
-async function askOverTls(target: RequestOptions, path: string, { listen, stateDir }: Config) {
+async function askOverTls(
+  target: RequestOptions,
+  path: string,
+  configured: ReturnType<typeof certificateOf>,
+) {
   const [{ connect }, { readCertificate }, { readPeersSafely }] = await Promise.all([
     import('node:tls'),
     import('../listen/tls-material.ts'),
     import('../system/peer-certificate.ts'),
   ])
   readPeersSafely()
-  const { file, certificate } = await readCertificate(listen.tls, stateDir)
+  const expected = configured && (await readCertificate(configured.tls, configured.stateDir))
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
   // One time for handshake and response.
   const signal = AbortSignal.timeout(TIMEOUT)
   signal.addEventListener('abort', () => socket.destroy())
   try {
     await once(socket, 'secureConnect', { signal })
-    if (socket.getPeerX509Certificate()?.fingerprint256 !== certificate.fingerprint256)
-      throw new SetupError(`another certificate than that in ${file} is served there`)
+    const served = socket.getPeerX509Certificate()?.fingerprint256
+    if (expected !== undefined && served !== expected.certificate.fingerprint256)
+      throw new SetupError(`another certificate than that in ${expected.file} is served there`)
     return await ask({ ...target, path, agent: undefined, createConnection: () => socket }, TIMEOUT)
   } catch (error) {
     throw signal.aborted ? noResponse(TIMEOUT) : error
   } finally {
     socket.destroy()
   }
+}
+
+/** Where the certificate of the sidecar is; undefined if no configuration says it. */
+function certificateOf({ listen, stateDir = '' }: Asked) {
+  if (listen === undefined) return undefined
+  const { tls } = listen
+  if (tls !== undefined) return { tls, stateDir }
+  throw new SetupError(
+    'listen.tls: says which certificate the sidecar has, and is not usable; name it with --admin',
+  )
 }
 
 function targetOf(address: ListenAddress | 'off'): RequestOptions {
@@ -87,7 +121,7 @@ function targetOf(address: ListenAddress | 'off'): RequestOptions {
   }
 }
 
-function describe(error: unknown, { allow, deny }: Config['admin']): string {
+function describe(error: unknown, { allow, deny }: Asked['admin']): string {
   if (codeOf(error) === 'ECONNRESET' && allow.length + deny.length > 0)
     return 'the connection was closed without an answer; admin.allow and admin.deny must admit the address of this machine'
   if (codeOf(error) === 'ERR_SSL_WRONG_VERSION_NUMBER')

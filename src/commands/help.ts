@@ -68,12 +68,16 @@ does not respond.`
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
 configuration: name it with --config or --instance, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+A mistake in that file is told in one line, and does not matter unless it hides
+where the sidecar is. --state-dir finds it without a file.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
 with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. It prints one line.
+A mistake in that file is told, too, and does not matter unless it hides where
+the sidecar is. --admin finds it without a file.
 The container image has it as its health check.`
 
 export const STATUS = `

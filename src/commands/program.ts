@@ -100,6 +100,14 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
     ),
   )
+    .addOption(
+      new Option(
+        '--admin <address>',
+        'ask there, and read no configuration; https://ADDRESS over TLS, any certificate',
+      )
+        .argParser(parseOnce)
+        .conflicts(['config', 'instance', 'set']),
+    )
     .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)
     .addHelpText('after', help.HEALTHY)
 
@@ -111,6 +119,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
+    .addOption(stateDirOption())
     .addHelpText('after', help.STATUS)
 
   withConfig(
@@ -123,6 +132,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
     .option('--json', 'print JSON', false)
+    .addOption(stateDirOption())
     .addHelpText('after', help.EXPLAIN)
 
   withConfig(
@@ -146,6 +156,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--all', 'every grant')
     .option('--client <address>', 'those of one client: an IPv4 address, the /64 of an IPv6 one, or unix')
     .option('--grant <id>', 'one grant, by its id in postern status')
+    .addOption(stateDirOption())
     .addHelpText('after', help.REVOKE)
 
   withConfig(
@@ -154,7 +165,9 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'Try again how many requests the device takes at once, after that has broken it.',
       async (options: ConfigOptions) => (await import('./retry.ts')).retryCommand(options, io),
     ),
-  ).addHelpText('after', help.RETRY)
+  )
+    .addOption(stateDirOption())
+    .addHelpText('after', help.RETRY)
 
   command(
     'init',
@@ -285,6 +298,13 @@ function withConfig(target: Command): Command {
         .argParser((value: string, before: readonly string[]) => [...before, value])
         .default([], 'none'),
     )
+}
+
+/** See `whereabouts.ts`. */
+function stateDirOption(): Option {
+  return new Option('--state-dir <folder>', 'the state folder of the sidecar: no configuration is read')
+    .argParser(parseOnce)
+    .conflicts(['config', 'instance', 'set'])
 }
 
 /** See `instance.ts`. */

@@ -7,15 +7,19 @@ import type { Logger } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
-import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { isBug, lacksResources, reasonOf, SetupError } from '../system/setup-error.ts'
 
 export interface ConfigurationSource {
   readonly configFile: string | undefined
-  /** The content of the files before the start read them. A change since then causes a reload. */
-  readonly seen: Map<string, string>
+  /** The content of the files before the start read them; undefined for one that could not be read. A change since then causes a reload. */
+  readonly seen: Map<string, string | undefined>
   /** Reads the configuration again. */
   readonly load: () => Config
 }
+
+/** A reload that the system could not serve is repeated after this time (ms), then after twice as long each time, up to the longest. */
+const FIRST_RETRY = 1_000
+const LONGEST_RETRY = 30_000
 
 /** Applies changes of the configuration, certificate and key at run time. An invalid change has no effect. */
 export function createReloader(
@@ -26,11 +30,16 @@ export function createReloader(
   let watches: readonly FileWatch[] = []
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
+  let retry: NodeJS.Timeout | undefined
+  let pause = FIRST_RETRY
+  /** The reason of the last reload that failed, which is logged once. */
+  let told = ''
 
   /** @param by what asked for it: a signal, or the path of a file that has changed */
   async function reload(by: string): Promise<void> {
     if (waiting) return
     waiting = true
+    clearTimeout(retry)
     try {
       let next: Config | undefined
       const { live, restart } = await sidecar.reload(() => {
@@ -38,14 +47,26 @@ export function createReloader(
         next = load()
         return next
       })
+      pause = FIRST_RETRY
+      told = ''
       if (next !== undefined && watches.length > 0) watch(next)
       log.info({ changed: live, by }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
-      else
-        log.error({ ...causeOf(error), by }, 'configuration not reloaded: the previous one stays in effect')
+      else {
+        const isRepeated = lacksResources(error) && told === reasonOf(error)
+        if (!isRepeated) log.error({ ...causeOf(error), by }, NOT_RELOADED)
+        told = reasonOf(error)
+        if (lacksResources(error)) reloadLater(by)
+      }
     }
+  }
+
+  /** The files are as they should be, so no change of them causes another reload. */
+  function reloadLater(by: string): void {
+    retry = setTimeout(() => void reload(by), pause).unref()
+    pause = Math.min(2 * pause, LONGEST_RETRY)
   }
 
   function watch(config: Config): void {
@@ -59,14 +80,21 @@ export function createReloader(
     watches = []
   }
 
+  function closeAll(): void {
+    clearTimeout(retry)
+    close()
+  }
+
   function watchContent(file: string): FileWatch {
     // Equal content causes no reload. The first look at a file that was not read before only records its content.
     return watchFile(file, systemClock, async () => {
       const content = await settledContent(file, seen.get(file))
       // After the wait: of two watches of a file, the one that a reload has closed and the one in its place, one sees the change.
+      const isFirst = !seen.has(file)
       const before = seen.get(file)
       seen.set(file, content)
-      if (before !== undefined && before !== content) await reload(file)
+      if (!isFirst && before !== content) await reload(file)
+      return content !== undefined
     })
   }
 
@@ -74,9 +102,11 @@ export function createReloader(
     /** Reloads the configuration. Calls during a reload cause one more. */
     reload: (by: string) => void reload(by),
     watch,
-    close,
+    close: closeAll,
   }
 }
+
+const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
 
 /** The log fields of a failed reload: the problems that the operator has to fix, or the error of a bug. */
 function causeOf(error: unknown): object {
@@ -87,19 +117,19 @@ function causeOf(error: unknown): object {
 /** Time between two reads (ms). Only equal content is used, so a half-written file is not. */
 const SETTLE = 75
 
-/** The present content of files. */
-export async function snapshotOf(files: readonly string[]): Promise<Map<string, string>> {
+/** The present content of files; undefined for one that cannot be read. */
+export async function snapshotOf(files: readonly string[]): Promise<Map<string, string | undefined>> {
   return new Map(await Promise.all(files.map(async (file) => [file, await contentOf(file)] as const)))
 }
 
-function contentOf(file: string): Promise<string> {
+function contentOf(file: string): Promise<string | undefined> {
   return readWholeFile(file).then(
     (bytes) => bytes.toString('latin1'),
-    () => '',
+    () => undefined,
   )
 }
 
-async function settledContent(file: string, seen: string | undefined): Promise<string> {
+async function settledContent(file: string, seen: string | undefined): Promise<string | undefined> {
   let content = await contentOf(file)
   while (content !== seen) {
     await delay(SETTLE)

@@ -1,10 +1,10 @@
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
+import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
 /** Forgets what has broken the device, so that more requests at once are tried again. */
-export async function retryCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
-  const { stateDir } = configFrom(options, io)
+export async function retryCommand(options: SidecarOptions, io: CommandIo): Promise<ExitCode> {
+  const stateDir = stateDirOf('retry', options, io)
   const response = await control(stateDir, { method: 'POST', path: '/retry' })
   const count = 'retried' in response ? Number(response.retried) : 0
   const none = 'nothing to try again: the device has not shown that a number is too many\n'

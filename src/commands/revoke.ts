@@ -3,10 +3,10 @@ import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocati
 import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, counted, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
+import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
-export interface RevokeOptions extends ConfigOptions {
+export interface RevokeOptions extends SidecarOptions {
   readonly all?: boolean
   readonly client?: string
   readonly grant?: string
@@ -24,7 +24,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
   if ('client' in command && clientKeyOf(command.client) === undefined) {
     throw new SetupError('--client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix')
   }
-  const { stateDir } = configFrom(options, io)
+  const stateDir = stateDirOf('revoke', options, io)
   const { revoked, elsewhere } = await control<Revoked>(stateDir, {
     method: 'POST',
     path: '/revoke',

@@ -7,11 +7,11 @@ import { SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
 import { spanOf } from './times.ts'
+import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
-export interface StatusOptions extends ConfigOptions {
+export interface StatusOptions extends SidecarOptions {
   readonly json: boolean
 }
 
@@ -23,7 +23,7 @@ export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAns
  * shared store does not say who is logged in.
  */
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
-  const { stateDir } = configFrom(options, io)
+  const stateDir = stateDirOf('status', options, io)
   const status = await control<Status>(stateDir, { method: 'GET', path: '/status' })
   io.stdout.write(
     options.json ? `${JSON.stringify(status)}\n` : statusText(status, alertsPage(io), columnsOf(io.stdout)),

@@ -11,6 +11,7 @@ import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
+import { boundConnections } from './descriptors.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
 import type { Settings } from './settings.ts'
@@ -53,7 +54,7 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   const listener = createPublicListener({
     clock,
-    limits: config.listen,
+    limits: { ...config.listen, maxConnections: boundConnections(config, log) },
     tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.request,
@@ -72,5 +73,5 @@ export function openPublicSide(config: Config, parts: Parts) {
     sweeping.close()
     accessLog.close()
   }
-  return { listener, requests, sessions: credentials.sessions, close }
+  return { listener, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
 }

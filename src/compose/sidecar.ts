@@ -45,6 +45,12 @@ export interface Sidecar {
   readonly overview: Overview
 }
 
+/**
+ * After `shutdown_grace`, how long (ms) the refusals of requests that wait may take to arrive, with the lingering of connections that are
+ * uploading.
+ */
+const LAST_RESPONSES = 1_500
+
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
@@ -120,7 +126,7 @@ async function openParts(
     upstream: services.load,
   })
   const built = { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug }
-  const { listener, requests, sessions, close: closePublicSide } = openPublicSide(config, built)
+  const { listener, endRequests, requests, sessions, close: closePublicSide } = openPublicSide(config, built)
   opened.defer(closePublicSide)
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
@@ -194,6 +200,10 @@ async function openParts(
       // Requests in flight need the session at the device. Those that last keep it for most of the grace.
       const signedOut = waitAtMost(graceMs * 0.8, drained).then(services.signOut)
       await waitAtMost(graceMs, Promise.all([drained, signedOut]))
+      await waitAtMost(
+        LAST_RESPONSES,
+        endRequests().then((refused) => (refused === 0 ? undefined : drained)),
+      )
       listener.destroy()
       memory.close()
       await services.close()

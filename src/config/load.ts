@@ -8,6 +8,7 @@ import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
+import { FaultyConfiguration, whereaboutsIn } from './whereabouts.ts'
 import {
   isMapping,
   narrow,
@@ -71,7 +72,10 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   ]
   const positions = file && { path: file.path, lineOf }
   problems.unshift(...problemsOf(issues, layered, positions))
-  if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
+  if (problems.length > 0 || 'issues' in decoded) {
+    const outside = environment.problems.length + flags.problems.length > 0
+    throw new FaultyConfiguration(problems, outside ? undefined : whereaboutsIn(layered.tree, issues))
+  }
   return {
     config: decoded.value,
     tree: layered.tree,
@@ -136,6 +140,7 @@ function readBytes(path: string): Buffer {
     const { reason, remedy } = explainPathError(error, path)
     throw new SetupError(`${path}: ${reason}`, {
       remedy: codeOf(error) === 'ENOENT' ? 'name the configuration with --config' : remedy,
+      cause: error,
     })
   }
 }

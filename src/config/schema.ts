@@ -41,6 +41,8 @@ const logField = section({
   }),
 })
 
+export const stateDirField = path({ default: './state' })
+
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
 export const schema = section({
   listen: listenField,
@@ -56,7 +58,7 @@ export const schema = section({
   browser: browserField,
   cors: corsField,
   enforce: flag({ default: true, live: ALWAYS }),
-  stateDir: path({ default: './state' }),
+  stateDir: stateDirField,
   realm: plainText('text without control characters', {
     default: 'device',
     live: ALWAYS,

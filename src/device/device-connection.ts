@@ -193,6 +193,10 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#socket = socket
     this.state = request === undefined ? 'idle' : 'fresh'
     if (request === undefined) return
+    if (request.answered === true) {
+      this.abort(TERMINATED)
+      return
+    }
     this.wait(this.#settings.deadlines.response)
     this.#write(request)
   }

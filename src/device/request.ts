@@ -16,6 +16,8 @@ export interface RequestLine {
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
+  /** The client has a response, such as a refusal because the sidecar stops: the request is not sent any more. */
+  readonly answered?: boolean
   /**
    * Sends the head in place of the connection, for a request without a body. It may be called again, with another socket.
    * @param host the `Host` of a request without one

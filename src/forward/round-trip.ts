@@ -114,6 +114,10 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     }
   }
 
+  get answered(): boolean {
+    return this.#client.answered
+  }
+
   sent(reused: boolean): void {
     this.service.learner?.begun(this)
     this.request.attempts += 1

@@ -184,7 +184,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     request.listener = listener
     try {
       // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-      if (request.signedIn && signIn !== undefined) sendAs(signIn, request, substitutes)
+      if ((substitutes?.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
+      else if (request.signedIn && signIn !== undefined) sendAs(signIn, request, substitutes)
       else forwardToDevice(deps, request, onEnd, substitutes)
     } catch (bug) {
       leave()

@@ -103,6 +103,7 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
         return grant !== undefined && isStreaming(exchange, now) && isOver(grant) ? LAPSED : undefined
       })
     },
+    all,
     /** The exchanges that a grant has admitted. */
     granted,
     /** The grants of the streams and tunnels that are open `now`. */

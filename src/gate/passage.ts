@@ -41,9 +41,15 @@ const DRAINED_BODY = 8 * 1024
 
 const SERVER_ERROR: Refusal = { kind: 'server-error' }
 
+/** The sidecar stops before the device got the request. A restart takes a few seconds. */
+const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
+
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
 export function createPassage(deps: PassageDependencies) {
   const { admit, ownEndpoints, upstream, live, clock, settings } = deps
+  /** The requests that own endpoints serve now. */
+  const served = new Set<GateExchange>()
+  let stopped = false
 
   /** What becomes of requests behind the gate. */
   const listener: ForwardListener = {
@@ -121,6 +127,7 @@ export function createPassage(deps: PassageDependencies) {
 
   function follow(admission: GateAdmission): void {
     if (admission.kind === 'refused') refuse(admission, admission.refusal, admission.classified.ambiguous)
+    else if (stopped) refuse(admission, STOPPING, true)
     else if (admission.kind === 'forward') {
       try {
         upstream(admission, listener)
@@ -139,7 +146,9 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   async function serveOwnEndpoint(exchange: GateExchange): Promise<void> {
-    const result = await ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
+    served.add(exchange)
+    const answer = ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
+    const result = await answer.finally(() => served.delete(exchange))
     // A body that is too large may have arrived whole, but a request behind it is not read.
     if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
     exchange.grant = result.grant
@@ -183,6 +192,22 @@ export function createPassage(deps: PassageDependencies) {
   return {
     /** A request or an upgrade. */
     request: atGate(pass),
+    /**
+     * The time to finish is over. A request that the device has not got is refused, so that its client may repeat it elsewhere; the others
+     * are cut. All are refused before the first is cut, because each cut frees a place, and a request that waited would start in it.
+     * From now on every request is refused. Resolves when the refusals are sent, with their number.
+     */
+    async stop(): Promise<number> {
+      stopped = true
+      const waiting = [...served, ...live.all()].filter(
+        ({ answered, attempts }) => !answered && attempts === 0,
+      )
+      const sent = waiting.map((exchange) => new Promise<void>((resolve) => exchange.onEnd(resolve)))
+      for (const exchange of waiting) refuse(exchange, STOPPING, true)
+      for (const exchange of [...live.all()]) if (exchange.refusal === undefined) exchange.cut()
+      await Promise.all(sent)
+      return sent.length
+    },
     /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
     refusalMessage(refusal: Refusal): string {
       deps.onUnrecordedRefusal(refusal)

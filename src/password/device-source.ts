@@ -57,6 +57,7 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
   async function check(password: string): Promise<Verification | Unavailable> {
     const checked = await checkAtDevice(password)
     if (checked.kind === 'failed') return { unavailable: checked.failure }
+    if (checked.kind === 'stopping') return 'overloaded'
     const isKnown = known !== undefined && timingSafeEqual(digestOf(password), digestOf(known))
     if (checked.kind === 'wrong') {
       // Either the password has changed or the account is locked: the sidecar cannot distinguish them.
@@ -79,6 +80,7 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
   ): Promise<Verification | Unavailable> {
     const old = await checkAtDevice(before)
     if (old.kind === 'failed') return { unavailable: old.failure }
+    if (old.kind === 'stopping') return 'overloaded'
     if (old.kind === 'right') return accept(before, old.adopt)
     accept(password, adopt)
     events.changed()

@@ -112,7 +112,10 @@ export class PasswordSource {
     this.#deps = deps
     this.#content = content
     this.#changedAt = changedAt
-    this.#watch = watchFile(location.file, deps.clock, () => this.#look())
+    this.#watch = watchFile(location.file, deps.clock, async () => {
+      await this.#look()
+      return this.#problem === undefined
+    })
     this.#secondAgo = deps.clock.wall()
     this.#seconds = everySecond(() => this.#judgeExpiry())
   }

@@ -143,7 +143,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
   'address-denied': 'listen.allow and listen.deny do not let this address in.',
   overloaded:
-    'Too many requests wait, this one waited for too long, or too many tunnels or streams are open. The client may try again after a second.',
+    'Too many requests wait, this one waited for too long or until Postern stopped, or too many tunnels or streams are open. The client may try again after a second.',
   'cross-origin':
     'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',

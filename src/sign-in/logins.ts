@@ -15,7 +15,10 @@ interface FailedCheck {
 
 export type PasswordCheck =
   /** `adopt`: from now on requests use this password, and the session that the check opened. */
-  { readonly kind: 'right'; readonly adopt: () => void } | { readonly kind: 'wrong' } | FailedCheck
+  | { readonly kind: 'right'; readonly adopt: () => void }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'stopping' }
+  | FailedCheck
 
 export interface LoginEvents {
   readonly signedIn: () => void
@@ -149,8 +152,9 @@ export function createLogins(options: LoginsOptions) {
       budget.allowNext()
       events.refused(record.pause(inUse.password))
     },
-    /** Tries a password at the device, once. */
+    /** Tries a password at the device, once. None is tried once the sidecar stops: its session would stay open at the device. */
     async check(password: string): Promise<PasswordCheck> {
+      if (closed) return { kind: 'stopping' }
       const login = await tried(password)
       if (login.kind === 'unusable') {
         report(login.reason)

@@ -16,13 +16,18 @@ const DEBOUNCE = 20
  * this long (ms) after they last changed, each check reads the content.
  */
 const RECHECK_TIME = 2000
+/** A read that failed is tried again after this time (ms), then after twice as long each time, up to `CALM_INTERVAL`. */
+const FIRST_RETRY = 1000
 
 /**
  * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path
  * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
  * often where changes cause no notification, as on network file systems.
+ *
+ * @param read returns false if it could not read the file, for example because the process has no descriptor left: it is called again, until it
+ *   can, although the file does not change any more
  */
-export function watchFile(file: string, clock: Clock, read: () => Promise<void>) {
+export function watchFile(file: string, clock: Clock, read: () => Promise<boolean>) {
   let watchers: readonly FSWatcher[] = []
   let next: NodeJS.Timeout | undefined
   let notified = false
@@ -30,6 +35,9 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
   let closed = false
   let seen = ''
   let changedAt = 0
+  /** How long (ms) the next failed read waits to be repeated, and when (ms, monotonic) that is; undefined if the last read succeeded. */
+  let pause = FIRST_RETRY
+  let retryAt: number | undefined
 
   const isRecent = (): boolean => clock.monotonic() - changedAt < RECHECK_TIME
 
@@ -43,11 +51,25 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<void>)
       const changed = now !== seen
       if (changed) changedAt = clock.monotonic()
       if (changed || watchers.length === 0) listen(await eventfulPaths(file))
-      if (changed || isRecent()) await read()
+      if (changed || isRecent() || isDue()) noteRead(await read())
       seen = now
     } finally {
       checking = false
-      checkAfter(notified ? DEBOUNCE : watchers.length === 0 ? POLL_INTERVAL : CALM_INTERVAL)
+      const usual = watchers.length === 0 ? POLL_INTERVAL : CALM_INTERVAL
+      const untilRetry = retryAt === undefined ? usual : Math.max(0, retryAt - clock.monotonic())
+      checkAfter(notified ? DEBOUNCE : Math.min(usual, untilRetry))
+    }
+  }
+
+  const isDue = (): boolean => retryAt !== undefined && clock.monotonic() >= retryAt
+
+  function noteRead(succeeded: boolean): void {
+    if (succeeded) {
+      pause = FIRST_RETRY
+      retryAt = undefined
+    } else if (retryAt === undefined || isDue()) {
+      retryAt = clock.monotonic() + pause
+      pause = Math.min(2 * pause, CALM_INTERVAL)
     }
   }
 

@@ -54,6 +54,15 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
+/** What the system says when the process or the machine has no descriptor or no memory left. */
+const SHORT: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS', 'EAGAIN'])
+
+/** Whether an error, or what caused it, says that the system lacked something for a moment: another try may succeed unchanged. */
+export function lacksResources(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return SHORT.has(codeOf(error)) || lacksResources(error.cause)
+}
+
 /** The flag of Node that grants each permission; the first two take a path. */
 const FLAGS: ReadonlyMap<unknown, string> = new Map([
   ['FileSystemRead', '--allow-fs-read='],

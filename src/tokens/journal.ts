@@ -52,6 +52,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let meta = new Map<string, string>()
   const deletions = createDelayedDeletions(clock)
   let unflushed = false
+  /** After a failed flush, when the next one is due (ms, monotonic); otherwise 0. */
+  let flushAt = 0
   /** The tokens that are not on disk. Read only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
   /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
@@ -91,6 +93,17 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     }
   }
 
+  function flushed(): void {
+    if (flushAt > 0) listener.recovered()
+    flushAt = 0
+  }
+
+  function notFlushed(error: unknown): void {
+    unflushed = true
+    flushAt = clock.monotonic() + RETRY_EVERY
+    listener.failed('flush', error)
+  }
+
   function attempt(
     operation: JournalOperation,
     durable: boolean,
@@ -105,6 +118,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       }
       open.write(durable, () => work(open))
       unflushed = !durable
+      // It makes all earlier ones durable.
+      if (durable) flushed()
       return true
     } catch (error) {
       fail(operation, error)
@@ -242,9 +257,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       }
       if (deletions.areDue(now)) write('expire', false, deletions.write)
       if (table.grantCount > 0 && time.isDue()) write('meta', false, (file) => time.keep(file))
-      if (file === undefined || !unflushed) return
+      if (file === undefined || !unflushed || now < flushAt) return
       unflushed = false
-      file.flush().catch((error: unknown) => listener.failed('flush', error))
+      file.flush().then(flushed, notFlushed)
     },
     close(): void {
       if (file !== undefined) followClock()

@@ -7,6 +7,7 @@ import { createReloader } from '../../src/commands/reloader.ts'
 import { SidecarStopped } from '../../src/compose/reload.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 
@@ -55,5 +56,38 @@ it('a reload of a sidecar that is about to stop is no failure', async () => {
   await written.promise
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 30, msg: 'configuration not reloaded: the sidecar stops' },
+  ])
+})
+
+it('a reload that lacks descriptors is repeated until it works, and logged once', async () => {
+  const config = loadConfig({
+    object: { upstream: { url: 'http://127.0.0.1:1' }, password: { file: 'password' } },
+  })
+  const lines: string[] = []
+  const log = createLogOn('info', { write: (line: string) => lines.push(line) })
+  const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+  let attempts = 0
+  const done = Promise.withResolvers<void>()
+  const sidecar: Parameters<typeof createReloader>[0] = {
+    async reload(load) {
+      load()
+      attempts += 1
+      if (attempts < 3) throw new SetupError('cannot read device-ca.pem: EMFILE', { cause })
+      done.resolve()
+      return { live: ['realm'], restart: [] }
+    },
+  }
+  const reloader = createReloader(
+    sidecar,
+    { configFile: undefined, seen: new Map(), load: () => config },
+    log,
+  )
+  closeLater(reloader.close)
+  reloader.reload('signal')
+  await done.promise
+  await expect.poll(() => lines.length).toBe(2)
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
+    'configuration not reloaded: the previous one stays in effect',
+    'configuration reloaded',
   ])
 })

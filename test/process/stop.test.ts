@@ -204,6 +204,25 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
+  it('refuses what still waits for a place, also beside a client that reads nothing, and exits with 0', async () => {
+    const site = await prepareSite({
+      config: { ...LONG, shutdown_grace: '1s', upstream: { ...LONG.upstream, max_in_flight: 1 } },
+    })
+    site.device.handle(() => {})
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const clients = await Promise.all([1, 2, 3].map(() => rawConnection(sidecar.url)))
+    const head = `Host: x\r\nAuthorization: Bearer ${access_token}\r\nContent-Length: 2\r\n\r\nab`
+    for (const [i, client] of clients.entries()) client.write(`PUT /${i} HTTP/1.1\r\n${head}`)
+    await expect.poll(() => sidecar.metric('postern_upstream_queued')).toBe(2)
+    clients.at(-1)?.socket.pause()
+    expect(await sidecar.stop()).toEqual(CLEAN)
+    const first = site.device.requests[0]?.target.slice(1)
+    const waited = clients.find((_, i) => i < 2 && String(i) !== first)
+    expect(await waited?.closed).toMatch(/^HTTP\/1\.1 500 (.*\r\n)*retry-after: \d+\r\n/i)
+    expect(site.device.requests).toHaveLength(1)
+  })
+
   it.each(['SIGTERM', 'SIGINT'] as const)('ends at once at a second signal, %s', async (second) => {
     const { sidecar, slow } = await serveSlowly()
     await askToStop(sidecar)

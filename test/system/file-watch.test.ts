@@ -18,7 +18,7 @@ function polledFile(): string {
 it('a file whose changes cause notifications is read once, and not looked at again until it changes', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
-  const read = vi.fn(async () => {})
+  const read = vi.fn(async () => true)
   const watch = watchFile(file, movableClock(), read)
   closeLater(() => watch.close())
   await expect.poll(() => read.mock.calls.length).toBe(1)
@@ -32,7 +32,7 @@ it('H75 a polled file that changed very recently is read at every poll; later on
   const file = polledFile()
   writeFileSync(file, 'x')
   const clock = movableClock()
-  const read = vi.fn(async () => {})
+  const read = vi.fn(async () => true)
   const watch = watchFile(file, clock, read)
   closeLater(() => watch.close())
   await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
@@ -61,6 +61,7 @@ it('a change during a read causes another read, and two reads never run concurre
     reads += 1
     if (reads === 1) await first.promise
     atOnce -= 1
+    return true
   })
   closeLater(() => watch.close())
   await expect.poll(() => reads).toBe(1)
@@ -78,9 +79,9 @@ it('a log in the same folder causes no look at the file', async () => {
   for (const each of [file, log]) writeFileSync(each, 'x')
   const clock = movableClock()
   const looks = vi.fn(clock.monotonic)
-  const written = vi.fn(async () => {})
+  const written = vi.fn(async () => true)
   for (const watch of [
-    watchFile(file, { ...clock, monotonic: looks }, async () => {}),
+    watchFile(file, { ...clock, monotonic: looks }, async () => true),
     watchFile(log, clock, written),
   ]) {
     closeLater(() => watch.close())
@@ -95,4 +96,21 @@ it('a log in the same folder causes no look at the file', async () => {
     await expect.poll(() => written.mock.calls.length).toBeGreaterThan(reads)
   }
   expect(looks).toHaveBeenCalledTimes(before)
+})
+
+it('H75 a read that failed is repeated until it succeeds, although the file does not change any more', async () => {
+  const file = join(temporaryDirectory(), 'password')
+  writeFileSync(file, 'x')
+  const clock = movableClock()
+  const results = [false, false, true]
+  const read = vi.fn(async () => {
+    // No longer a recent change, which is read anew anyway.
+    clock.advance(10_000)
+    return results[read.mock.calls.length - 1] ?? true
+  })
+  const watch = watchFile(file, clock, read)
+  closeLater(() => watch.close())
+  await expect.poll(() => read.mock.calls.length).toBe(3)
+  await delay(100)
+  expect(read).toHaveBeenCalledTimes(3)
 })

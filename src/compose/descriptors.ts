@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import type { Config } from '../config/schema.ts'
+import { placesBounds, servicesOf } from '../config/upstream-fields.ts'
+import type { Logger } from '../record/log.ts'
+
+/**
+ * Descriptors that no client gets: for the runtime, listeners, the admin listener, the log and the token file, and for what is opened while the
+ * process runs, such as a password file that has changed.
+ */
+const OWN = 96
+
+/** So many connections are served however low the limit is. */
+const LEAST = 16
+
+/** How many descriptors this process may have; undefined if the system does not say. Node raises it to the hard limit when it starts. */
+function descriptorLimit(): number | undefined {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? undefined : Number(limit)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * How many client connections the process may have: `listen.max_connections`, or as many as fit the limit of descriptors beside those that
+ * Postern itself and the connections to the device take. A tunnel takes two, one on each side.
+ */
+export function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
+  const services = servicesOf(config.upstream).map(({ service }) => service)
+  const sum = (of: (service: (typeof services)[number]) => number): number =>
+    services.reduce((total, service) => total + of(service), 0)
+  const shared = limit - OWN - sum((service) => placesBounds(service).max + service.maxStreams)
+  const tunnels = sum(({ maxTunnels }) => maxTunnels)
+  const fit = Math.max(shared - tunnels, Math.floor(shared / 2), LEAST)
+  return Math.min(config.listen.maxConnections, fit)
+}
+
+/** The present bound on client connections. Logs a warning if it is below `listen.max_connections`. */
+export function boundConnections(config: Config, log: Logger, limit = descriptorLimit()): number {
+  if (limit === undefined) return config.listen.maxConnections
+  const connections = connectionsWithin(limit, config)
+  if (connections < config.listen.maxConnections) {
+    const remedy = 'raise the limit on open files (LimitNOFILE of the unit), or lower listen.max_connections'
+    log.warn({ limit, connections, remedy }, 'listen.max_connections is lowered: too few files may be open')
+  }
+  return connections
+}

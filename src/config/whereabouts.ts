@@ -1,0 +1,62 @@
+import { SetupError } from '../system/setup-error.ts'
+import { decode, type Issue } from './decode.ts'
+import { section, snakeCase, type ValueOf } from './field.ts'
+import { adminField } from './listen-fields.ts'
+import { nearestKey } from './nearest.ts'
+import { tokensField } from './policy-fields.ts'
+import { stateDirField } from './schema.ts'
+import { tlsField } from './tls-field.ts'
+import { isMapping, valueAt, type YamlValue } from './yaml.ts'
+
+const locating = section({ stateDir: stateDirField, tokens: tokensField, admin: adminField })
+const KEYS = [...locating.keys.keys()]
+
+const certificate = section({ tls: tlsField })
+
+/** How a command finds a running sidecar: by its state folder, or at the address for operators. */
+export interface Whereabouts extends Pick<ValueOf<typeof locating>, 'stateDir' | 'admin'> {
+  /** Without `tls`: it is faulty. */
+  readonly listen: Partial<ValueOf<typeof certificate>>
+}
+
+/**
+ * The configuration has faults. The sidecar, which runs on with the former one, can still be found if `whereabouts` is defined: then no fault is
+ * in a line that says where it is.
+ */
+export class FaultyConfiguration extends SetupError {
+  readonly whereabouts: Whereabouts | undefined
+
+  constructor(problems: readonly string[], whereabouts: Whereabouts | undefined) {
+    super(problems)
+    this.whereabouts = whereabouts
+  }
+}
+
+/** Where the sidecar is, as far as a tree with these issues says so for certain; undefined if it does not. */
+export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Whereabouts | undefined {
+  // An empty file is one that is being written.
+  const isEmpty = !isMapping(tree) || Object.keys(tree).length === 0
+  if (isEmpty || issues.some(mayLocate)) return undefined
+  const found = decode(locating, only(tree, KEYS))
+  if ('issues' in found) return undefined
+  const { stateDir, admin } = found.value
+  const served = decode(certificate, only(valueAt(tree, ['listen']) ?? {}, ['tls']))
+  return { stateDir, admin, listen: 'value' in served ? served.value : {} }
+}
+
+/** Whether a fault is in a line that locates the sidecar, or in an unknown key that may be meant as one. */
+function mayLocate({ path, isUnknown }: Issue): boolean {
+  const [first = ''] = path
+  const last = path.at(-1) ?? ''
+  return KEYS.includes(first) || (isUnknown === true && [first, last].some(isNear))
+}
+
+function isNear(key: string): boolean {
+  return nearestKey(snakeCase(key), KEYS) !== undefined
+}
+
+/** The tree with these keys alone. */
+function only(tree: YamlValue, keys: readonly string[]): YamlValue {
+  if (!isMapping(tree)) return {}
+  return Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))
+}
