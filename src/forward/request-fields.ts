@@ -12,6 +12,7 @@ import {
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/overrides.ts'
+import { reported } from '../http/reported.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
 import type { Forwarded } from './forwarded.ts'
@@ -40,7 +41,7 @@ export interface RequestFieldSettings {
 /** A request as its header for the device needs it. */
 interface Described extends Pick<Forward, 'requestId' | 'scope' | 'confined'> {
   readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
-  readonly client: Pick<Client, 'address' | 'peerTrusted'>
+  readonly client: Pick<Client, 'address' | 'peerTrusted' | 'hops'>
   readonly classified: Pick<Classified, 'host'>
 }
 
@@ -53,6 +54,9 @@ function isReplaced(lowerName: string): boolean {
     case 'via':
     case 'x-request-id':
     case 'x-forwarded-for':
+    case 'x-forwarded-proto':
+    case 'x-forwarded-host':
+    case 'x-forwarded-port':
       return true
     default:
       return false
@@ -79,20 +83,18 @@ export function requestFields(
   const options = head.survey.connection
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
-  /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
-  let seen = NONE
+  let hasCookie = false
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower)) continue
     if (set.size > 0 && set.has(asCgi(lower))) continue
     if (confined && isOverride(lower)) continue
-    const claim = isForwardingField(lower)
-    if (claim && !passesClaims) continue
+    if (!passesClaims && isForwardingField(lower)) continue
     // An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3).
     const isSplit = lower === 'cookie' && head.version === '2'
-    if (isSplit && seen.includes(lower)) continue
-    if (claim || isSplit) seen = [...seen, lower]
+    if (isSplit && hasCookie) continue
+    if (isSplit) hasCookie = true
     let value: string | undefined = isSplit
       ? fieldValues(head.fields, lower).join('; ')
       : (head.fields[i + 1] ?? '')
@@ -103,7 +105,7 @@ export function requestFields(
     if (value !== undefined) fields.push(head.version === '2' ? canonicalName(name) : name, value)
   }
   if (typeof framing === 'number') fields.push('Content-Length', String(framing))
-  if (forwarding !== 'off') pushForwarding(fields, seen, request, forwarding === 'full')
+  if (forwarding !== 'off') pushForwarding(fields, request, forwarding === 'full')
   const kept = keeps === undefined ? fields : keepFields(fields, keeps)
   kept.push(...added)
   if (scope !== undefined) for (const name of named) kept.push(name, scope.name)
@@ -138,22 +140,18 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
 }
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
-function pushForwarding(
-  fields: string[],
-  seen: readonly string[],
-  { head, client, classified, requestId }: Described,
-  full: boolean,
-): void {
+function pushForwarding(fields: string[], request: Described, full: boolean): void {
+  const { head, client, classified, requestId } = request
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
-    if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
-    if (!seen.includes('x-forwarded-host') && classified.host !== '')
-      fields.push('X-Forwarded-Host', classified.host)
-    if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
-      fields.push('X-Forwarded-Port', String(head.localPort))
-    }
+    const host = reported(request, 'x-forwarded-host') ?? classified.host
+    const port = reported(request, 'x-forwarded-port') ?? String(head.localPort)
+    const scheme = reported(request, 'x-forwarded-proto') ?? (head.secure ? 'https' : 'http')
+    fields.push('X-Forwarded-Proto', scheme)
+    if (host !== '') fields.push('X-Forwarded-Host', host)
+    if (port !== '0') fields.push('X-Forwarded-Port', port)
     fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   }
   fields.push(ID_FIELD, requestId)

@@ -14,7 +14,7 @@ const UNCLASSIFIED: Classified = {
   ambiguous: false,
   rules: undefined,
 }
-const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
+const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, hops: 0, admitted: true }
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NO_FIELDS: Fields = []
 

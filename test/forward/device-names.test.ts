@@ -84,6 +84,16 @@ describeTransports('host: target', (transport) => {
     expect(await statusOf({ authority, fields })).toBe(403)
     expect(await statusOf({ authority, fields: ['Origin', own, ...claims] }, TRUSTING)).toBe(403)
   })
+
+  it('H175 a list of trusted proxies names the origin that the client used', async () => {
+    const claims = ['X-Forwarded-Proto', 'http, https', 'X-Forwarded-Host', 'evil.example, front.example']
+    expect(
+      await statusOf({ authority, fields: ['Origin', 'https://front.example', ...claims] }, TRUSTING),
+    ).toBe(200)
+    expect(
+      await statusOf({ authority, fields: ['Origin', 'http://evil.example', ...claims] }, TRUSTING),
+    ).toBe(403)
+  })
 })
 
 describe('a field of the device', () => {
@@ -91,7 +101,7 @@ describe('a field of the device', () => {
     // Proof of the cast: nothing else of the request is read.
     const request = {
       head: { secure: true },
-      client: { peerTrusted: false },
+      client: { peerTrusted: false, hops: 0 },
       classified: { host: 'postern.example' },
     } as Addressed
     const names = { origin: 'http://192.0.2.7', host: undefined }
