@@ -16,7 +16,7 @@ import { reported } from '../http/reported.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
 import type { Forwarded } from './forwarded.ts'
-import { deviceReferrer } from './origins.ts'
+import { deviceTags, deviceUrl } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
 export interface RequestFieldSettings {
@@ -33,8 +33,10 @@ export interface RequestFieldSettings {
   readonly keeps: ((name: string) => boolean) | undefined
   /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
   readonly passes: ((name: string) => boolean) | undefined
-  /** The device's origin, which replaces Postern's own in `Origin` and `Referer`; undefined: both stay. */
-  readonly origin: string | undefined
+  /** The scheme by which the device is reached. Where a request names Postern, it names the device instead: by this scheme and its `Host`. */
+  readonly scheme: 'http' | 'https'
+  /** Whether `Origin` and `Referer` do so, too, and not `Destination` and `If` alone. */
+  readonly referrers: boolean
   readonly rewrite: boolean
 }
 
@@ -77,7 +79,7 @@ export function requestFields(
   framing: Classified['framing'],
   settings: RequestFieldSettings,
 ): string[] {
-  const { host, added, named, set, forwarding, keeps, origin } = settings
+  const { host, added, named, set, forwarding, keeps } = settings
   const { head, client, scope, confined } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
@@ -99,9 +101,7 @@ export function requestFields(
       ? fieldValues(head.fields, lower).join('; ')
       : (head.fields[i + 1] ?? '')
     if (lower === 'cookie') value = withoutOwnCookies(value)
-    else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
-      value = deviceReferrer(value, request, origin)
-    }
+    else if (target !== '') value = naming(lower, value, request, target, settings)
     if (value !== undefined) fields.push(head.version === '2' ? canonicalName(name) : name, value)
   }
   if (typeof framing === 'number') fields.push('Content-Length', String(framing))
@@ -110,6 +110,32 @@ export function requestFields(
   kept.push(...added)
   if (scope !== undefined) for (const name of named) kept.push(name, scope.name)
   return kept
+}
+
+/**
+ * The value of a field for the device, which names the device where it named Postern. Servers of WebDAV compare the host with `Host`, and the
+ * scheme with their own.
+ *
+ * @param host the `Host` that the device gets
+ */
+function naming(
+  lower: string,
+  value: string,
+  request: Described,
+  host: string,
+  { scheme, referrers }: RequestFieldSettings,
+): string {
+  switch (lower) {
+    case 'origin':
+    case 'referer':
+      return referrers ? deviceUrl(value, request, `${scheme}://${host}`, 'same') : value
+    case 'destination':
+      return deviceUrl(value, request, `${scheme}://${host}`, 'either')
+    case 'if':
+      return deviceTags(value, request, `${scheme}://${host}`)
+    default:
+      return value
+  }
 }
 
 const ID_FIELD = 'X-Request-Id'
