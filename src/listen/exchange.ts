@@ -64,6 +64,7 @@ export abstract class ListenerExchange implements Exchange {
   readonly sentAt: Exchange['sentAt'] = 0
   readonly headAt: Exchange['headAt'] = 0
   readonly streamAt: Exchange['streamAt'] = 0
+  readonly idle: Exchange['idle'] = false
   readonly deviceStatus: Exchange['deviceStatus'] = 0
   readonly tolerant: Exchange['tolerant'] = false
   readonly deviation: Exchange['deviation'] = ''

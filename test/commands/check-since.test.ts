@@ -21,6 +21,10 @@ describe('H340 `check` says what behaves differently', () => {
     expect(await changed(site, '--since', '0.1.0', '--set', 'upstream.max_in_flight=64')).toEqual(
       KEYS.filter((key) => key !== 'upstream.max_in_flight'),
     )
+    site.configure({ upstream: { idle_timeout: '10m' } })
+    expect(await changed(site, '--since', '0.1.0')).toContain('upstream.tunnel_idle_timeout')
+    site.configure({ upstream: { idle_timeout: '10m', tunnel_idle_timeout: '5m' } })
+    expect(await changed(site, '--since', '0.1.0')).toEqual(KEYS)
     site.configure({ upstream: { routes: { '/camera/': { url: site.device.url, buffer_uploads: 'off' } } } })
     expect(await changed(site, '--since', '0.1.0')).toContain('upstream.routes./camera/.max_in_flight')
     const wrong = await site.postern('check', '--since', 'yesterday')

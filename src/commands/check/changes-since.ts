@@ -1,6 +1,6 @@
 import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
-import { servicesOf } from '../../config/upstream-fields.ts'
+import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import { readTokenFileVersion } from '../../tokens/set-aside.ts'
 import { type Check, readIfPossible } from './finding.ts'
 
@@ -54,7 +54,9 @@ function isBefore(version: string, other: string): boolean {
 
 /** The defaults that are different, of keys that the configuration does not set. */
 function changedDefaults({ browser, upstream }: Config, isSet: (key: string) => boolean): readonly Change[] {
-  const changes = servicesOf(upstream).flatMap(({ path }) => changedServiceDefaults(path.join('.')))
+  const changes = servicesOf(upstream).flatMap(({ path, service }) =>
+    changedServiceDefaults(path.join('.'), service),
+  )
   if (browser.login === 'on') {
     changes.push({
       key: 'browser.idle',
@@ -66,21 +68,35 @@ function changedDefaults({ browser, upstream }: Config, isSet: (key: string) => 
   return changes.filter(({ key }) => !isSet(key))
 }
 
-function changedServiceDefaults(service: string): Change[] {
+function changedServiceDefaults(
+  key: string,
+  { idleTimeout, tunnelIdleTimeout }: Pick<ServiceConfig, 'idleTimeout' | 'tunnelIdleTimeout'>,
+): Change[] {
   return [
     {
-      key: `${service}.buffer_uploads`,
+      key: `${key}.buffer_uploads`,
       change: 'auto, and was off',
       meaning:
         'uploads of unknown length are collected up to 1 MiB, and the device gets them with their length',
       remedy: 'set it to off for clients that read the response while they still send',
     },
     {
-      key: `${service}.max_in_flight`,
+      key: `${key}.max_in_flight`,
       change: 'auto, and was 64',
       meaning: 'Postern learns how many requests the device can take at once, and others wait',
       remedy: 'set it to 64 to have the former bound',
     },
+    // Where it is longer than before, no program loses its connection.
+    ...(idleTimeout <= tunnelIdleTimeout
+      ? []
+      : [
+          {
+            key: `${key}.tunnel_idle_timeout`,
+            change: '5m, and was idle_timeout',
+            meaning: 'a WebSocket is closed after 5 minutes without a byte',
+            remedy: 'set it to the time of idle_timeout, if programs ping less often',
+          },
+        ]),
   ]
 }
 
