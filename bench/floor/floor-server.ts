@@ -55,7 +55,7 @@ const caps = capabilities.has('caps')
   ? capConnections({
       clock: systemClock,
       limits: CAPS,
-      clientOf: (peer) => ({ key: peer, peerTrusted: false, admitted: true }),
+      clientOf: (peer) => ({ key: peer, peerTrusted: false, hops: 0, admitted: true }),
       onRefused: (reason) => process.stderr.write(`refused: ${reason}\n`),
     })
   : undefined

@@ -178,7 +178,7 @@ function requestOf(head: RequestHead, requestId: string): Forward {
     requestId,
     kind: 'forward' as const,
     grant: 'floor',
-    client: { address, key: address, peerTrusted: false },
+    client: { address, key: address, peerTrusted: false, hops: 0 },
   })
   const host = head.authority ?? head.survey.host[0] ?? ''
   const classified = { ...request.classified, target: head.target, host }

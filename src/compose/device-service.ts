@@ -107,7 +107,7 @@ export async function openDeviceService(
     streamAfter: service.streamAfter,
     maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
     buffering,
-    idleTimeout: service.idleTimeout,
+    tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,
   })
   const { shared: onShared } = metrics

@@ -86,6 +86,7 @@ const service = {
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   responseTimeout: duration('1ms', '1d', { default: '30s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
+  tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
   maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),

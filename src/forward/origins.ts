@@ -1,4 +1,5 @@
 import { type Addressed, publicOrigin } from '../http/browsers.ts'
+import { isOwnAuthority } from '../http/overrides.ts'
 import { splitAbsolute } from '../http/request-path.ts'
 
 /** By which names the device knows itself. */
@@ -17,17 +18,39 @@ export interface DeviceNames {
 const WITH_AUTHORITY = /^(https?:)?[\\/]{2,}(?:[^\\/?#"']*@)?([^\\/?#"'@]*)(?=[/?#"']|$)(.*)$/i
 
 /**
- * An `Origin` or `Referer` for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value
- * stays as it is, so a device that refuses requests of foreign pages still refuses them.
+ * A URL of a request for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value stays as it
+ * is, so a device that refuses requests of foreign pages still refuses them.
+ *
+ * @param schemes `same`: a page that came over cleartext is a foreign one where the client uses TLS. `either`: a resource of WebDAV is the same
+ * one, as it is for its admission (`http/overrides.ts`).
  */
-export function deviceReferrer(value: string, request: Addressed, device: string): string {
+export function deviceUrl(
+  value: string,
+  request: Addressed,
+  device: string,
+  schemes: 'same' | 'either',
+): string {
   const url = splitAbsolute(value)
-  const used = publicOrigin(request)
-  if (url === undefined || used === undefined) return value
+  if (url === undefined || !isOwnAuthority(url.authority, request)) return value
   const { scheme, authority, rest } = url
-  // Parsers disagree about the host behind a backslash or an `@`.
-  if (/[\\@]/.test(authority)) return value
-  return isSameOrigin(`${scheme}://${authority}`, used) ? `${device}${rest}` : value
+  const isSame = schemes === 'either' || isSameOrigin(`${scheme}://${authority}`, publicOrigin(request) ?? '')
+  return isSame ? `${device}${rest}` : value
+}
+
+/** A quoted text, the tag of a resource, or the beginning or end of a list of conditions. What has no end goes to the end of the value. */
+const TAG = /"[^"]*(?:"|$)|<([^>]*)(?:(>)|$)|[()]/g
+
+/**
+ * An `If` (RFC 4918 §10.4) for the device: its tags are URLs of resources. What stands in a list of conditions names a lock or a state.
+ */
+export function deviceTags(value: string, request: Addressed, device: string): string {
+  let listed = false
+  return value.replace(TAG, (whole, url: string | undefined, end: string | undefined) => {
+    if (whole === '(' || whole === ')') listed = whole === '('
+    return listed || url === undefined || end === undefined
+      ? whole
+      : `<${deviceUrl(url, request, device, 'either')}>`
+  })
 }
 
 /**

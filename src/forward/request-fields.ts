@@ -12,10 +12,11 @@ import {
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isOverride } from '../http/overrides.ts'
+import { reported } from '../http/reported.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
 import type { Forwarded } from './forwarded.ts'
-import { deviceReferrer } from './origins.ts'
+import { deviceTags, deviceUrl } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
 export interface RequestFieldSettings {
@@ -32,15 +33,17 @@ export interface RequestFieldSettings {
   readonly keeps: ((name: string) => boolean) | undefined
   /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
   readonly passes: ((name: string) => boolean) | undefined
-  /** The device's origin, which replaces Postern's own in `Origin` and `Referer`; undefined: both stay. */
-  readonly origin: string | undefined
+  /** The scheme by which the device is reached. Where a request names Postern, it names the device instead: by this scheme and its `Host`. */
+  readonly scheme: 'http' | 'https'
+  /** Whether `Origin` and `Referer` do so, too, and not `Destination` and `If` alone. */
+  readonly referrers: boolean
   readonly rewrite: boolean
 }
 
 /** A request as its header for the device needs it. */
 interface Described extends Pick<Forward, 'requestId' | 'scope' | 'confined'> {
   readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
-  readonly client: Pick<Client, 'address' | 'peerTrusted'>
+  readonly client: Pick<Client, 'address' | 'peerTrusted' | 'hops'>
   readonly classified: Pick<Classified, 'host'>
 }
 
@@ -53,6 +56,9 @@ function isReplaced(lowerName: string): boolean {
     case 'via':
     case 'x-request-id':
     case 'x-forwarded-for':
+    case 'x-forwarded-proto':
+    case 'x-forwarded-host':
+    case 'x-forwarded-port':
       return true
     default:
       return false
@@ -73,41 +79,63 @@ export function requestFields(
   framing: Classified['framing'],
   settings: RequestFieldSettings,
 ): string[] {
-  const { host, added, named, set, forwarding, keeps, origin } = settings
+  const { host, added, named, set, forwarding, keeps } = settings
   const { head, client, scope, confined } = request
   const passesClaims = client.peerTrusted && forwarding === 'full'
   const options = head.survey.connection
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
-  /** The names that a later step must not write again: of forwarding fields, and `cookie` when it is joined. */
-  let seen = NONE
+  let hasCookie = false
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
     if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower)) continue
     if (set.size > 0 && set.has(asCgi(lower))) continue
     if (confined && isOverride(lower)) continue
-    const claim = isForwardingField(lower)
-    if (claim && !passesClaims) continue
+    if (!passesClaims && isForwardingField(lower)) continue
     // An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3).
     const isSplit = lower === 'cookie' && head.version === '2'
-    if (isSplit && seen.includes(lower)) continue
-    if (claim || isSplit) seen = [...seen, lower]
+    if (isSplit && hasCookie) continue
+    if (isSplit) hasCookie = true
     let value: string | undefined = isSplit
       ? fieldValues(head.fields, lower).join('; ')
       : (head.fields[i + 1] ?? '')
     if (lower === 'cookie') value = withoutOwnCookies(value)
-    else if (origin !== undefined && (lower === 'origin' || lower === 'referer')) {
-      value = deviceReferrer(value, request, origin)
-    }
+    else if (target !== '') value = naming(lower, value, request, target, settings)
     if (value !== undefined) fields.push(head.version === '2' ? canonicalName(name) : name, value)
   }
   if (typeof framing === 'number') fields.push('Content-Length', String(framing))
-  if (forwarding !== 'off') pushForwarding(fields, seen, request, forwarding === 'full')
+  if (forwarding !== 'off') pushForwarding(fields, request, forwarding === 'full')
   const kept = keeps === undefined ? fields : keepFields(fields, keeps)
   kept.push(...added)
   if (scope !== undefined) for (const name of named) kept.push(name, scope.name)
   return kept
+}
+
+/**
+ * The value of a field for the device, which names the device where it named Postern. Servers of WebDAV compare the host with `Host`, and the
+ * scheme with their own.
+ *
+ * @param host the `Host` that the device gets
+ */
+function naming(
+  lower: string,
+  value: string,
+  request: Described,
+  host: string,
+  { scheme, referrers }: RequestFieldSettings,
+): string {
+  switch (lower) {
+    case 'origin':
+    case 'referer':
+      return referrers ? deviceUrl(value, request, `${scheme}://${host}`, 'same') : value
+    case 'destination':
+      return deviceUrl(value, request, `${scheme}://${host}`, 'either')
+    case 'if':
+      return deviceTags(value, request, `${scheme}://${host}`)
+    default:
+      return value
+  }
 }
 
 const ID_FIELD = 'X-Request-Id'
@@ -138,22 +166,18 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
 }
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
-function pushForwarding(
-  fields: string[],
-  seen: readonly string[],
-  { head, client, classified, requestId }: Described,
-  full: boolean,
-): void {
+function pushForwarding(fields: string[], request: Described, full: boolean): void {
+  const { head, client, classified, requestId } = request
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
-    if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
-    if (!seen.includes('x-forwarded-host') && classified.host !== '')
-      fields.push('X-Forwarded-Host', classified.host)
-    if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
-      fields.push('X-Forwarded-Port', String(head.localPort))
-    }
+    const host = reported(request, 'x-forwarded-host') ?? classified.host
+    const port = reported(request, 'x-forwarded-port') ?? String(head.localPort)
+    const scheme = reported(request, 'x-forwarded-proto') ?? (head.secure ? 'https' : 'http')
+    fields.push('X-Forwarded-Proto', scheme)
+    if (host !== '') fields.push('X-Forwarded-Host', host)
+    if (port !== '0') fields.push('X-Forwarded-Port', port)
     fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   }
   fields.push(ID_FIELD, requestId)

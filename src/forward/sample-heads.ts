@@ -43,7 +43,7 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
     peer,
     localPort: 8443,
   } as const
-  const client = { address: peer, peerTrusted: false }
+  const client = { address: peer, peerTrusted: false, hops: 0 }
   const request = {
     head,
     classified: { host: AUTHORITY },

@@ -180,7 +180,8 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
     forwarding,
     keeps: drop.length === 0 ? undefined : requestKeeps(drop),
     passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
-    origin: host === 'target' ? url.origin : undefined,
+    scheme: url.origin.startsWith('https:') ? 'https' : 'http',
+    referrers: host === 'target',
     rewrite: rewrite === 'on',
   }
 }

@@ -81,10 +81,15 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     const early = exchange.tunnelled()
     // All data of the tunnel, in both directions, passes the client's connection.
     client.setTimeout(this.substitutes.idleTimeout)
-    client.on('timeout', () => judgeSilence(client, () => client.destroy()))
+    client.on('timeout', () => judgeSilence(client, this.#carriedNothing))
     const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
     handshake.accept(head, early, rest, this.substitutes.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
+  }
+
+  readonly #carriedNothing = (): void => {
+    this.request.idle = true
+    this.request.cut()
   }
 
   protected override finish(end: RoundTripEnd): void {

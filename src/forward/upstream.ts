@@ -32,7 +32,7 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
   /** How long a tunnel may carry no byte in either direction (ms). */
-  readonly idleTimeout: number
+  readonly tunnelIdleTimeout: number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
   /** The longest request body (bytes); `Infinity`: every body passes. */
@@ -66,7 +66,7 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { idleTimeout, queue, buffering, breaker, signIn, clock, events, route } = deps
+  const { tunnelIdleTimeout: idleTimeout, queue, buffering, breaker, signIn, clock, events, route } = deps
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
   const isOld = deps.connections.version === '1.0'

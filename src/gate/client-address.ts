@@ -27,10 +27,11 @@ export function createClientAddress(
   const isProxy = (address: string): boolean =>
     matchesAny(address, trustedProxies) && !matchesAny(address, denied)
 
-  const clientAt = (address: string, peerTrusted: boolean): Client => ({
+  const clientAt = (address: string, peerTrusted: boolean, hops: number): Client => ({
     address,
     key: prefix64(address),
     peerTrusted,
+    hops,
     admitted: address === UNIX_PEER || admits(address),
   })
 
@@ -39,7 +40,7 @@ export function createClientAddress(
     if (known !== undefined) return known
     const address = normalizeAddress(peer)
     const client =
-      address === undefined ? clientAt(UNIX_PEER, unixTrusted) : clientAt(address, isProxy(address))
+      address === undefined ? clientAt(UNIX_PEER, unixTrusted, 0) : clientAt(address, isProxy(address), 0)
     if (remembered.size >= REMEMBERED_PEERS) remembered.clear()
     remembered.set(peer, client)
     return client
@@ -49,13 +50,15 @@ export function createClientAddress(
     const direct = peerOf(peer)
     if (!direct.peerTrusted || forwardedFor.length === 0) return direct
     let client = direct.address
+    let hops = 0
     for (const hop of listMembers(forwardedFor).reverse()) {
       const address = normalizeAddress(withoutPort(hop))
       if (address === undefined) break
       client = address
       if (!isProxy(address)) break
+      hops += 1
     }
-    return clientAt(client, true)
+    return clientAt(client, true, hops)
   }
 }
 

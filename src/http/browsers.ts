@@ -1,6 +1,7 @@
-import type { Classified, Client } from './admission.ts'
+import type { Classified } from './admission.ts'
 import type { RequestHead } from './exchange.ts'
 import { type Fields, fieldValues, withoutBlanks } from './fields.ts'
+import { type Reported, reported } from './reported.ts'
 import { percentDecoded } from './request-path.ts'
 
 /**
@@ -140,22 +141,27 @@ export function prefersHtml(accepted: readonly string[]): boolean {
 const WEIGHT = /^(?:0?\.\d+|0|1(?:\.0*)?|0\.)$/
 
 /** The parts of a request that say by which name the client reached Postern. */
-export interface Addressed {
+export interface Addressed extends Reported {
   readonly head: Pick<RequestHead, 'fields' | 'secure'>
-  readonly client: Pick<Client, 'peerTrusted'>
   readonly classified: Pick<Classified, 'host'>
 }
 
 /** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
-export function publicOrigin({ head, client, classified }: Addressed): string | undefined {
-  const reported = (name: string): string | undefined =>
-    client.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
-  const host = reported('x-forwarded-host') ?? classified.host
+export function publicOrigin(request: Addressed): string | undefined {
+  const host = reported(request, 'x-forwarded-host') ?? request.classified.host
   if (host === '') return undefined
-  const proto = reported('x-forwarded-proto')?.toLowerCase()
-  const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
-  return `${scheme}://${host}`
+  const secure =
+    SECURE.get(reported(request, 'x-forwarded-proto')?.toLowerCase() ?? '') ?? request.head.secure
+  return `${secure ? 'https' : 'http'}://${host}`
 }
+
+/** What `X-Forwarded-Proto` says about TLS. Traefik writes the schemes of WebSockets. */
+const SECURE: ReadonlyMap<string, boolean> = new Map([
+  ['https', true],
+  ['wss', true],
+  ['http', false],
+  ['ws', false],
+])
 
 /** Requests that no page of this address sent, and that pass all the same. */
 interface OtherSenders {

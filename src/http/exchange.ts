@@ -108,6 +108,8 @@ export interface DeviceFacts {
   headAt: number
   /** When the response, if it still runs, becomes a stream (ms on the monotonic clock); 0: never. A tunnel is one from its start. */
   streamAt: number
+  /** A tunnel that carried no byte for so long that it was closed. */
+  idle: boolean
   /** The status of the device's final response; 0 if it sent none. */
   deviceStatus: number
   /** The response was read by the tolerant rules. */

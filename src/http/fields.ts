@@ -55,12 +55,13 @@ export function groupFields(fields: Fields, letterCase: 'kept' | 'lower'): Recor
   return grouped
 }
 
-/** The members of a comma-separated list field, lower-cased, without the empty ones (RFC 9110 §5.6.1). */
-export function listMembers(values: readonly string[]): string[] {
-  return values
+/** The members of a comma-separated list field, without the empty ones (RFC 9110 §5.6.1). */
+export function listMembers(values: readonly string[], letterCase: 'kept' | 'lower' = 'lower'): string[] {
+  const members = values
     .flatMap((value) => value.split(','))
-    .map((member) => withoutBlanks(member).toLowerCase())
+    .map(withoutBlanks)
     .filter((member) => member !== '')
+  return letterCase === 'kept' ? members : members.map((member) => member.toLowerCase())
 }
 
 const CLOSE: readonly string[] = ['close']

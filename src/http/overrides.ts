@@ -53,8 +53,11 @@ export function destinationOf(request: Named): string | undefined {
   return isHere && isPathTarget(target) ? target : ''
 }
 
-/** Parsers disagree about the host behind a backslash or an `@`. Without TLS here, a proxy in front may have another scheme. */
-function isOwnAuthority(authority: string, request: Named): boolean {
+/**
+ * Whether host and port are those by which the client reaches Postern. Parsers disagree about the host behind a backslash or an `@`. Without
+ * TLS here, a proxy in front may have another scheme.
+ */
+export function isOwnAuthority(authority: string, request: Addressed): boolean {
   if (/[\\@]/.test(authority)) return false
   const own = [request.classified.host, publicOrigin(request)?.replace(/^https?:\/\//, '') ?? '']
   return ['http', 'https'].some((scheme) => {

@@ -14,7 +14,7 @@ const UNCLASSIFIED: Classified = {
   ambiguous: false,
   rules: undefined,
 }
-const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, admitted: true }
+const NO_CLIENT: Client = { address: '', key: '', peerTrusted: false, hops: 0, admitted: true }
 const UNCOUNTED: LimitDecision = { admitted: true, limit: 0, remaining: 0, closesIn: 0 }
 const NO_FIELDS: Fields = []
 
@@ -64,6 +64,7 @@ export abstract class ListenerExchange implements Exchange {
   readonly sentAt: Exchange['sentAt'] = 0
   readonly headAt: Exchange['headAt'] = 0
   readonly streamAt: Exchange['streamAt'] = 0
+  readonly idle: Exchange['idle'] = false
   readonly deviceStatus: Exchange['deviceStatus'] = 0
   readonly tolerant: Exchange['tolerant'] = false
   readonly deviation: Exchange['deviation'] = ''

@@ -79,10 +79,12 @@ function lineOf(exchange: Recorded, query: AccessLogRules['query'], time: string
 }
 
 /** What most requests do not have. */
-function unusualText({ refusal, wouldRefuse, endedFor, outcome }: Exchange): string {
+function unusualText(exchange: Exchange): string {
+  const { refusal, wouldRefuse, outcome } = exchange
+  const ending = endingOf(exchange)
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
-  if (endedFor !== undefined && refusal === undefined) text += `,"ended_for":"${nameOf(endedFor)}"`
+  if (ending !== '' && refusal === undefined) text += `,"ended_for":"${ending}"`
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
   return text
 }
@@ -155,6 +157,12 @@ export type RefusalName =
   | 'invalid-grant: other-name'
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
+
+/** Why Postern ended an exchange that it had admitted, for the access log and for explanations. Empty: it did not. */
+export function endingOf({ endedFor, idle }: Pick<Exchange, 'endedFor' | 'idle'>): RefusalName | 'idle' | '' {
+  if (endedFor !== undefined) return nameOf(endedFor)
+  return idle ? 'idle' : ''
+}
 
 /** Names a refusal for the access log and for explanations. */
 export function nameOf(refusal: Refusal): RefusalName {

@@ -225,6 +225,7 @@ const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
   ['unauthorized: revoked', 'its grant was revoked'],
   ['body-too-large', 'the body passed upstream.max_body while the device already answered'],
+  ['idle', 'no byte passed it for upstream.tunnel_idle_timeout'],
 ])
 
 function responseText({ status, end, endedFor, requestBytes, responseBytes }: RequestFacts): string {

@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
-import { nameOf } from './access-log.ts'
+import { endingOf, nameOf } from './access-log.ts'
 import { atRecord, type Recorded } from './recorded.ts'
 import { shownPath } from './shown-path.ts'
 
@@ -67,19 +67,7 @@ export type RequestFacts = ReturnType<typeof factsOf>
  * @param wall when it ended (ms since the Unix epoch)
  */
 function factsOf(exchange: Recorded, wall: number) {
-  const {
-    client,
-    head,
-    start,
-    duration,
-    decision,
-    refusal,
-    wouldRefuse,
-    endedFor,
-    identity,
-    sentAt,
-    headAt,
-  } = exchange
+  const { client, head, start, duration, decision, refusal, wouldRefuse, identity, sentAt, headAt } = exchange
   const { failure = '', cause } = exchange
   return {
     id: exchange.requestId,
@@ -126,8 +114,8 @@ function factsOf(exchange: Recorded, wall: number) {
     refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
     /** The sentence that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
-    /** Why it was ended although it was admitted: the name of a refusal. */
-    endedFor: endedFor === undefined ? '' : nameOf(endedFor),
+    /** Why it was ended although it was admitted. */
+    endedFor: endingOf(exchange),
     wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
     method: head.method.slice(0, LONGEST_METHOD).replace(UNPRINTABLE, '?'),

@@ -67,10 +67,10 @@ export function createRequestMetrics(
   )
   const ended = counter(
     'requests_ended_total',
-    'Admitted requests, streams and WebSockets ended because their grant has ended, a reload admits them no more, or their body passed `upstream.max_body`, by reason.',
+    'Admitted requests, streams and WebSockets ended because their grant has ended, a reload admits them no more, their body passed `upstream.max_body`, or they were idle for `upstream.tunnel_idle_timeout`, by reason.',
     ['reason'],
   )
-  seriesOf(ended, ['expired', 'revoked', 'body_too_large'])
+  seriesOf(ended, ['expired', 'revoked', 'body_too_large', 'idle'])
 
   function openEndpoint(endpoint: WindowType) {
     const series = {
@@ -108,7 +108,8 @@ export function createRequestMetrics(
       else if (isTried) named(nameOfGrant(exchange.grant ?? ''), 'would_refuse').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
       else if (refusal?.kind === 'rate-limited' && exchange.per === 'name') countLimited(exchange)
-      if (exchange.endedFor !== undefined) ended(endReasonOf(exchange.endedFor)).value += 1
+      const reason = endReasonOf(exchange)
+      if (reason !== undefined) ended(reason).value += 1
       // An `allow` on trial refuses nothing: only its name counts what it would refuse.
       const gateRefusal = refusal ?? (isTried ? undefined : wouldRefuse)
       if (gateRefusal === undefined) return

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { MetricRegistry, Series } from './metric-registry.ts'
 
@@ -28,9 +29,10 @@ export const REASONS = {
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>
 
-/** The `reason` label of `postern_requests_ended_total`. */
-export function endReasonOf(refusal: Refusal): string {
-  return refusal.kind === 'unauthorized' ? refusal.cause : REASONS[refusal.kind]
+/** The `reason` label of `postern_requests_ended_total`; undefined for an exchange that Postern did not end. */
+export function endReasonOf({ endedFor, idle }: Pick<Exchange, 'endedFor' | 'idle'>): string | undefined {
+  if (endedFor === undefined) return idle ? 'idle' : undefined
+  return endedFor.kind === 'unauthorized' ? endedFor.cause : REASONS[endedFor.kind]
 }
 
 export const REFUSAL_REASONS = Object.values(REASONS)

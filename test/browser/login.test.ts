@@ -224,6 +224,20 @@ it('H190 over cleartext from another machine there is no login, and the page say
   expect((await submitLogin(sidecar, { fields: [...same, ...through, 'https'] })).status).toBe(200)
 })
 
+it('H190 behind two proxies the login is encrypted, and of this origin, as the outer one says', async () => {
+  const config = { listen: { trusted_proxies: ['127.0.0.1', '10.0.0.2'] } }
+  const sidecar = await startWithLogin({ config })
+  const through = [
+    ...['X-Forwarded-For', '192.0.2.7, 10.0.0.2', 'X-Forwarded-Proto', 'https, http'],
+    ...['X-Forwarded-Host', 'device.example, 127.0.0.1:8080'],
+  ]
+  const page = await sidecar.request({ fields: [...NAVIGATION, ...through] })
+  expect(page.text).toContain('<form')
+  const from = (origin: string) => submitLogin(sidecar, { fields: ['Origin', origin, ...through] })
+  expect((await from('https://device.example')).status).toBe(200)
+  expect((await from('http://127.0.0.1:8080')).status).toBe(400)
+})
+
 it('H188 the session ends with its grant: a new password, a second login', async () => {
   const sidecar = await startWithLogin()
   const first = await logIn(sidecar)

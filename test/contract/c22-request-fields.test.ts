@@ -123,6 +123,22 @@ describeTransports('C22 Request fields', (transport) => {
     expect(seen.values('X-Request-Id')).toEqual(['from-the-proxy_1'])
   })
 
+  it('C22 of a list of trusted proxies the device gets the member that is about the client', async () => {
+    const config = { listen: { trusted_proxies: ['127.0.0.1', '10.0.0.0/8'] } }
+    const sidecar = await startSidecar({ transport, config })
+    const claims = [
+      ...['X-Forwarded-Proto', 'gopher, https, http', 'X-Forwarded-Host', 'evil.example, Public.example'],
+      ...['x-forwarded-host', 'inside.example:8080', 'X-Forwarded-Port', '66,443,8080'],
+    ]
+    const through = async (hops: string): Promise<readonly string[]> => {
+      const seen = await forwardedRequest(sidecar, { fields: ['X-Forwarded-For', hops, ...claims] })
+      return ['Proto', 'Host', 'Port'].flatMap((name) => seen.values(`X-Forwarded-${name}`))
+    }
+    expect(await through('192.0.2.1, 10.0.0.2')).toEqual(['https', 'Public.example', '443'])
+    expect(await through('192.0.2.1')).toEqual(['http', 'inside.example:8080', '8080'])
+    expect(await through('192.0.2.1, 10.0.0.2, 10.0.0.3, 10.0.0.4')).toEqual(['gopher', 'evil.example', '66'])
+  })
+
   it('C22 forwarding fields that a trusted peer does not send are added', async () => {
     const sidecar = await startSidecar({ transport, config: trusting })
     const seen = await forwardedRequest(sidecar, { authority: 'device.example' })

@@ -151,6 +151,45 @@ describeProtocols('C22 Response fields', (transport) => {
     expect(response.header('Location')).toBe('https://outside.example/next')
   })
 
+  /** The public address that a chain of proxies reports: the fields of the last one, which is trusted as 10.0.0.0/8 is. */
+  it.each([
+    ['one proxy that appends', [], 'http, https', 'evil.example, outside.example'],
+    ['one proxy in front of an unknown one', ['192.0.2.1'], 'gopher, https', 'evil.example, outside.example'],
+    ['two proxies', ['192.0.2.1, 10.0.0.2'], 'https, http', 'outside.example, 127.0.0.1:21871'],
+    [
+      'two proxies behind a client that claims',
+      ['192.0.2.9, 192.0.2.1, 10.0.0.2:4711'],
+      'http, https, http',
+      'evil.example, outside.example, 127.0.0.1',
+    ],
+    ['two proxies, one of which writes the fields', ['192.0.2.1, 10.0.0.2'], 'https', 'outside.example'],
+    ['three, of which two write', ['192.0.2.1, 10.0.0.2, 10.0.0.3'], 'https, http', 'outside.example, x'],
+    ['a client that is a trusted proxy itself', ['10.0.0.2'], 'https, http', 'outside.example, x'],
+    ['a list without an address at its end', ['192.0.2.1, unknown'], 'http, https', 'x, outside.example'],
+    ['blanks and empty members', ['192.0.2.1, 10.0.0.2'], ',\thttps , ,http,', ' , outside.example,x ,'],
+    ['fields that repeat', ['192.0.2.1', '10.0.0.2'], 'https\nhttp', 'outside.example\nx'],
+    ['a scheme in capitals', [], 'HTTPS', 'outside.example'],
+    ['the scheme of a WebSocket', [], 'wss', 'outside.example'],
+    ['an empty field beside', [], 'https', 'outside.example\n'],
+  ])('C22 the public address that a list of trusted proxies names: %s', async (_name, hops, proto, host) => {
+    const lines = (name: string, values: readonly string[]) => values.flatMap((value) => [name, value])
+    // HTTP/2 allows no blanks around a value.
+    const linesOf = (value: string) =>
+      transport === 'h2' ? value.split('\n').map((line) => line.trim()) : value.split('\n')
+    const response = await redirected(
+      (known) => `http://${known}/next`,
+      {
+        fields: [
+          ...lines('X-Forwarded-For', hops),
+          ...lines('X-Forwarded-Proto', linesOf(proto)),
+          ...lines('x-forwarded-host', linesOf(host)),
+        ],
+      },
+      { listen: { trusted_proxies: ['127.0.0.1', '10.0.0.0/8'] } },
+    )
+    expect(response.header('Location')).toBe('https://outside.example/next')
+  })
+
   it("C22 an untrusted client's X-Forwarded fields do not change a redirect", async () => {
     const response = await redirected((host) => `http://${host}/next`, {
       fields: ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'evil.example'],

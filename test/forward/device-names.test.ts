@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
-import { publicLinks, publicRefresh, publicUrl } from '../../src/forward/origins.ts'
+import { deviceTags, publicLinks, publicRefresh, publicUrl } from '../../src/forward/origins.ts'
 import type { Addressed } from '../../src/http/browsers.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
+
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
@@ -84,6 +86,107 @@ describeTransports('host: target', (transport) => {
     expect(await statusOf({ authority, fields })).toBe(403)
     expect(await statusOf({ authority, fields: ['Origin', own, ...claims] }, TRUSTING)).toBe(403)
   })
+
+  it('H175 a list of trusted proxies names the origin that the client used', async () => {
+    const claims = ['X-Forwarded-Proto', 'http, https', 'X-Forwarded-Host', 'evil.example, front.example']
+    expect(
+      await statusOf({ authority, fields: ['Origin', 'https://front.example', ...claims] }, TRUSTING),
+    ).toBe(200)
+    expect(
+      await statusOf({ authority, fields: ['Origin', 'http://evil.example', ...claims] }, TRUSTING),
+    ).toBe(403)
+  })
+})
+
+describeTransports('WebDAV', (transport) => {
+  const authority = 'Postern.example:8443'
+  const shared = new Map<string, Shared>()
+
+  beforeAll(async () => {
+    const device = await startDevice()
+    for (const host of ['preserve', 'target', 'device.local:81']) {
+      const config = { upstream: { host }, listen: { trusted_proxies: ['127.0.0.1'] } }
+      const sidecar = await startSidecar({ transport, device, config })
+      shared.set(host, { sidecar, token: await sidecar.token() })
+    }
+  })
+
+  /** What the device gets of a field; `DEVICE` stands for its scheme and the `Host` that it gets. */
+  async function sent(
+    host: string,
+    name: string,
+    value: string,
+    claims: readonly string[] = [],
+  ): Promise<string> {
+    const { sidecar, token } = shared.get(host) ?? expect.unreachable()
+    const fields = [name, value, ...claims]
+    const { status } = await sidecar.request({ method: 'MOVE', path: '/a', token, authority, fields })
+    const seen = sidecar.device.requests.at(-1)
+    expect([status, seen?.values(name).length]).toEqual([200, 1])
+    return (seen?.header(name) ?? '').replaceAll(`http://${seen?.header('host')}`, 'DEVICE')
+  }
+
+  describe.each(['preserve', 'target', 'device.local:81'])('with host: %s', (host) => {
+    it.each([
+      ['Destination', 'https://postern.example:8443/a%2Fb//c?d', 'DEVICE/a%2Fb//c?d'],
+      // A proxy in front may terminate TLS, or begin it.
+      ['Destination', 'http://postern.example:8443/a', 'DEVICE/a'],
+      ['destination', 'HTTPS://POSTERN.EXAMPLE:8443', 'DEVICE'],
+      ['If', '<https://postern.example:8443/a> (<urn:uuid:1>)', '<DEVICE/a> (<urn:uuid:1>)'],
+      [
+        'If',
+        '<https://postern.example:8443/a>(<urn:uuid:1> ["b"])(Not <DAV:no-lock>) <https://postern.example:8443/b> (["c"])',
+        '<DEVICE/a>(<urn:uuid:1> ["b"])(Not <DAV:no-lock>) <DEVICE/b> (["c"])',
+      ],
+      [
+        'If',
+        '<https://postern.example:8443/a> ([W/"<)(\\"]) <https://postern.example:8443/b> (["c"])',
+        '<DEVICE/a> ([W/"<)(\\"]) <DEVICE/b> (["c"])',
+      ],
+    ])('H175 what names Postern names the device: %s: %s', async (name, value, expected) => {
+      expect(await sent(host, name, value)).toBe(expected)
+    })
+
+    it.each([
+      ['Destination', '/a'],
+      ['Destination', 'https://other.example/a'],
+      ['Destination', 'https://postern.example/a'],
+      ['Destination', 'https://x@postern.example:8443/a'],
+      ['Destination', 'https://postern.example:8443@other.example/a'],
+      ['Destination', 'https://postern.example:8443\\@other.example/a'],
+      ['Destination', '//postern.example:8443/a'],
+      ['Destination', 'ftp://postern.example:8443/a'],
+      ['If', '</a> (<urn:uuid:1>) <https://other.example/a> (["b"])'],
+      // In a list, a URL is the name of a lock or of a state, which only the device knows.
+      ['If', '(<https://postern.example:8443/a> ["<https://postern.example:8443/a>"])'],
+      ['If', '</a> (["<https://postern.example:8443/a>") <https://postern.example:8443/a'],
+      ['X-Destination', 'https://postern.example:8443/a'],
+      ['If-Match', '"<https://postern.example:8443/a>"'],
+    ])('H175 any other stays byte for byte: %s: %s', async (name, value) => {
+      expect(await sent(host, name, value)).toBe(value)
+    })
+
+    it('H175 a trusted proxy in front says how the client names Postern', async () => {
+      const claims = ['X-Forwarded-Host', 'evil.example, front.example', 'X-Forwarded-Proto', 'https']
+      for (const port of ['', ':443']) {
+        expect(await sent(host, 'Destination', `https://front.example${port}/a`, claims)).toBe('DEVICE/a')
+      }
+      const foreign = 'https://evil.example/a'
+      expect(await sent(host, 'Destination', foreign, claims)).toBe(foreign)
+    })
+  })
+
+  it('H175 a device that speaks TLS gets its own scheme', async () => {
+    const device = await startDevice(undefined, { tls: await makeCertificate() })
+    const sidecar = await startSidecar({
+      transport,
+      device,
+      config: { upstream: { tls: { insecure: true } } },
+    })
+    const fields = ['Destination', 'http://postern.example:8443/a']
+    await sidecar.request({ method: 'MOVE', token: await sidecar.token(), authority, fields })
+    expect(device.requests[0]?.header('destination')).toBe('https://Postern.example:8443/a')
+  })
 })
 
 describe('a field of the device', () => {
@@ -91,7 +194,7 @@ describe('a field of the device', () => {
     // Proof of the cast: nothing else of the request is read.
     const request = {
       head: { secure: true },
-      client: { peerTrusted: false },
+      client: { peerTrusted: false, hops: 0 },
       classified: { host: 'postern.example' },
     } as Addressed
     const names = { origin: 'http://192.0.2.7', host: undefined }
@@ -104,6 +207,13 @@ describe('a field of the device', () => {
         [publicLinks, `"${'\\"'.repeat(size / 2)}`],
       ]
       for (const [rewrite, value] of fields) expect(rewrite(value, request, names)).toBe(value)
+      for (const value of [
+        '<'.repeat(size),
+        '("'.repeat(size / 2),
+        '<>'.repeat(size / 2),
+        '()'.repeat(size / 2),
+      ])
+        expect(deviceTags(value, request, names.origin)).toBe(value)
     })
     expect(grown).toBeLessThan(LINEAR)
   })

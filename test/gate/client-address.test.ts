@@ -48,15 +48,21 @@ it('C17 the client is the peer if the peer is untrusted, regardless of X-Forward
 it('C17 the client of a trusted peer is the first untrusted address from the right', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(address, noAddress), { maxLength: 6 }), (hops) => {
-      const { address: found, peerTrusted } = createClientAddress(trusted)('10.0.0.1', [hops.join(', ')])
+      const {
+        address: found,
+        peerTrusted,
+        hops: further,
+      } = createClientAddress(trusted)('10.0.0.1', [hops.join(', ')])
       let expected = '10.0.0.1'
+      let proxies = 0
       for (const hop of [...hops].reverse()) {
         const normal = normalizeAddress(hop)
         if (normal === undefined) break
         expected = normal
         if (!matchesAny(normal, trusted)) break
+        proxies += 1
       }
-      expect([found, peerTrusted]).toEqual([expected, true])
+      expect([found, peerTrusted, further]).toEqual([expected, true, proxies])
     }),
     { numRuns: 1000 },
   )
@@ -124,14 +130,22 @@ it('C17 all peers of a Unix socket are one client, and may name other clients on
     address: 'unix',
     key: 'unix',
     peerTrusted: false,
+    hops: 0,
     admitted: true,
   })
   const trusting = createClientAddress([], true)
-  expect(trusting('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true, admitted: true })
+  expect(trusting('', [])).toEqual({
+    address: 'unix',
+    key: 'unix',
+    peerTrusted: true,
+    hops: 0,
+    admitted: true,
+  })
   expect(trusting('', ['192.0.2.9, 192.0.2.1'])).toEqual({
     address: '192.0.2.1',
     key: '192.0.2.1',
     peerTrusted: true,
+    hops: 0,
     admitted: true,
   })
 })

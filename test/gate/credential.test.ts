@@ -32,7 +32,7 @@ const of = (...fields: readonly string[]): readonly string[] => ['Host', 'device
 /** A request whose credential came out as `identity`. */
 function judged(part: HeadPart, identity?: Identity): Judged {
   const head = requestHead(part)
-  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, admitted: true }
+  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hops: 0, admitted: true }
   const found = { grant: undefined, scope: undefined, confined: false }
   return { head, classified: classify(head, RULES), client, identity, ...found }
 }

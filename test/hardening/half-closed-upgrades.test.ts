@@ -127,7 +127,7 @@ describeTransports(
 
     it.each([
       ['never responds', '', { response_timeout: '200ms' }, /^HTTP\/1\.1 500 /],
-      ['never ends its tunnel', SWITCHED, { idle_timeout: '200ms' }, /^HTTP\/1\.1 101 /],
+      ['never ends its tunnel', SWITCHED, { tunnel_idle_timeout: '200ms' }, /^HTTP\/1\.1 101 /],
       [
         'stalls within its refusal',
         'HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno',

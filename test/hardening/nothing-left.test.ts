@@ -189,6 +189,7 @@ beforeAll(async () => {
   const deadlines = {
     response_timeout: '200ms',
     idle_timeout: '200ms',
+    tunnel_idle_timeout: '200ms',
     connect_timeout: '200ms',
     max_in_flight: 1000,
     buffer_uploads: 'off',

@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { WebSocket } from 'ws'
+import { accessLines } from '../support/access-lines.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
-import { startSidecar, type YamlPart } from '../support/sidecar.ts'
+import { explained } from '../support/explained.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
@@ -16,9 +19,12 @@ const BUFFERED = 24 * MiB
 describeTransports(
   'A WebSocket tunnel',
   (transport) => {
-    async function openTunnel(
-      config: YamlPart = {},
-    ): Promise<{ client: WebSocket; device: WebSocket; expectGone: () => Promise<void> }> {
+    async function openTunnel(config: YamlPart = {}): Promise<{
+      client: WebSocket
+      device: WebSocket
+      sidecar: TestSidecar
+      expectGone: () => Promise<void>
+    }> {
       const device = await startDevice()
       const taken = acceptWebSockets(device, () => {})
       const sidecar = await startSidecar({ transport, device, config })
@@ -28,6 +34,7 @@ describeTransports(
       return {
         client,
         device: other,
+        sidecar,
         async expectGone() {
           await device.waitForOpenConnections(0)
           await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
@@ -35,12 +42,46 @@ describeTransports(
       }
     }
 
-    it('C23 that carries nothing for idle_timeout is closed on both sides', async () => {
+    it('C23 that carries nothing for tunnel_idle_timeout is closed on both sides, and the record says so', async () => {
       const start = performance.now()
-      const { client, device, expectGone } = await openTunnel({ upstream: { idle_timeout: '300ms' } })
+      const { client, device, sidecar, expectGone } = await openTunnel({
+        upstream: { tunnel_idle_timeout: '300ms' },
+      })
       await Promise.all([once(client, 'close'), once(device, 'close')])
       expect(performance.now() - start).toBeGreaterThan(250)
       await expectGone()
+      const line = accessLines(sidecar).find(({ status }) => status === 101)
+      expect(line).toMatchObject({ end: 'cut', ended_for: 'idle', path: '/' })
+      expect((await explained(sidecar, '/')).Response).toContain(
+        '101, broken off by Postern: no byte passed it for upstream.tunnel_idle_timeout.',
+      )
+      expect(await sidecar.metric('postern_requests_ended_total', { reason: 'idle' })).toBe(1)
+    })
+
+    it('C23 that carries nothing outlives the deadlines of connections and responses', async () => {
+      const device = await startDevice((_request, response) => void response.writeHead(200).write('begun'))
+      const taken = acceptWebSockets(device)
+      const config = { upstream: { idle_timeout: '200ms' }, listen: { idle_timeout: '200ms' } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const token = await sidecar.token()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      // Both begin later than the tunnel, and end by these deadlines.
+      await expect(sidecar.request({ token })).rejects.toThrow()
+      const idle = await rawConnection(sidecar.url)
+      await idle.closed
+      expect([socket.readyState, taken.sockets[0]?.readyState]).toEqual([socket.OPEN, socket.OPEN])
+      const echo = once(socket, 'message')
+      socket.send('still there')
+      expect(String((await echo)[0])).toBe('still there')
+    })
+
+    it.each(['client', 'device'] as const)('C23 that the %s closes is recorded as complete', async (end) => {
+      const ends = await openTunnel()
+      ends[end].close()
+      await ends.expectGone()
+      const line = accessLines(ends.sidecar).find(({ status }) => status === 101)
+      expect([line?.end, line?.ended_for]).toEqual([undefined, undefined])
+      expect(await ends.sidecar.metric('postern_requests_ended_total', { reason: 'idle' })).toBe(0)
     })
 
     it('C23 that carries pings from one side alone outlives one that is idle', async () => {
@@ -51,7 +92,7 @@ describeTransports(
           const sidecar = await startSidecar({
             transport,
             device,
-            config: { upstream: { idle_timeout: '2s' } },
+            config: { upstream: { tunnel_idle_timeout: '2s' } },
           })
           const token = await sidecar.token()
           const { socket: talking } = await openWebSocket(sidecar.url, { token })

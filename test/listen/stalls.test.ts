@@ -111,7 +111,7 @@ it('H357 a connection that the device has accepted in time is used after a stall
 it('H357 a tunnel to which bytes have come in time outlives a stall of the sidecar', async () => {
   const device = await startDevice()
   acceptWebSockets(device)
-  const sidecar = await startSidecar({ device, config: { upstream: { idle_timeout: deadline } } })
+  const sidecar = await startSidecar({ device, config: { upstream: { tunnel_idle_timeout: deadline } } })
   const { socket } = await openWebSocket(sidecar.url, { token: await sidecar.token() })
   const heard = Promise.race([once(socket, 'message'), once(socket, 'close')])
   socket.send('still there')

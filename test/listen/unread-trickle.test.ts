@@ -45,10 +45,10 @@ it('a client that reads nothing of a response is dropped after idle_timeout, alt
   await trickle(await accepted, (bytes) => void exchange.write(bytes))
 })
 
-it('a tunnel whose client reads nothing is closed after idle_timeout, although the device sends more', async () => {
+it('a tunnel whose client reads nothing is closed after tunnel_idle_timeout, although the device sends more', async () => {
   const device = await startDevice()
   const { sockets } = acceptWebSockets(device)
-  const sidecar = await startSidecar({ device, config: { upstream: { idle_timeout: '300ms' } } })
+  const sidecar = await startSidecar({ device, config: { upstream: { tunnel_idle_timeout: '300ms' } } })
   const token = await sidecar.token()
   const accepted = nextAccepted()
   const { socket } = await openWebSocket(sidecar.url, { token })

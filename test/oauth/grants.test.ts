@@ -35,7 +35,7 @@ function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEn
     yield Buffer.from(form)
   }
   const head = requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] })
-  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, admitted: true }
+  const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hops: 0, admitted: true }
   return to(bareExchange({ client, body }, head))
 }
 

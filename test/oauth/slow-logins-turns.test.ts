@@ -15,7 +15,7 @@ afterEach(() => {
 
 /** A client that may leave. */
 function createRequest(key: string) {
-  const client: Client = { address: key, key, peerTrusted: false, admitted: true }
+  const client: Client = { address: key, key, peerTrusted: false, hops: 0, admitted: true }
   const listeners: (() => void)[] = []
   const request = { client, ended: false, onEnd: (listener: () => void) => listeners.push(listener) }
   return {

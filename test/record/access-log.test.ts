@@ -77,6 +77,8 @@ it('the line of a request that was admitted and then ended says why, unless it w
   const refusal = { kind: 'overloaded', retryAfter: 1 } as const
   const [ended = ''] = accessLines(exchangeRecord({ outcome: 'cut', endedFor }))
   expect(JSON.parse(ended)).toMatchObject({ end: 'cut', ended_for: 'unauthorized: revoked' })
+  const [idle = ''] = accessLines(exchangeRecord({ outcome: 'cut', idle: true }))
+  expect(JSON.parse(idle)).toMatchObject({ end: 'cut', ended_for: 'idle' })
   const [refused = ''] = accessLines(exchangeRecord({ endedFor, refusal }))
   expect(JSON.parse(refused)).toMatchObject({ refusal: 'overloaded' })
   for (const line of [refused, ...accessLines(RECORD)]) expect(line).not.toContain('ended_for')

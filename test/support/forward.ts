@@ -21,7 +21,8 @@ export const PLAIN: RequestFieldSettings = {
   forwarding: 'full',
   keeps: undefined,
   passes: undefined,
-  origin: undefined,
+  scheme: 'http',
+  referrers: false,
   rewrite: false,
 }
 

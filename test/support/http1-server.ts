@@ -8,7 +8,7 @@ import { systemClock } from '../../src/system/clock.ts'
 import { NO_HOLDER, roomyAccount } from './account.ts'
 import { closeLater } from './cleanup.ts'
 
-const CLIENT = { key: '127.0.0.1', peerTrusted: false, admitted: true }
+const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }
 
 /** Starts the HTTP/1 side of the public listener alone, without gate and device. Returns its URL; stops with the test. */
 export async function startHttp1Server(

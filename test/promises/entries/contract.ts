@@ -1,7 +1,7 @@
 /** What every client can rely on. "Device API" is the documented API of the devices, which Postern implements. */
 export const CONTRACT = {
   C1: 'Postern answers the path `/oauth/token` itself, with any query, and the device never sees it. Any other spelling of the path needs a bearer token like every path.',
-  C2: 'The token endpoint reads one form in UTF-8. Another content type, bad encoding, a repeated parameter or a missing or empty required one is 400 `invalid_request`; unknown parameters are ignored.',
+  C2: 'The token endpoint reads one form in UTF-8; one labelled US-ASCII, ISO-8859 or windows-125x if all of it is ASCII. Another content type, bad encoding, a repeated parameter or a missing or empty required one is 400 `invalid_request`; unknown parameters are ignored.',
   C3: 'The password grant needs `grant_type=password` and `password`. Username, client credentials and scope are accepted and ignored. With `passwords`, a username that is a configured name is held against the password of that name only: H308.',
   C4: 'A token response is 200 with exactly `expires_in`, `token_type`, `refresh_token` and `access_token`, and is not to be cached. A token holds 256 random bits in base64url.',
   C5: 'A wrong password, and a refresh token that is unknown, expired, revoked or of the wrong kind, is 400 `invalid_grant`. Another grant type is 400 `unsupported_grant_type`.',

@@ -1,0 +1,109 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { needs, needsLibrary, type Probe } from '../support/tools.ts'
+import { launch } from './launch.ts'
+
+/** A server of WebDAV, and a folder that it serves. */
+export interface WebdavServer {
+  readonly name: string
+  /** Whether it lists folders and locks files, which nginx does not. */
+  readonly whole: boolean
+  /** Skips the test where a part is missing. */
+  needs(): void
+  /** Serves `root` until the test file ends. Resolves with the URL, or undefined if the program is missing. */
+  start(root: string): Promise<string | undefined>
+}
+
+const MODULES = '/usr/lib/apache2/modules'
+const LIGHTTPD_MODULE: Probe = ['test', '-e', '/usr/lib/lighttpd/mod_webdav.so']
+
+export const webdavServers: readonly WebdavServer[] = [
+  {
+    name: 'Apache httpd',
+    whole: true,
+    needs: () => needs('apache2'),
+    start(root) {
+      const own = temporaryDirectory()
+      const config = (port: number) => `
+ServerRoot ${own}
+ServerName device.example
+Listen 127.0.0.1:${port}
+PidFile ${join(own, 'pid')}
+ErrorLog ${join(own, 'error.log')}
+LoadModule mpm_event_module ${MODULES}/mod_mpm_event.so
+LoadModule authz_core_module ${MODULES}/mod_authz_core.so
+LoadModule dav_module ${MODULES}/mod_dav.so
+LoadModule dav_fs_module ${MODULES}/mod_dav_fs.so
+DavLockDB ${join(own, 'locks')}
+DocumentRoot ${root}
+<Directory ${root}>
+Dav On
+Require all granted
+</Directory>
+`
+      // One process: as root, the others would run as another user, who may not read these folders.
+      return launch('apache2', (port) => ['-X', '-f', configFile(own, config(port))])
+    },
+  },
+  {
+    name: 'lighttpd',
+    whole: true,
+    needs: () => {
+      needs('lighttpd')
+      needsLibrary('lighttpd-mod-webdav', LIGHTTPD_MODULE)
+    },
+    start(root) {
+      const own = temporaryDirectory()
+      const config = (port: number) => `
+server.modules = ("mod_webdav")
+server.bind = "127.0.0.1"
+server.port = ${port}
+server.document-root = "${root}"
+server.errorlog = "/dev/null"
+webdav.activate = "enable"
+webdav.sqlite-db-name = "${join(own, 'locks.db')}"
+`
+      return launch('lighttpd', (port) => ['-D', '-f', configFile(own, config(port))])
+    },
+  },
+  {
+    name: 'nginx',
+    whole: false,
+    needs: () => needs('nginx'),
+    start(root) {
+      const own = temporaryDirectory()
+      const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      const config = (port: number) => `
+daemon off;
+master_process off;
+pid ${join(own, 'pid')};
+error_log /dev/null;
+events { worker_connections 64; }
+http {
+${scratch.map((name) => `  ${name}_temp_path ${join(own, name)};`).join('\n')}
+  access_log off;
+  server {
+    listen 127.0.0.1:${port};
+    root ${root};
+    dav_methods PUT DELETE MKCOL COPY MOVE;
+  }
+}
+`
+      return launch('nginx', (port) => ['-e', '/dev/null', '-c', configFile(own, config(port))])
+    },
+  },
+]
+
+function configFile(folder: string, text: string): string {
+  const path = join(folder, 'config')
+  writeFileSync(path, text)
+  return path
+}
+
+/** A folder to serve. */
+export function webdavFolder(): string {
+  const root = join(temporaryDirectory(), 'files')
+  mkdirSync(root)
+  return root
+}
