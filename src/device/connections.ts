@@ -221,10 +221,15 @@ class PooledConnection implements ConnectionEvents {
    * connection had carried a complete response.
    */
   onClosedByDevice(heard: boolean): void {
-    const { memory, clock, capacity } = this.#pool
+    if (!heard || this.#state === 'kept') this.onTimedOut()
+    if (this.#state === 'new' && !heard) this.#pool.capacity.reset()
+  }
+
+  /** Remembers how long the connection was idle. */
+  onTimedOut(): void {
+    const { memory, clock } = this.#pool
     if (this.#state === 'kept') memory.closed(clock.monotonic() - this.#since)
-    else if (this.#state === 'lent' && !heard) memory.closed(this.#idleFor)
-    else if (this.#state === 'new' && !heard) capacity.reset()
+    else if (this.#state === 'lent') memory.closed(this.#idleFor)
   }
 
   onClosed(): void {
