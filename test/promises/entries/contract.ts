@@ -10,7 +10,7 @@ export const CONTRACT = {
   },
   C2: {
     sentence:
-      'The token endpoint reads one form in UTF-8. Another content type, bad encoding, a repeated parameter or a missing or empty required one is 400 `invalid_request`; unknown parameters are ignored.',
+      'The token endpoint reads one form in UTF-8; one labelled US-ASCII, ISO-8859 or windows-125x if all of it is ASCII. Another content type, bad encoding, a repeated parameter or a missing or empty required one is 400 `invalid_request`; unknown parameters are ignored.',
     reason: 'RFC 6749 §3.2, §4.3.2 and appendix B',
     check:
       'sends a login without `grant_type`, without the password, with an empty password, with either of the two twice, and as JSON; and a wrong password in the query of a GET, which has to be refused like a GET without a query',
