@@ -48,7 +48,7 @@ type DeviceAddress =
 
 /** Opens connections to the device. A TLS connection resumes the session of the previous one. */
 export function createSocketOpener(
-  { origin, socketPath, tls }: UpstreamTarget,
+  { origin, socketPath, zone = '', tls }: UpstreamTarget,
   names: Names = NAMES,
 ): OpenSocket {
   const { protocol, hostname, port } = new URL(origin)
@@ -56,7 +56,7 @@ export function createSocketOpener(
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const at =
     socketPath === undefined
-      ? { host, port: Number(port) || (secure ? 443 : 80), lookup: names.lookup }
+      ? { host: host + zone, port: Number(port) || (secure ? 443 : 80), lookup: names.lookup }
       : { path: socketPath }
   const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
   const openSocket: Open = (onOpen, receiver) => {
