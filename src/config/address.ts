@@ -88,7 +88,10 @@ export function portProblem(digits: string, least: 0 | 1): string | undefined {
     : `must have a port from ${least} to 65535, not ${digits}`
 }
 
-/** The address of the device. `host` has no brackets; `origin` has them, and omits the default port. */
+/**
+ * The address of the device. `host` has no brackets; `origin` has them, and omits the default port. The zone of an IPv6 address stands in
+ * `host` only: it is for this machine, and no `Host` has it (RFC 6874 §4).
+ */
 export type UpstreamUrl =
   | {
       readonly kind: 'tcp'
@@ -105,8 +108,9 @@ const URL_PROBLEM =
 /** Parses the device's address. Refuses a user, a path or a query, because they would change each forwarded request. */
 export function parseUpstreamUrl(text: string): Parsed<UpstreamUrl> {
   if (text.startsWith('http+unix:')) return parseUnixUrl(text.slice('http+unix:'.length))
+  const { bare, zone } = withoutZone(text)
   // `URL.parse` is too lenient: it drops tabs, spaces and line ends, and takes http:host for http://host.
-  const url = /^https?:\/\/[^\s/\\]/i.test(text) && !/[\s\\]/.test(text) ? URL.parse(text) : null
+  const url = /^https?:\/\/[^\s/\\]/i.test(bare) && !/[\s\\]/.test(bare) ? URL.parse(bare) : null
   if (url === null) {
     const [, digits] = /^https?:\/\/[^\s/\\]+:(\d+)\/?$/i.exec(text) ?? []
     return { problem: (digits === undefined ? undefined : portProblem(digits, 1)) ?? URL_PROBLEM }
@@ -124,13 +128,26 @@ export function parseUpstreamUrl(text: string): Parsed<UpstreamUrl> {
   }
   const port = url.port === '' ? (protocol === 'https' ? 443 : 80) : Number(url.port)
   if (port === 0) return { problem: portProblem('0', 1) ?? URL_PROBLEM }
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1') + zone
   return { value: { kind: 'tcp', protocol, host, port, origin: url.origin } }
 }
 
 /** The text that `parseUpstreamUrl` parses to this address. */
 export function formatUpstreamUrl(url: UpstreamUrl): string {
-  return url.kind === 'unix' ? `http+unix:${url.path}` : url.origin
+  if (url.kind === 'unix') return `http+unix:${url.path}`
+  return url.origin.replace(']', `${zoneIn(url.host)}]`)
+}
+
+/** The zone of an IPv6 address, with its percent sign; empty without one. */
+export function zoneIn(host: string): string {
+  return /%.*$/.exec(host)?.[0] ?? ''
+}
+
+/** A URL without the zone of its address, which `URL.parse` refuses. The percent sign may be escaped (RFC 6874 §2). */
+function withoutZone(text: string): { readonly bare: string; readonly zone: string } {
+  const [, before = '', zone, after = ''] =
+    /^(https?:\/\/\[[\da-f:.]+)%(?:25(?=[^\]]))?([\w.:-]+)(\].*)$/is.exec(text) ?? []
+  return zone === undefined ? { bare: text, zone: '' } : { bare: before + after, zone: `%${zone}` }
 }
 
 function parseUnixUrl(rest: string): Parsed<UpstreamUrl> {

@@ -97,6 +97,19 @@ export const SETTING_RULES: readonly SettingRule[] = [
         : [],
   },
   {
+    about: '`cors.origins` with a `*` in it: it matches no page',
+    find: ({ cors: { origins } }) =>
+      [...origins]
+        .filter((origin) => origin.includes('*'))
+        .map((origin) => ({
+          key: 'cors.origins',
+          reason: `${origin} is no origin that a browser sends`,
+          message: 'an origin in cors.origins matches no page',
+          meaning: 'browsers keep every page from the API that is meant by it',
+          remedy: 'list each origin by itself',
+        })),
+  },
+  {
     about: '`admin.address` on every address of the machine',
     find: ({ admin }) => {
       const inner = admin.address === 'off' ? undefined : admin.address

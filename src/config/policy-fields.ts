@@ -95,12 +95,26 @@ export const browserField = section({
 
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
+/**
+ * Whether a browser sends this text as `Origin`: of a page, of an app such as `capacitor://localhost`, or of an extension. `URL` knows no
+ * origin for the schemes of apps, and leaves their hosts as they are. `file://` is that of an app's own files in a WebView of Android.
+ */
+function isOrigin(given: string): boolean {
+  const url = /^[a-z][a-z\d+.-]*:\/\/./.test(given) ? URL.parse(given) : null
+  if (url === null || url.origin === 'null') return given === 'file://' || given === appOrigin(url)
+  return /^https?:$/.test(url.protocol) && url.origin === given
+}
+
+function appOrigin(url: URL | null): string | undefined {
+  return url === null || url.host === '' ? undefined : `${url.protocol}//${url.host}`
+}
+
 export const corsField = section({
   origins: list('origins', `must be ${ORIGIN}`, {
     default: [],
     live: ALWAYS,
     problemOf: unless(
-      (given) => /^https?:/.test(given) && URL.parse(given)?.origin === given,
+      isOrigin,
       `must be ${ORIGIN}: scheme, host and port in lower case, without a slash at the end`,
     ),
   }),

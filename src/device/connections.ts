@@ -3,6 +3,7 @@ import type { Deviation } from '../http1/deviation.ts'
 import { HeadMemory } from '../http1/head-memory.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 import type { Clock } from '../system/clock.ts'
+import { NAMES, type Names } from '../system/lookup.ts'
 import { type ConnectionEvents, type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import {
   createIdleMemory,
@@ -42,6 +43,8 @@ export interface ConnectionsOptions {
   readonly capacity?: Capacity
   /** Called once for each. */
   readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
+  /** Default: the names of the process. */
+  readonly names?: Names
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -77,7 +80,7 @@ export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { capacity = AMPLE_CAPACITY, onQuirk = ignore }: ConnectionsOptions = {},
+  { capacity = AMPLE_CAPACITY, onQuirk = ignore, names = NAMES }: ConnectionsOptions = {},
 ) {
   const { version = '1.1', reuse, parser } = target
   const inOrder = (): boolean => reuse === 'never' || capacity.isFull()
@@ -91,7 +94,7 @@ export function createConnections(
     capacity,
     memory,
     turns: new Turns(clock, inOrder, deadlines.connect, memory.startAnew),
-    openSocket: createSocketOpener(target),
+    openSocket: createSocketOpener(target, names),
     host: new URL(target.origin).host,
     rules: parser,
     acks: watchDelayedAcks(() => {
@@ -221,10 +224,15 @@ class PooledConnection implements ConnectionEvents {
    * connection had carried a complete response.
    */
   onClosedByDevice(heard: boolean): void {
-    const { memory, clock, capacity } = this.#pool
+    if (!heard || this.#state === 'kept') this.onTimedOut()
+    if (this.#state === 'new' && !heard) this.#pool.capacity.reset()
+  }
+
+  /** Remembers how long the connection was idle. */
+  onTimedOut(): void {
+    const { memory, clock } = this.#pool
     if (this.#state === 'kept') memory.closed(clock.monotonic() - this.#since)
-    else if (this.#state === 'lent' && !heard) memory.closed(this.#idleFor)
-    else if (this.#state === 'new' && !heard) capacity.reset()
+    else if (this.#state === 'lent') memory.closed(this.#idleFor)
   }
 
   onClosed(): void {

@@ -45,6 +45,8 @@ export interface ConnectionSettings extends OpenerSettings {
 export interface ConnectionEvents {
   /** The device sent FIN or reset the connection. `heard`: a byte of the last response had come. */
   onClosedByDevice(heard: boolean): void
+  /** The device ended the connection for its idleness, with a 408. */
+  onTimedOut(): void
   /** Called once, when the connection has closed, by either side. */
   onClosed(): void
 }
@@ -57,6 +59,10 @@ export interface ConnectionEvents {
  * - `switched`: a handler has the socket, as a tunnel
  */
 type ConnectionState = 'opening' | 'idle' | 'fresh' | 'reused' | 'switched' | 'closed'
+
+/** The first line of a 408, as far as it is always the same. */
+const TIMEOUT = /^HTTP\/1\.[01] 408(?: |\r|\n)/
+const TIMEOUT_LENGTH = 13
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
 export class DeviceConnection implements OpenerEvents, ResponseEvents {
@@ -76,6 +82,9 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   #mayFollow = false
   /** How long (ms) the device keeps the connection open while it is idle, if its last response announced that. */
   keptFor: number | undefined = undefined
+  /** How many requests it has carried, and how many the device takes. */
+  #carried = 0
+  #most = Number.POSITIVE_INFINITY
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
   #due = 0
   #looksAt = 0
@@ -224,10 +233,27 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
 
   onHead(head: Http1ResponseHead): void {
     const { clock, deadlines } = this.#settings
+    if (this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
+      this.#owner.onTimedOut()
+      this.close()
+      this.#giveUp(TERMINATED, 'unread')
+      return
+    }
     const now = clock.monotonic()
     this.keptFor = head.keptFor
+    // Some devices count the present request in `max`, Apache does not.
+    if (head.most !== undefined) this.#most = Math.min(this.#most, this.#carried + head.most)
+    this.#carried += 1
     this.wait(deadlines.idle, now)
     this.#handler?.head(head, now)
+  }
+
+  /**
+   * Whether the head is that of a 408 with which the device closes an idle connection (RFC 9110 §15.5.9). It was on its way when the
+   * request was sent, so nothing is before it.
+   */
+  #isIdleTimeout({ status, closes }: Http1ResponseHead): boolean {
+    return status === 408 && closes && this.state === 'reused' && this.#reading.isFirst
   }
 
   onBody(chunk: Buffer): void {
@@ -241,7 +267,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     // The connection may wait for the next request for long, and must not hold this one.
     this.#request = undefined
     this.state = 'idle'
-    if (this.#uploading !== undefined || !this.#mayFollow || !this.#reading.persists) this.close()
+    const mayFollow = this.#mayFollow && this.#carried < this.#most
+    if (this.#uploading !== undefined || !mayFollow || !this.#reading.persists) this.close()
     else if (!clean) this.#dropStray()
     handler?.end(last)
   }
@@ -357,7 +384,11 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     // Bytes before the request are no response to it.
     if (this.state === 'opening') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
-      if (this.state !== 'closed' && !onlyLineEnds(bytes, 0, length)) this.#dropStray()
+      if (this.state === 'closed' || onlyLineEnds(bytes, 0, length)) return 'small'
+      if (TIMEOUT.test(bytes.toString('latin1', 0, Math.min(length, TIMEOUT_LENGTH)))) {
+        this.#owner.onTimedOut()
+        this.close()
+      } else this.#dropStray()
       return 'small'
     }
     try {

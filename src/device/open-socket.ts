@@ -1,4 +1,4 @@
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import {
   checkServerIdentity,
   connect as connectTls,
@@ -6,6 +6,7 @@ import {
   type SecureContext,
 } from 'node:tls'
 import type { Taken } from '../http1/body.ts'
+import { NAMES, type Names } from '../system/lookup.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
 import { giveBack, LARGE_BUFFER, lendBuffer } from '../system/read-buffers.ts'
 import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } from './target.ts'
@@ -28,7 +29,11 @@ export interface Receiver {
  * connection, the socket is already destroyed when it emits `end`. If `receiver` is undefined, the caller itself reads from the
  * socket.
  */
-export type OpenSocket = (onOpen: () => void, receiver?: Receiver) => Socket
+export interface OpenSocket {
+  (onOpen: () => void, receiver?: Receiver): Socket
+  /** Whether connections wait for the address of the device. */
+  isResolving(): boolean
+}
 
 /** The idle time (ms) before TCP keep-alive probes, by which the kernel detects a device that is gone. */
 const PROBE_AFTER = 60_000
@@ -38,22 +43,34 @@ const BUFFER_SIZE = 64 * 1024
 /** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
-type DeviceAddress = { readonly host: string; readonly port: number } | { readonly path: string }
+type DeviceAddress =
+  | { readonly host: string; readonly port: number; readonly lookup: LookupFunction }
+  | { readonly path: string }
 
 /** Opens connections to the device. A TLS connection resumes the session of the previous one. */
-export function createSocketOpener({ origin, socketPath, tls }: UpstreamTarget): OpenSocket {
+export function createSocketOpener(
+  { origin, socketPath, zone = '', tls }: UpstreamTarget,
+  names: Names = NAMES,
+): OpenSocket {
   const { protocol, hostname, port } = new URL(origin)
   const secure = protocol === 'https:'
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   const at =
-    socketPath === undefined ? { host, port: Number(port) || (secure ? 443 : 80) } : { path: socketPath }
+    socketPath === undefined
+      ? { host: host + zone, port: Number(port) || (secure ? 443 : 80), lookup: names.lookup }
+      : { path: socketPath }
   const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
-  return (onOpen, receiver) => {
+  const openSocket: Open = (onOpen, receiver) => {
     const socket = open(onOpen, receiver)
     readPastBrokenWrites(socket)
+    const forget = (): void => names.forget(host)
+    socket.once('close', forget).once('connect', () => socket.off('close', forget))
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
   }
+  return Object.assign(openSocket, { isResolving: () => names.isResolving(host) })
 }
+
+type Open = (onOpen: () => void, receiver?: Receiver) => Socket
 
 /** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */
 interface TlsSession {
@@ -62,7 +79,7 @@ interface TlsSession {
   readonly shown: { readonly pin: string }
 }
 
-function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): OpenSocket {
+function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): Open {
   readPeersSafely()
   const { insecure = false, weak = false, serverName = host } = tls
   const options = {
@@ -121,7 +138,7 @@ function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): OpenSocket {
   }
 }
 
-function plainTo(at: DeviceAddress): OpenSocket {
+function plainTo(at: DeviceAddress): Open {
   return (onOpen, receiver) => {
     if (receiver === undefined) return connect(at, onOpen)
     const reading = new ReadBuffer()

@@ -131,8 +131,12 @@ export class Opener implements Ending {
 
   #limitConnect(): Deadline {
     const { connect } = this.#settings.deadlines
-    // Between two attempts the device has not been silent: it refused.
-    const giveUp = (): void => this.#events.onLost(this.#refusal ?? new DeviceFault('connection_timeout'))
+    const giveUp = (): void => {
+      const isResolving = this.#state.kind === 'opening' && this.#settings.openSocket.isResolving()
+      const late = isResolving ? 'dns_timeout' : 'connection_timeout'
+      // Between two attempts the device has not been silent: it refused.
+      this.#events.onLost(this.#refusal ?? new DeviceFault(late))
+    }
     return new Deadline(connect, giveUp)
   }
 

@@ -38,17 +38,19 @@ const LONGEST_PAGE = 5_000
 /**
  * Sends a request to the device and returns the head of its response.
  *
- * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once
+ * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once. After a 408
+ *   it always is: the device has not read it
  */
 export async function sendOwnRequest(
   connections: Connections,
   request: OwnRequest,
   repeatable: boolean,
+  isFirst = true,
 ): Promise<OwnResponse> {
   const loan = connections.borrow(repeatable)
   let loss: Loss | undefined
   try {
-    const response = await exchangeOn(loan.connection, request, (lost) => {
+    const response = await exchangeOn(loan.connection, request, isFirst, (lost) => {
       loss = lost
     })
     loan.release(true)
@@ -56,7 +58,7 @@ export async function sendOwnRequest(
   } catch (error) {
     loan.release(false)
     const stale = loss === 'stale' && failureOf(error) === 'connection_terminated'
-    if (repeatable && stale) return sendOwnRequest(connections, request, false)
+    if (loss === 'unread' || (repeatable && stale)) return sendOwnRequest(connections, request, false, false)
     throw error
   }
 }
@@ -116,6 +118,7 @@ export async function isDelayed(
 function exchangeOn(
   connection: Connection,
   { method, target, fields, body, keepsBody = false }: OwnRequest,
+  repeatsUnread: boolean,
   onLost: (loss: Loss) => void,
 ): Promise<OwnResponse> {
   return new Promise((resolve, reject) => {
@@ -124,6 +127,7 @@ function exchangeOn(
     let timer: NodeJS.Timeout | undefined
     const chunks: Buffer[] = []
     const handler: ResponseHandler = {
+      repeatsUnread,
       inform() {},
       head({ status, fields }) {
         response = { status, fields }

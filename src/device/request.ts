@@ -31,9 +31,9 @@ export type DeviceHead = Pick<Http1ResponseHead, 'status' | 'reason' | 'fields' 
 
 /**
  * What had come of a response that failed. `begun`: at least a byte. `silent`: nothing. `stale`: nothing either, and the connection was open
- * before the request, so the device may have closed it while it was idle.
+ * before the request, so the device may have closed it while it was idle. `unread`: the 408 of an idle connection (RFC 9110 §15.5.9).
  */
-export type Loss = 'begun' | 'silent' | 'stale'
+export type Loss = 'begun' | 'silent' | 'stale' | 'unread'
 
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {
@@ -47,6 +47,11 @@ export interface ResponseHandler {
   data(chunk: Buffer): void
   /** The response is the first one that the strict rules refuse. */
   deviates?(deviation: Deviation): void
+  /**
+   * Whether the request is sent again, whatever its method, if the device ends the idle connection with a 408: it has read nothing of it.
+   * `failed` then follows, with `unread`. Otherwise that 408 is the response.
+   */
+  readonly repeatsUnread?: boolean
   /** Pieces of half a MiB may come; default: no. */
   readonly takesLarge?: boolean
   /** Other requests wait for a place at the device. */

@@ -20,6 +20,8 @@ export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
   readonly origin: string
   readonly socketPath: string | undefined
+  /** The zone of an IPv6 address, with its percent sign (`%eth0`). It names an interface of this machine. */
+  readonly zone?: string
   /** Only for https; undefined: the defaults. */
   readonly tls?: DeviceTls | undefined
   readonly reuse: Reuse

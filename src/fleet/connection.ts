@@ -1,12 +1,11 @@
-import type { LookupAddress } from 'node:dns'
-import { lookup as lookupAll } from 'node:dns/promises'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import { areDiscovered, type StoreAddress, type StoreConfig, type StoreNode } from '../config/store-fields.ts'
 import { Deadline } from '../system/deadline.ts'
+import { NAMES } from '../system/lookup.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
-import { noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { noAddress, noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
@@ -32,8 +31,6 @@ export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSet
 
 /** An open connection. Replies come in the order of the questions. */
 export type Connection = Awaited<ReturnType<typeof connect>>
-
-const lookup = createLookup()
 
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
@@ -87,7 +84,7 @@ export async function connect(
     socket: {
       ...at,
       ...(address.tls ? secure : {}),
-      lookup,
+      lookup: NAMES.lookup,
       // None: the deadline below ends an attempt.
       connectTimeout: 0,
       reconnectStrategy: false,
@@ -106,13 +103,17 @@ export async function connect(
   client.on('error', (error) => end(asReplyError(error)))
   signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
   if (signal.aborted) end(signal.reason)
-  const late = new Deadline(timeout, () => end(noReply(timeout)))
+  const host = 'host' in at ? at.host : ''
+  const late = new Deadline(timeout, () =>
+    end(NAMES.isResolving(host) ? noAddress(host, timeout) : noReply(timeout)),
+  )
   try {
     life.signal.throwIfAborted()
     await client.connect()
     life.signal.throwIfAborted()
   } catch (error) {
     end(asReplyError(error))
+    NAMES.forget(host)
     // It may have become ready after `end`.
     client.destroy()
     throw life.signal.reason
@@ -161,27 +162,4 @@ export async function connect(
 function asReplyError(error: unknown): Error {
   if (error instanceof ErrorReply) return new ServerReplyError(error.message)
   return error instanceof Error ? error : new Error(String(error))
-}
-
-/**
- * Resolves names as Node does, but asks for a name once at a time. Node asks in its thread pool, and a resolver that does not answer
- * holds a thread for many seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
- *
- * @param resolve all addresses of a name
- */
-export function createLookup(
-  resolve = (host: string): Promise<LookupAddress[]> => lookupAll(host, { all: true }),
-): LookupFunction {
-  const pending = new Map<string, Promise<LookupAddress[]>>()
-  return (host, { all }, callback) => {
-    const asking = pending.getOrInsertComputed(host, () => resolve(host).finally(() => pending.delete(host)))
-    asking.then(
-      (addresses) => {
-        const [first] = addresses
-        if (all || first === undefined) callback(null, addresses)
-        else callback(null, first.address, first.family)
-      },
-      (error: NodeJS.ErrnoException) => callback(error, []),
-    )
-  }
 }

@@ -185,6 +185,14 @@ export function noReply(timeout: number): StoreUnavailable {
   return new StoreUnavailable('connect', 'timeout', message)
 }
 
+export function noAddress(host: string, timeout: number): StoreUnavailable {
+  return new StoreUnavailable(
+    'connect',
+    'timeout',
+    `the name ${host} is not resolved within ${formatDuration(timeout)}`,
+  )
+}
+
 function explain(error: unknown): Explanation {
   if (!(error instanceof Error)) return { failure: 'error', message: String(error) }
   if (!(error instanceof ServerReplyError)) return { failure: 'disconnected', message: messageOf(error) }

@@ -66,6 +66,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   changes = false
   /** If the device closed the connection while it was idle, the request is sent again. */
   #mayRepeat: boolean
+  #repeated = false
   /** The client's response is the device's, not a refusal. */
   #begun = false
   #extent: Extent = 'counted'
@@ -205,12 +206,18 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.finish(RELAYED)
   }
 
+  /** The body, if there is one, is kept whole. */
+  get repeatsUnread(): boolean {
+    const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
+    return isKept && !this.#repeated
+  }
+
   failed(error: unknown, loss: Loss): void {
     const client = this.#client
     if (!client.answered) {
       // The device closed the connection before it read the request.
       const stale = loss === 'stale' && failureOf(error) === 'connection_terminated'
-      if (stale && this.#mayRepeat) this.#repeat()
+      if (loss === 'unread' || (stale && this.#mayRepeat)) this.#repeat()
       else this.finish({ kind: 'failed', error, silent: loss !== 'begun' })
     } else if (client.ended || !this.#begun) this.finish({ kind: 'abandoned' })
     else {
@@ -222,6 +229,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   #repeat(): void {
     this.#mayRepeat = false
+    this.#repeated = true
+    clearInterval(this.#uploadWatch)
     this.loan?.release(false)
     this.loan = undefined
     this.attempt(this.service.clock.monotonic())

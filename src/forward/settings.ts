@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
 import { requestKeeps, responseKeeps } from '../config/dropped-fields.ts'
 import { isClientName } from '../config/header-field.ts'
@@ -40,6 +41,7 @@ export async function upstreamTarget(
   return {
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
+    ...(url.kind === 'tcp' ? { zone: zoneIn(url.host) } : {}),
     tls: readsTls ? await readTls(tls, `${key}.tls`) : undefined,
     // HTTP/1.0 has no persistent connections.
     reuse: version === '1.0' ? 'never' : reuse,

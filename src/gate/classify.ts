@@ -132,6 +132,17 @@ function isHost(text: string): boolean {
   return parts.bracketed ? isIPv6(parts.host) : REGISTERED_NAME.test(parts.host)
 }
 
+/** RFC 6874 §4: the zone of an address is for the client alone. */
+const ZONE = /^\[[^\]]*%/
+
+function malformedHost(host: string): Refusal {
+  return malformed(
+    ZONE.test(host)
+      ? 'The Host of the request has an IPv6 zone, which means something to the client only: send the address without it.'
+      : 'The Host of the request is malformed.',
+  )
+}
+
 /** @param absolute the host in a target of absolute form */
 function hostFault(head: RequestHead, absolute: string | undefined): Refusal | undefined {
   const [field, second] = head.survey.host
@@ -141,9 +152,9 @@ function hostFault(head: RequestHead, absolute: string | undefined): Refusal | u
     return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
   }
   if (second !== undefined) return malformed('The request carries more than one Host field.')
-  if (!isHost(host)) return malformed('The Host of the request is malformed.')
+  if (!isHost(host)) return malformedHost(host)
   if (named === undefined || field === undefined) return undefined
-  if (!isHost(field)) return malformed('The Host of the request is malformed.')
+  if (!isHost(field)) return malformedHost(field)
   return field.toLowerCase() === named.toLowerCase() ? undefined : malformed('The request names two hosts.')
 }
 

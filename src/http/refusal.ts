@@ -47,6 +47,7 @@ export type AuthFailure = 'missing' | 'malformed' | 'unknown' | 'expired' | 'rev
  */
 export type UpstreamFailure =
   | 'dns_error'
+  | 'dns_timeout'
   | 'destination_unavailable'
   | 'connection_refused'
   | 'connection_timeout'
@@ -61,6 +62,7 @@ export type UpstreamFailure =
 
 const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
   'dns_error',
+  'dns_timeout',
   'destination_unavailable',
   'connection_refused',
   'connection_timeout',

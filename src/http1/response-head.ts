@@ -23,8 +23,12 @@ export interface Http1ResponseHead {
   readonly isStream: boolean
   /** The device accepts another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
   readonly persists: boolean
+  /** The device says that it closes this connection behind the response (RFC 9112 §9.3). */
+  readonly closes: boolean
   /** How long (ms) the device keeps an idle connection open, from its `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
+  /** How many requests the device still takes on this connection, from its `Keep-Alive: max`. */
+  readonly most: number | undefined
   /** `HeadMemory` gave this head: `fields` is the same array each time. */
   readonly remembered: boolean
 }
@@ -45,6 +49,7 @@ export function mayRemember({ status, fields }: Http1ResponseHead): boolean {
 }
 
 const TIMEOUT = /timeout=(\d+)/
+const MOST = /max=(\d+)/
 
 const STREAM = /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i
 
@@ -63,7 +68,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   let coding: string | undefined
   let lengths = 0
   let connection = NONE
-  let keptFor: number | undefined
+  let keepAlive = ''
   let type: string | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
@@ -72,7 +77,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
     switch (name.length) {
       case 10:
         if (name.toLowerCase() === 'connection') connection = [...connection, ...connectionMembers(value)]
-        else if (name.toLowerCase() === 'keep-alive') keptFor = secondsIn(value) ?? keptFor
+        else if (name.toLowerCase() === 'keep-alive') keepAlive += `${value},`
         break
       case 12:
         if (name.toLowerCase() === 'content-type') type ??= value
@@ -96,14 +101,18 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   if (framing === undefined) return undefined
   // Firmware that announces a body for a bodiless response may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
+  const closes = !persists(version, connection)
+  const seconds = numberIn(keepAlive, TIMEOUT)
   return {
     status,
     reason,
     fields,
     framing,
     isStream: type !== undefined && isStreamType(type),
-    persists: clean && persists(version, connection),
-    keptFor,
+    persists: clean && !closes,
+    closes,
+    keptFor: seconds === undefined ? undefined : seconds * 1000,
+    most: numberIn(keepAlive, MOST),
     remembered: false,
   }
 }
@@ -124,7 +133,7 @@ function responseFraming(
   return bytes === undefined || !bodiless ? bytes : 0
 }
 
-function secondsIn(value: string): number | undefined {
-  const seconds = TIMEOUT.exec(value)?.[1]
-  return seconds === undefined ? undefined : Number(seconds) * 1000
+function numberIn(keepAlive: string, parameter: RegExp): number | undefined {
+  const digits = keepAlive === '' ? undefined : parameter.exec(keepAlive)?.[1]
+  return digits === undefined ? undefined : Number(digits)
 }

@@ -73,6 +73,11 @@ export class ResponseReader {
     this.#known = known
   }
 
+  /** The head is the first of the response: no interim response came before it. */
+  get isFirst(): boolean {
+    return this.#interim === 0
+  }
+
   /** Starts a response to a request with this method. The one before it was whole. `upgrade`: it may switch protocols. */
   expect(method: string, rules: ResponseRules, upgrade = false): void {
     this.#method = method

@@ -17,13 +17,13 @@ export interface FormSettings {
 
 /** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. */
 export async function readForm(exchange: Exchange, { config }: FormSettings): Promise<Form | Refusal> {
-  const typeFault = mediaTypeFault(exchange)
-  if (typeFault !== undefined) return typeFault
+  const charset = formCharset(exchange)
+  if (typeof charset !== 'string') return charset
   const { framing } = exchange.classified
   // Before the body is read, so that a client that waits for `100 Continue` does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
   const body = await readFormBody(exchange, config.listen.bodyTimeout)
-  return 'kind' in body ? body : parseForm(body)
+  return 'kind' in body ? body : parseForm(body, charset)
 }
 
 /** The value of a parameter. Refuses the request if it is missing or empty (RFC 6749 §5.2). */
@@ -31,13 +31,15 @@ export function required(form: Form, name: string): string | Refusal {
   return form.get(name) || invalid(`The parameter ${name} is missing or empty.`)
 }
 
-function mediaTypeFault(exchange: Exchange): Refusal | undefined {
+/** The charset of a form as its head names it. */
+function formCharset(exchange: Exchange): string | Refusal {
   const types = fieldValues(exchange.head.fields, 'content-type')
   const type = types[0]
-  if (type === undefined || types.length > 1 || !isFormType(type)) return { kind: 'unsupported-media-type' }
+  const charset = type === undefined || types.length > 1 ? undefined : charsetIn(type)
+  if (charset === undefined) return { kind: 'unsupported-media-type' }
   const codings = fieldValues(exchange.head.fields, 'content-encoding')
   return codings.every((coding) => coding.toLowerCase() === 'identity')
-    ? undefined
+    ? charset
     : invalid('The body must not have a Content-Encoding.')
 }
 
@@ -70,10 +72,14 @@ async function collect(exchange: Exchange, deadline: number): Promise<Buffer | R
 }
 
 /**
- * Parses `application/x-www-form-urlencoded` in UTF-8. It refuses a body that two parsers could read differently, and a
- * repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
+ * Parses `application/x-www-form-urlencoded` in UTF-8; under the label of another charset only ASCII. It refuses a body that two parsers
+ * could read differently, and a repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
  */
-function parseForm(body: Uint8Array): Form | Refusal {
+function parseForm(body: Buffer, charset: string): Form | Refusal {
+  if (!UTF_8.test(charset) && NOT_ASCII.test(body.toString('latin1')))
+    return invalid(
+      `The body is labelled ${charset}, so all of it must be ASCII: other characters need UTF-8.`,
+    )
   if (!isUtf8(body)) return invalid('The body is not UTF-8.')
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   const parameters = new Map<string, string>()
@@ -111,11 +117,30 @@ const PARAMETER = String.raw`;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)
 const FORM_TYPE = new RegExp(String.raw`^application/x-www-form-urlencoded(?:[ \t]*(?:${PARAMETER})+)?$`, 'i')
 const PARAMETERS = new RegExp(PARAMETER, 'g')
 
-/** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
-function isFormType(contentType: string): boolean {
-  if (!FORM_TYPE.test(contentType)) return false
+const UTF_8 = /^utf-?8$/i
+
+/**
+ * Charsets whose ASCII bytes mean ASCII, in the spellings of IANA, Java, Python and C libraries. Much used Java clients label a form so, and
+ * percent-encode it in the same charset. UTF-7 and ISO-2022 are none: an ASCII byte may be part of another character.
+ */
+const ASCII_SUPERSET =
+  /^(?:(?:us-)?ascii|ansi_x3\.4-19(?:68|86)|iso[-_]?8859[-_]?\d{1,2}(?:-[ei])?|latin-?\d{1,2}|(?:windows-|cp)125\d)$/i
+
+/** A byte that is not ASCII, before or after percent-decoding. */
+const NOT_ASCII = /[\x80-\xff]|%[89a-f]/i
+
+/**
+ * The charset that a Content-Type (RFC 9110 §8.3.1) names, UTF-8 if it names none. Undefined for another type than that of a form,
+ * malformed parameters, a charset that is not accepted, and for more than one label.
+ */
+function charsetIn(contentType: string): string | undefined {
+  if (!FORM_TYPE.test(contentType)) return undefined
   const parameters = contentType.matchAll(PARAMETERS)
-  return parameters.every(
-    ([, name, token, quoted]) => name?.toLowerCase() !== 'charset' || /^utf-?8$/i.test(token ?? quoted ?? ''),
+  const labels = [...parameters].flatMap(([, name, token, quoted]) =>
+    name?.toLowerCase() === 'charset' ? [token ?? quoted ?? ''] : [],
   )
+  const [label = 'UTF-8'] = labels
+  const isAccepted =
+    labels.every((other) => UTF_8.test(other)) || (labels.length === 1 && ASCII_SUPERSET.test(label))
+  return isAccepted ? label : undefined
 }

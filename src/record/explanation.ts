@@ -126,7 +126,7 @@ type WithoutSentence =
 const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'method-not-allowed': 'The path does not take this method; the field Allow lists those it takes.',
   'unsupported-media-type':
-    'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
+    'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8, or names a charset that is no superset of ASCII.',
   'content-too-large':
     'The body is larger than Postern buffers: 8 KiB of a form, upstream.buffer_uploads of an upload without Content-Length.',
   'body-too-large': 'The body is longer than upstream.max_body, or that of its service in upstream.routes.',

@@ -118,6 +118,22 @@ it('H191 without the key nothing changes', async () => {
   expect(passed.header('vary')).toBeUndefined()
 })
 
+it.each([
+  'capacitor://localhost',
+  'ionic://localhost',
+  'tauri://localhost',
+  'app://localhost:8080',
+  'chrome-extension://abcdefghijklmnopabcdefghijklmnop',
+  'moz-extension://0a1b2c3d-0000-4000-8000-000000000000',
+  'safari-web-extension://0A1B2C3D-0000-4000-8000-000000000000',
+  'vscode-webview://abc',
+  'file://',
+])('H191 an app or an extension with the origin %s may use the API', async (origin) => {
+  const sidecar = await startSidecar({ config: { cors: { origins: [origin] } } })
+  const response = await sidecar.request(preflight(origin))
+  expect([response.status, response.header('access-control-allow-origin')]).toEqual([200, origin])
+})
+
 it('H191 an origin is scheme, host and port as browsers write them', async () => {
   for (const origin of [
     'https://dash.example/',
@@ -127,6 +143,11 @@ it('H191 an origin is scheme, host and port as browsers write them', async () =>
     'https://DASH.example',
     'https://a:443',
     'ftp://a',
+    'wss://a',
+    'Capacitor://localhost',
+    'capacitor://localhost/',
+    'capacitor:localhost',
+    'tauri://',
   ]) {
     await expect(startSidecar({ config: { cors: { origins: [origin] } } })).rejects.toThrow(
       'origin of a web page',

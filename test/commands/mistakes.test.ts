@@ -359,6 +359,12 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
     },
     ['upstream.auth.form.on_change'],
   ],
+  [
+    'an origin with a wildcard',
+    { cors: { origins: ['https://a.example', 'https://*.example'] } },
+    ['cors.origins'],
+  ],
+  ['origins without one', { cors: { origins: ['https://a.example', 'capacitor://localhost'] } }, []],
   ['an old device', { upstream: { url: 'https://192.0.2.7', tls: { weak: true } } }, []],
 ]
 

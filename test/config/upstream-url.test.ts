@@ -11,6 +11,9 @@ describe('the URL of the device', () => {
     ['https://device/', 'https', 'device', 443, 'https://device'],
     ['https://Device.Local:443', 'https', 'device.local', 443, 'https://device.local'],
     ['http://[::1]:8080', 'http', '::1', 8080, 'http://[::1]:8080'],
+    ['http://[fe80::1%eth0]:8080', 'http', 'fe80::1%eth0', 8080, 'http://[fe80::1]:8080'],
+    ['http://[fe80::1%25eth0]:8080', 'http', 'fe80::1%eth0', 8080, 'http://[fe80::1]:8080'],
+    ['https://[FE80::1%25]/', 'https', 'fe80::1%25', 443, 'https://[fe80::1]'],
   ])('%s is parsed', (text, protocol, host, port, origin) => {
     const parsed = parseUpstreamUrl(text)
     expect(parsed).toEqual({ value: { kind: 'tcp', protocol, host, port, origin } })
@@ -33,6 +36,10 @@ describe('the URL of the device', () => {
     'http:///device',
     'http://',
     'http://a b',
+    'http://[fe80::1%]:80',
+    'http://[fe80::1%a/b]:80',
+    'http://[fe80%eth0]:80',
+    'http://device%eth0',
     'http://de\nvice',
     'http:\\\\device',
     'http+unix://host/x',

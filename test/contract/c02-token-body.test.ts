@@ -23,6 +23,43 @@ const goodTypes = [
   `${FORM_TYPE} ; Charset="utf-8"`,
 ]
 
+/** Labels of charsets that are ASCII for ASCII bytes, as clients and their languages spell them. */
+const asciiLabels = [
+  ...[
+    'ISO-8859-1',
+    'iso-8859-1',
+    '"ISO-8859-1"',
+    'ISO8859-1',
+    'ISO8859_1',
+    'iso_8859-1',
+    'ISO-8859-15',
+    'latin1',
+    'latin-1',
+  ],
+  ...[
+    'US-ASCII',
+    'us-ascii',
+    'ASCII',
+    'ANSI_X3.4-1968',
+    'windows-1252',
+    'Windows-1250',
+    'windows-1258',
+    'Cp1252',
+  ],
+]
+
+/** A password and its form, before and after percent-decoding ASCII, and two that are not ASCII in any way. */
+const plainPassword = 'plain & simple'
+const plainForm = `grant_type=password&password=${encodeURIComponent(plainPassword)}`
+const notAscii: readonly (readonly [string, string | Buffer])[] = [
+  ['escaped UTF-8', good],
+  ['escaped ISO-8859-1', 'grant_type=password&password=%E4'],
+  ['UTF-8', utf8('grant_type=password&password=ä')],
+  ['ISO-8859-1', latin1('grant_type=password&password=ä')],
+  ['an escaped byte in a parameter that is ignored', `${plainForm}&x=%a0`],
+  ['an escaped byte in a name', `${plainForm}&%ff=`],
+]
+
 const badTypes: readonly (readonly [string, readonly string[]])[] = [
   ['no Content-Type', []],
   ['an empty Content-Type', ['']],
@@ -30,8 +67,18 @@ const badTypes: readonly (readonly [string, readonly string[]])[] = [
   ['multipart/form-data', ['multipart/form-data; boundary=x']],
   ['text/plain', ['text/plain']],
   ['*/*', ['*/*']],
-  ['another charset', [`${FORM_TYPE}; charset=ISO-8859-1`]],
-  ['UTF-16', [`${FORM_TYPE}; charset=utf-16`]],
+  ...[
+    'UTF-7',
+    'UTF-16',
+    'UTF-16LE',
+    'UTF-32',
+    'ISO-2022-JP',
+    'ISO-8859',
+    'EBCDIC-US',
+    'IBM037',
+    'Shift_JIS',
+    'GB18030',
+  ].map((label) => [label, [`${FORM_TYPE}; charset=${label}`]] as const),
   ['two charsets', [`${FORM_TYPE}; charset=utf-8; charset=iso-8859-1`]],
   ['a longer subtype', [`${FORM_TYPE}2`]],
   ['a shorter subtype', [FORM_TYPE.slice(0, -1)]],
@@ -126,7 +173,25 @@ describeProtocols('C2 The body of a token request', (transport) => {
 
   it.each(badTypes)('C2 a bad content type is refused: %s', async (_name, types) => {
     const fields = types.flatMap((type) => ['Content-Type', type])
-    expectError(await sidecar.request({ path: '/oauth/token', fields, body: good }), 400, 'invalid_request')
+    const body = plainForm
+    expectError(await sidecar.request({ path: '/oauth/token', fields, body }), 400, 'invalid_request')
+  })
+
+  it.each(asciiLabels)('C2 a form labelled %s is taken if it is ASCII', async (label) => {
+    const plain = await startSidecar({ transport, password: plainPassword })
+    const response = await plain.request({
+      path: '/oauth/token',
+      fields: ['Content-Type', `${FORM_TYPE}; charset=${label}`],
+      body: plainForm,
+    })
+    expect(response.status, response.text).toBe(200)
+  })
+
+  it.each(notAscii)('C2 a form that is labelled so and is not ASCII is refused: %s', async (_name, body) => {
+    const fields = ['Content-Type', `${FORM_TYPE}; charset="ISO-8859-1"`]
+    const response = await sidecar.request({ path: '/oauth/token', fields, body })
+    expectError(response, 400, 'invalid_request')
+    expect(response.text).toContain('ISO-8859-1')
   })
 
   describe.each([

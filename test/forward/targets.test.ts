@@ -1,7 +1,11 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
@@ -233,4 +237,20 @@ describe('a device on a Unix socket', () => {
     await device.stop()
     expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
   })
+})
+
+it('C22 the zone of an IPv6 address is for this machine: the device does not see it in Host', async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers.host)
+    response.end('ok')
+  }).listen(0, '::1')
+  closeLater(() => void server.close())
+  await once(server, 'listening')
+  // The cast holds because the server listens on TCP.
+  const { port } = server.address() as AddressInfo
+  const url = `http://[::1%25lo]:${port}`
+  const sidecar = await startSidecar({ config: { upstream: { url, host: 'target' } } })
+  expect((await sidecar.request({ token: await sidecar.token() })).text).toBe('ok')
+  expect(seen).toEqual([`[::1]:${port}`])
 })

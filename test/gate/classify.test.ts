@@ -233,6 +233,12 @@ const HEADS: readonly (readonly [name: string, part: HeadPart, fault: object | u
   ['a host without a port', { fields: ['Host', 'a:'] }, undefined],
   ['an IPv6 host', { fields: ['Host', '[::1]:80'] }, undefined],
   ['a port of six digits', { fields: ['Host', 'a:655350'] }, { kind: 'malformed' }],
+  [
+    'an IPv6 host with a zone',
+    { fields: ['Host', '[fe80::1%25eth0]:80'] },
+    { kind: 'malformed', description: expect.stringContaining('IPv6 zone') },
+  ],
+  ['an IPv6 host with a zone, unescaped', { fields: ['Host', '[fe80::1%eth0]'] }, { kind: 'malformed' }],
   ['a bracketed name', { fields: ['Host', '[a]'] }, { kind: 'malformed' }],
   [
     'a path with a space',

@@ -27,7 +27,7 @@ const BAD_TYPES = [
     `"${FORM_TYPE}"`,
   ],
   ...[
-    `${FORM_TYPE}; charset=latin1`,
+    `${FORM_TYPE}; charset=latin1; charset=ascii`,
     `${FORM_TYPE}; charset=utf-16`,
     `${FORM_TYPE}; charset=utf-7`,
     `${FORM_TYPE}; charset=utf8x`,

@@ -50,6 +50,16 @@ describe('The head of a response', () => {
     expect(headOf({ fields }).keptFor).toBe(keptFor)
   })
 
+  it.each<[readonly string[], number | undefined]>([
+    [['Keep-Alive', 'timeout=5, max=100'], 100],
+    [['Keep-Alive', 'max=0'], 0],
+    [['Keep-Alive', 'timeout=5', 'keep-alive', 'max=7'], 7],
+    [['Keep-Alive', 'timeout=5'], undefined],
+    [[], undefined],
+  ])('C24 %j says how many requests the connection still carries: %s', (fields, most) => {
+    expect(headOf({ fields }).most).toBe(most)
+  })
+
   it.each<[readonly string[], boolean]>([
     [['Content-Type', 'text/event-stream'], true],
     [['CONTENT-TYPE', 'Text/Event-Stream;charset=utf-8'], true],

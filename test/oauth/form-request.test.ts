@@ -69,7 +69,9 @@ it.each([
   [[...FORM, ...FORM], 'unsupported-media-type'],
   [[], 'unsupported-media-type'],
   [['Content-Type', `${FORM[1]}; a=b; charset="UTF8"`], undefined],
-  [['Content-Type', `${FORM[1]}; charset=latin1`], 'unsupported-media-type'],
+  [['Content-Type', `${FORM[1]}; charset=latin1`], undefined],
+  [['Content-Type', `${FORM[1]}; charset=utf-7`], 'unsupported-media-type'],
+  [['Content-Type', `${FORM[1]}; charset=latin1; charset=latin1`], 'unsupported-media-type'],
 ])('C2 a form with the fields %j has the fault %s', async (fields, kind) => {
   const form = await read('a=1', fields)
   expect('kind' in form ? form.kind : undefined).toBe(kind)

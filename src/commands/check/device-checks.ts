@@ -268,6 +268,8 @@ const NOT_HTTP =
 /** What to do about a device that does not answer. `KEY` stands for the key of the service. */
 const HINTS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
   dns_error: 'the host name in KEY.url has no address: correct it, or write the IP address',
+  dns_timeout:
+    'the host name in KEY.url takes longer to resolve than KEY.connect_timeout: look at the DNS servers of this machine (/etc/resolv.conf), or write the IP address',
   connection_refused: 'nothing listens there: switch the device on, or correct host and port in KEY.url',
   destination_unavailable: 'no route to the device: check the network of this machine, or correct KEY.url',
   connection_timeout: 'switch the device on, correct KEY.url, or look for a firewall between the two',

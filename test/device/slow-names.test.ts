@@ -1,0 +1,115 @@
+import dns from 'node:dns/promises'
+import { syncBuiltinESMExports } from 'node:module'
+import { afterAll, beforeEach, expect, it, vi } from 'vitest'
+import { parseStoreUrl } from '../../src/config/store-fields.ts'
+import { createConnections } from '../../src/device/connections.ts'
+import { failureOf } from '../../src/device/failure.ts'
+import { sendOwnRequest } from '../../src/device/own-request.ts'
+import { connect } from '../../src/fleet/connection.ts'
+import { createLookup } from '../../src/system/lookup.ts'
+import { runCheck } from '../commands/run-check.ts'
+import { startBlackHole } from '../hardening/black-hole.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import { PATIENCE } from '../support/patience.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+const HOME = [{ address: '127.0.0.1', family: 4 }]
+
+/** The look-ups of this process answer when the test does. */
+const resolver = vi.spyOn(dns, 'lookup')
+syncBuiltinESMExports()
+let answers: PromiseWithResolvers<typeof HOME>[] = []
+
+beforeEach(() => {
+  answers = []
+  resolver.mockImplementation(() => {
+    const answer = Promise.withResolvers<typeof HOME>()
+    answers.push(answer)
+    // The cast holds because every caller of this process asks for all addresses.
+    return answer.promise as never
+  })
+})
+
+afterAll(() => {
+  resolver.mockRestore()
+  syncBuiltinESMExports()
+})
+
+/** Each test has a name of its own: the process remembers names. */
+async function startNamed(name: string) {
+  const device = await startDevice()
+  return { device, url: device.url.replace('127.0.0.1', name) }
+}
+
+it('H46 a request whose look-up is late is dns_timeout, and a later one uses its result', async () => {
+  const { device, url } = await startNamed('late.example')
+  const sidecar = await startSidecar({ device, config: { upstream: { url, connect_timeout: '300ms' } } })
+  const token = await sidecar.token()
+  const late = await sidecar.request({ token })
+  expectError(late, 500, 'upstream_unavailable')
+  expect(late.header('Proxy-Status')).toBe('postern; error=dns_timeout')
+  expect(await sidecar.metrics()).toContain('reason="dns_timeout"')
+  answers[0]?.resolve(HOME)
+  expect((await sidecar.request({ token })).status).toBe(200)
+  expect(answers).toHaveLength(1)
+})
+
+it('C25 a slow name is looked up once for all the connections that wait for it, and for those after them', async () => {
+  const { device, url } = await startNamed('slow.example')
+  const upstream = { url, reuse: 'never', max_in_flight: 20 }
+  const sidecar = await startSidecar({ device, config: { upstream } })
+  const token = await sidecar.token()
+  const responses = Promise.all(Array.from({ length: 20 }, () => sidecar.request({ token })))
+  await expect.poll(() => answers).toHaveLength(1)
+  answers[0]?.resolve(HOME)
+  expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200))
+  expect(answers).toHaveLength(1)
+})
+
+it('H46 an address that could not be connected to is looked up again', async () => {
+  const { device, url } = await startNamed('moved.example')
+  const sidecar = await startSidecar({ device, config: { upstream: { url } } })
+  const token = await sidecar.token()
+  const first = sidecar.request({ token })
+  await expect.poll(() => answers).toHaveLength(1)
+  // Nothing listens there.
+  answers[0]?.resolve([{ address: '127.0.0.77', family: 4 }])
+  expectError(await first, 500, 'upstream_unavailable')
+  const second = sidecar.request({ token })
+  await expect.poll(() => answers).toHaveLength(2)
+  answers[1]?.resolve(HOME)
+  expect((await second).status).toBe(200)
+})
+
+it('H107 check says that the name is slow to resolve, and what to do', async () => {
+  const { printed } = await runCheck('http://check.example', ['upstream.connect_timeout=300ms'])
+  expect(printed).toContain('(dns_timeout)')
+  expect(printed).toContain('takes longer to resolve than upstream.connect_timeout')
+})
+
+it('H46 a connection that waits for the device, and not for its name, is connection_timeout', async () => {
+  const names = createLookup(async () => HOME)
+  const origin = (await startBlackHole()).replace('127.0.0.1', 'device.example')
+  const target = {
+    origin,
+    socketPath: undefined,
+    reuse: 'shared',
+    parser: 'auto',
+  } as const
+  const deadlines = { connect: 300, response: PATIENCE, idle: PATIENCE }
+  const connections = createConnections(target, deadlines, stillClock(), { names })
+  closeLater(() => connections.close())
+  const failed = sendOwnRequest(connections, { method: 'GET', target: '/', fields: [] }, false)
+  expect(failureOf(await failed.catch((error: unknown) => error))).toBe('connection_timeout')
+})
+
+it('H135 a shared store whose name is slow to resolve says so', async () => {
+  const parsed = parseStoreUrl('valkey://store.example')
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const settings = { address: parsed.value, prefix: 'postern', timeout: 300, tls: { insecure: false } }
+  const connecting = connect(settings, { host: 'store.example', port: 6379 }, new AbortController().signal)
+  await expect(connecting).rejects.toThrow('the name store.example is not resolved within 300ms')
+})
