@@ -16,9 +16,13 @@ export interface Check {
 /** The result of a check: it passed, or it passed with a `warning` because the operator has to act soon. */
 export type Finding = string | ({ readonly warning: string } & Hints)
 
+/** The login that the device itself asks for, and `upstream.auth` leaves out. */
+export type DeviceLogin = 'basic' | 'digest'
+
 interface Hints {
   readonly meaning?: string | undefined
   readonly remedy?: string | undefined
+  readonly login?: DeviceLogin | undefined
 }
 
 interface FailureDetails extends Hints {
@@ -39,7 +43,6 @@ export class CheckFailure extends SetupError {
   }
 }
 
-/** A result as `check --json` prints it. `meaning` and `remedy` are null if the check passed. */
 /** What a file says that another check tests, too: undefined if it cannot be read, which that check reports. */
 export function readIfPossible<T>(read: () => T): T | undefined {
   try {
@@ -50,6 +53,7 @@ export function readIfPossible<T>(read: () => T): T | undefined {
   }
 }
 
+/** A result as `check --json` prints it. `meaning` and `remedy` are null if the check passed. */
 export interface CheckResult {
   readonly name: string
   readonly result: 'ok' | 'warning' | 'failed'
@@ -75,6 +79,7 @@ interface Outcome {
   readonly result: CheckResult
   readonly exitCode: ExitCode
   readonly tls?: string | undefined
+  readonly login?: DeviceLogin | undefined
 }
 
 /**
@@ -90,7 +95,7 @@ export async function runCheck(
   try {
     const found = await run()
     if (typeof found !== 'string') {
-      return { result: problemOf(check, 'warning', found.warning, found), exitCode: 0 }
+      return { result: problemOf(check, 'warning', found.warning, found), exitCode: 0, login: found.login }
     }
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
   } catch (error) {
