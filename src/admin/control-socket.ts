@@ -53,6 +53,8 @@ export interface PlacesCondition {
   readonly wall: 'broke' | 'tried' | 'barred' | null
   /** The places that all sidecars of the fleet share for that reason; null if none are shared. */
   readonly fleet: number | null
+  /** More than so many at once, those of all sidecars in a fleet, broke the device or found no room at it; null if nothing is known. */
+  readonly ceiling: number | null
 }
 
 /** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */
