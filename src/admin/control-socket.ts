@@ -5,7 +5,9 @@ import type { Alarm, QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
+import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
 import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
@@ -205,7 +207,7 @@ export async function openControlSocket(
   })
   let remove = async (): Promise<void> => {}
   try {
-    ensureFolder(stateDir)
+    makeFolder(stateDir)
     remove = await listenPrivately(server, controlSocketPath(stateDir))
   } catch (error) {
     onFailure(error, 'postern status, explain, issue and revoke will not work')
@@ -218,5 +220,15 @@ export async function openControlSocket(
         server.closeAllConnections()
       })
     },
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    ensureFolder(path)
+  } catch (error) {
+    if (isBug(error)) throw error
+    const { reason, remedy } = explainPathError(error, path, 'write')
+    throw new SetupError(reason, { cause: error, remedy })
   }
 }
