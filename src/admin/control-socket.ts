@@ -5,7 +5,9 @@ import type { Alarm, QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
+import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
 import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
@@ -53,6 +55,8 @@ export interface PlacesCondition {
   readonly wall: 'broke' | 'tried' | 'barred' | null
   /** The places that all sidecars of the fleet share for that reason; null if none are shared. */
   readonly fleet: number | null
+  /** More than so many at once, those of all sidecars in a fleet, broke the device or found no room at it; null if nothing is known. */
+  readonly ceiling: number | null
 }
 
 /** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */
@@ -203,7 +207,7 @@ export async function openControlSocket(
   })
   let remove = async (): Promise<void> => {}
   try {
-    ensureFolder(stateDir)
+    makeFolder(stateDir)
     remove = await listenPrivately(server, controlSocketPath(stateDir))
   } catch (error) {
     onFailure(error, 'postern status, explain, issue and revoke will not work')
@@ -216,5 +220,15 @@ export async function openControlSocket(
         server.closeAllConnections()
       })
     },
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    ensureFolder(path)
+  } catch (error) {
+    if (isBug(error)) throw error
+    const { reason, remedy } = explainPathError(error, path, 'write')
+    throw new SetupError(reason, { cause: error, remedy })
   }
 }

@@ -16,18 +16,20 @@ import { loadConfig } from '../config/load.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/shell-word.ts'
+import type { DeviceLogin } from './check/finding.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { DEFAULT_CONFIG, DEFAULT_STATE } from './help.ts'
 import {
   addressFromFlags,
   askForDevice,
   askForPassword,
-  type DeviceAddress,
+  NAMES,
   type NewFile,
   type PasswordChoice,
   type PasswordFlags,
   passwordFromFlags,
   requireDevice,
+  type TriedDevice,
   tryPassword,
 } from './init/answers.ts'
 import { type InstanceAddresses, makeFolder, withFreeAddresses } from './init/instance-place.ts'
@@ -49,7 +51,7 @@ export interface InitOptions extends PasswordFlags {
 }
 
 interface Answers {
-  readonly device: DeviceAddress
+  readonly device: TriedDevice
   readonly password: PasswordChoice
 }
 
@@ -97,7 +99,16 @@ export async function initCommand(
     const files = [answers.password.newFile ?? [], { path: config, text }].flat()
     writeNewFiles(files)
     const port = addresses?.listen.port
-    return { program: io.typed, config, instance, port, stateDir, files: files.map(({ path }) => path) }
+    const login = answers.password.auth === undefined ? answers.device.login : undefined
+    return {
+      program: io.typed,
+      config,
+      instance,
+      port,
+      stateDir,
+      files: files.map(({ path }) => path),
+      login,
+    }
   }
   const warn = (sentence: string): void => void io.stderr.write(`postern init: ${sentence}\n`)
   io.stdout.write(nextSteps(instance === undefined ? write() : await withFreeAddresses(io, warn, write)))
@@ -141,9 +152,12 @@ async function answersFromTerminal(
   const prompt = openPrompt(io, 'cancelled; nothing is written')
   try {
     const device =
-      skipChecks && given.device !== undefined ? given.device : await askForDevice(given.device, prompt)
+      skipChecks && given.device !== undefined
+        ? given.device
+        : await askForDevice(given.device, given.password?.auth, prompt)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-    return { device, password: given.password ?? (await askForPassword(prompt, passwordFile, weak)) }
+    const stored = { file: passwordFile, weak, login: device.login }
+    return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
   } finally {
     prompt.close()
   }
@@ -165,11 +179,10 @@ async function answersFromFlags(
   if (device === undefined || password === undefined) {
     throw new SetupError([...missing, 'there is no terminal to ask on'])
   }
-  if (!skipChecks) {
-    await requirePassword(password, weak)
-    await requireDevice(device, (text) => void io.stderr.write(text))
-  }
-  return { device, password }
+  if (skipChecks) return { device, password }
+  await requirePassword(password, weak)
+  const tried = await requireDevice(device, password.auth, (text) => void io.stderr.write(text))
+  return { device: tried, password }
 }
 
 async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<void> {
@@ -186,18 +199,26 @@ export interface Made {
   readonly port?: number | undefined
   readonly stateDir: string
   readonly files: readonly string[]
+  /** A login of the device that the configuration does not answer yet. */
+  readonly login?: DeviceLogin | undefined
 }
 
 /** What to do after `init`: commands to copy. */
-export function nextSteps({ program, config, instance, port = 8443, stateDir, files }: Made): string {
+export function nextSteps({ program, config, instance, port = 8443, stateDir, files, login }: Made): string {
   const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
 Written: ${files.join(', ')}
-
+${login === undefined ? '' : `\n${signingIn(login, config)}`}
 ${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and
 does not show it:
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
     curl -sS --cacert ${certificate} https://localhost:${port}/oauth/token -d grant_type=password --data-urlencode password@-
+`
+}
+
+function signingIn(login: DeviceLogin, config: string): string {
+  return `The device asks for a ${NAMES[login]} login of its own, which clients cannot answer through Postern. Set upstream.auth in
+${config}, as its comment shows, and Postern signs in for them.
 `
 }
 

@@ -18,8 +18,8 @@ export interface Prompt {
   ask(question: string, initial?: string): Promise<string>
   /** Does not show what is typed, which may be empty. */
   askHidden(question: string): Promise<string>
-  /** Asks for one digit. It is shown only once the line is complete, and nothing else ever is: it may be a password typed by mistake. */
-  askDigit(question: string): Promise<string>
+  /** Asks for one of some answers, or nothing. An answer is shown once the line is complete. Other text never is: it may be a password typed by mistake. */
+  askUnseen(question: string, isAnswer: (given: string) => boolean): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>
   close(): void
@@ -67,10 +67,10 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
       stderr.write(question)
       return nextLine().finally(() => void stderr.write('\n'))
     },
-    async askDigit(question) {
+    async askUnseen(question, isAnswer) {
       stderr.write(question)
       const given = (await nextLine()).trim()
-      stderr.write(/^\d$/.test(given) ? `${given}\n` : '\n')
+      stderr.write(isAnswer(given) ? `${given}\n` : '\n')
       return given
     },
     during: (work) => {

@@ -104,12 +104,12 @@ function grantLines(grants: readonly GrantSummary[], present: number, columns: n
 }
 
 const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
-  broke: '; one more broke the device',
-  tried: '; one more broke the device, and is tried now',
-  barred: '; one more broke the device twice, and is not tried again before postern retry',
+  broke: 'broke the device',
+  tried: 'broke the device, and one more is tried now',
+  barred: 'broke the device twice, and one more is not tried again before postern retry',
 }
 
-/** An earlier version of the sidecar leaves `wall` and `fleet` out. */
+/** An earlier version of the sidecar leaves `wall`, `fleet` and `ceiling` out. */
 function placesLine(
   {
     route,
@@ -119,13 +119,16 @@ function placesLine(
     triedAgainAt,
     wall,
     fleet = null,
-  }: Omit<PlacesCondition, 'wall' | 'fleet'> & Partial<PlacesCondition>,
+    ceiling = null,
+  }: Omit<PlacesCondition, 'wall' | 'fleet' | 'ceiling'> & Partial<PlacesCondition>,
   present: number,
   columns: number,
 ): string {
   const how = learned ? ', learned' : ''
   const all = fleet === null ? '' : `; all sidecars share ${fleet}`
-  const broke = `${all}${wall === undefined || wall === null ? '' : WALLS[wall]}`
+  const more = ceiling === null ? 'one more' : `more than ${ceiling}`
+  const known = ceiling === null ? '' : `; no room for ${more}`
+  const broke = `${all}${wall === undefined || wall === null ? known : `; ${more} ${WALLS[wall]}`}`
   const sooner = wall === 'broke' ? ', or after postern retry' : ''
   const next =
     triedAgainAt === null

@@ -6,7 +6,7 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
-import type { Ceilings } from '../forward/ceilings.ts'
+import { type Ceilings, roomUnder } from '../forward/ceilings.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -195,6 +195,7 @@ export class DeviceService {
   condition(): ServiceCondition {
     const { route, config, metrics, places, quirks, connections, buffering, breaker } = this.#parts
     const { queue, learner } = places
+    const limit = learner && roomUnder(learner.ceiling)
     return {
       ...metrics.condition(),
       route: route ?? null,
@@ -208,7 +209,7 @@ export class DeviceService {
         size: config.queue.size,
         maxInFlight: queue.places,
       },
-      ceiling: learner?.isBounded === true ? (learner.ceiling.wall?.kind ?? 'guess') : null,
+      ceiling: limit === undefined ? null : { kind: learner?.ceiling.wall?.kind ?? 'guess', limit },
     }
   }
 

@@ -7,6 +7,7 @@ import { createTargets } from '../forward/settings.ts'
 import { createSharing } from '../forward/sharing.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
 import { everySecond } from '../system/every-second.ts'
+import { causeOf } from '../system/setup-error.ts'
 import {
   type DeviceService,
   openDeviceService,
@@ -32,7 +33,7 @@ export async function openDeviceServices(
   const [, ...routes] = servicesOf(config.upstream)
   const targets = createTargets()
   const sharing = createSharing(servicesOf(config.upstream).map(({ service }) => service))
-  const ceilings = openCeilings(config.stateDir, deps.clock, (err) => deps.log.warn({ err }, UNKEPT))
+  const ceilings = openCeilings(config.stateDir, deps.clock, (error) => deps.log.warn(causeOf(error), UNKEPT))
   const inFleet = typeof config.tokens.store !== 'string'
   const shared: Shared = { inFleet, targets, ceilings, sharing, downloadTimeout: config.listen.idleTimeout }
   const open = async (named: NamedService): Promise<DeviceService> => {

@@ -10,6 +10,7 @@ import {
   kindOf,
   mostUnder,
   nextAttempt,
+  roomUnder,
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
@@ -105,6 +106,7 @@ export class ServicePlaces {
       triedAgainAt: until === undefined ? null : this.#onWallClock(until),
       wall: ceiling?.wall?.kind ?? null,
       fleet: ceiling?.wall?.fleet?.sum ?? null,
+      ceiling: (ceiling && roomUnder(ceiling)) ?? null,
     }
   }
 

@@ -14,6 +14,7 @@ import { createMetrics } from '../record/metrics.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
+import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
@@ -179,7 +180,7 @@ async function openParts(
     clock,
     inFlight: live.granted,
     listening: () => listeners.listening,
-    onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
+    onFailure: (error, what) => log.error(causeOf(error), `control socket: ${what}`),
   })
 
   const isStopping = (): boolean => phase === 'stopping'

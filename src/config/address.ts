@@ -73,6 +73,10 @@ function parseTcp(text: string): Parsed<ListenAddress> {
     return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
   }
   if (/^:\d+$/.test(text)) return { problem: `must name the host too: 0.0.0.0${text} is every interface` }
+  if (isIPv6(text.replace(/%[\w.:-]+$/, '')))
+    return {
+      problem: `must be ${ADDRESS_FORMS}; an IPv6 address needs brackets and a port, such as "[::1]:8443"`,
+    }
   const { host, valid, digits } = parseAuthority(text) ?? {}
   if (host === undefined || digits === undefined) return { problem: `must be ${ADDRESS_FORMS}` }
   if (!valid) return { problem: `must be ${ADDRESS_FORMS}; the host is neither a name nor an address` }

@@ -31,6 +31,8 @@ export interface Field<T> {
   readonly textForm: TextForm
   /** No error message quotes the value. */
   readonly secret: boolean
+  /** The words that it can be, if it is one of several. */
+  readonly words?: readonly string[]
   /** What to write instead of a wrong value, as a clause. */
   readonly advice?: string
   /** Whether a reload applies a change from one value to the other; otherwise the change needs a restart. */
@@ -56,7 +58,7 @@ const NO_KEYS: Keys = new Map()
 export const ALWAYS = (): boolean => true
 
 type Details<T> = FieldOptions & { readonly type: string } & Partial<
-    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial'>
+    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial' | 'words'>
   >
 
 /** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */

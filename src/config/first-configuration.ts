@@ -8,6 +8,8 @@ export interface FirstSettings extends FirstPassword {
   readonly title: string
   readonly url: string
   readonly tls?: string | undefined
+  /** The kind of `upstream.auth` in its comment; `digest` if it is left out. */
+  readonly login?: 'basic' | 'digest' | undefined
   readonly stateDir: string
   /** The addresses of both listeners; without them they are the defaults. */
   readonly addresses?: { readonly listen: string; readonly admin: string } | undefined
@@ -30,6 +32,7 @@ export function firstConfiguration({
   tls,
   password,
   auth,
+  login: kind = 'digest',
   stateDir,
   addresses,
   program = 'postern',
@@ -40,7 +43,7 @@ export function firstConfiguration({
   const folder = dirname(file)
   const login =
     auth === undefined
-      ? `# auth: {kind: digest, user: admin, password: {file: ${folder}/device-password}}`
+      ? `# auth: {kind: ${kind}, user: admin, password: {file: ${folder}/device-password}}`
       : `auth: ${flow(auth)}`
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every

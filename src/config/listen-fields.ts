@@ -1,6 +1,6 @@
 import { ALWAYS, optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
-import { address, addresses, duration, flag, integer, oneOf, path, size } from './value-fields.ts'
+import { address, addresses, duration, flag, integer, oneOf, passwordFile, size } from './value-fields.ts'
 
 export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
@@ -28,7 +28,7 @@ export const listenField = section({
 export const adminField = section({
   address: address({ default: '127.0.0.1:9464' }, ['off']),
   tls: oneOf(['off', 'on'], { default: 'off', must: 'must be on or off' }),
-  passwordFile: optional(path()),
+  passwordFile: optional(passwordFile()),
   allow: addresses({ default: [], live: ALWAYS }),
   deny: addresses({ default: [], live: ALWAYS }),
   hosts: hostNames({ default: [], live: ALWAYS }),

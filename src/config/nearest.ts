@@ -14,6 +14,11 @@ const MEANT: ReadonlyMap<string, string> = new Map([
   ['admin.port', 'admin.address'],
 ])
 
+/** The word that an unknown one probably means; undefined if none is near enough. */
+export function nearestWord(unknown: string, known: readonly string[]): string | undefined {
+  return nearest(known, unknown.length, (word) => distance(unknown.toLowerCase(), word.toLowerCase()))
+}
+
 /** The environment variable that an unknown one probably means; undefined if none is near enough. */
 export function nearestVariable(unknown: string, known: readonly string[]): string | undefined {
   const meant = [...MEANT].find(([key]) => environmentName(key.split('.')) === unknown)

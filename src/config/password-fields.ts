@@ -2,7 +2,17 @@ import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
 import { plainPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
-import { duration, flag, integer, list, path, plainText, truth, unless } from './value-fields.ts'
+import {
+  duration,
+  flag,
+  integer,
+  list,
+  passwordFile,
+  path,
+  plainText,
+  truth,
+  unless,
+} from './value-fields.ts'
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
@@ -15,7 +25,7 @@ const entry = section({
 })
 
 export const passwordField = optional(
-  choice({ file: path(), htpasswd: entry, shadow: entry, device: truth() }, ADVICE),
+  choice({ file: passwordFile(), htpasswd: entry, shadow: entry, device: truth() }, ADVICE),
 )
 
 export const MOST_NAMES = 16
@@ -55,7 +65,7 @@ const namedPassword = section({
   name: plainText('a name', {
     problemOf: unless(NAME, 'must be at most 32 letters, digits, - and _, beginning with a letter or digit'),
   }),
-  file: optional(path()),
+  file: optional(passwordFile()),
   htpasswd: optional(entry),
   shadow: optional(entry),
   allow: optional(

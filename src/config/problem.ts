@@ -1,12 +1,15 @@
+import { isIPv6 } from '../http/ip.ts'
 import { escaped } from '../system/escaped.ts'
 import { CONTROLS } from './address.ts'
 import { decode, type Issue } from './decode.ts'
 import { type Field, fieldBelow } from './field.ts'
+import { flow } from './first-configuration.ts'
 import { dottedKeys } from './known-keys.ts'
 import type { Layered } from './layers.ts'
-import { adviceOn, nearestKey } from './nearest.ts'
+import { adviceOn, nearestKey, nearestWord } from './nearest.ts'
+import { ODD_BLANKS } from './odd-blanks.ts'
 import { schema } from './schema.ts'
-import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
+import { isMapping, valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
 import { gluedKey } from './yaml-faults.ts'
 
 const LONGEST_SHOWN = 60
@@ -26,14 +29,22 @@ export function problemsOf(
   file: FileLines | undefined,
 ): readonly string[] {
   const { tree } = layered
-  const meant = issues.flatMap(({ path, isUnknown }) => (isUnknown ? (nearestTo(path) ?? []) : []))
-  const follows = ({ path, isUnknown }: Issue): boolean =>
-    isUnknown !== true &&
-    valueAt(tree, path) === undefined &&
-    meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
+  const unknown = issues.filter(({ isUnknown }) => isUnknown).map(({ path }) => path)
+  const meant = unknown.flatMap((path) => nearestTo(path) ?? [])
+  /** Sections that lack only what stands in another place of the file. */
+  const lacking = unknown.flatMap((path) => [
+    ...[emptyAbove(path, tree)?.join('.') ?? []].flat(),
+    ...(path.at(-1)?.includes('.') ? ancestorsOf(meantBy(path)) : []),
+  ])
+  const follows = ({ path, isUnknown }: Issue): boolean => {
+    if (isUnknown === true) return false
+    const [here, isMissing] = [`${path.join('.')}.`, valueAt(tree, path) === undefined]
+    if (isMissing && meant.some((key) => here.startsWith(`${key}.`))) return true
+    return lacking.some((each) => here === `${each}.` || (isMissing && here.startsWith(`${each}.`)))
+  }
   const told = issues.filter((issue) => !follows(issue))
   return told.map(({ path, message, isUnknown }) => {
-    const what = isUnknown ? unknownKey(path) : describe(path, message, tree)
+    const what = isUnknown ? unknownKey(path, tree) : describe(path, message, tree)
     return problemLine(locationOf(path, layered, file), path, what)
   })
 }
@@ -43,10 +54,64 @@ export function problemLine(location: string | undefined, path: readonly string[
   return [location, path.join('.'), what].filter((part) => part !== undefined).join(': ')
 }
 
-function unknownKey(path: readonly string[]): string {
+function unknownKey(path: readonly string[], tree: YamlValue): string {
   const glued = gluedKey(path.at(-1) ?? '')
-  const advice = glued === undefined ? adviceOn(nearestTo(path)) : blankMissing(glued)
-  return `unknown key; ${advice}`
+  if (glued !== undefined) return `unknown key; ${blankMissing(glued)}`
+  const above = emptyAbove(path, tree)
+  if (above !== undefined) return `begins in the same column as ${above.at(-1)}, whose key it is; indent it`
+  const [meant] = path.at(-1)?.includes('.') ? [meantBy(path)] : []
+  return meant === undefined ? `unknown key; ${adviceOn(nearestTo(path))}` : nested(path, meant, tree)
+}
+
+type Path = readonly string[]
+
+/** The key that one with dots in it means, such as `limits.api` in a file: of the command line and the messages, dots are the spelling. */
+function meantBy(path: Path): Path | undefined {
+  const written = [...path.slice(0, -1), ...(path.at(-1) ?? '').split('.')]
+  const fields = fieldsAlong(written)
+  const isKnown = fields.length === written.length || fields.at(-1)?.kind === 'headers'
+  return isKnown ? written : nearestTo(path)?.split('.')
+}
+
+const ancestorsOf = (path: Path = []): readonly string[] =>
+  path.slice(0, -1).map((_, length) => path.slice(0, length + 1).join('.'))
+
+/** What to write in place of a key with dots. A value that may be secret, or is a mapping, is left to the operator. */
+function nested(path: Path, meant: Path, tree: YamlValue): string {
+  const value = valueAt(tree, path)
+  const isSaid =
+    typeof value !== 'object' &&
+    value !== undefined &&
+    !fieldsAlong(meant).some(({ kind, secret }) => secret || kind === 'headers')
+  /** The part that the file has already. */
+  let present = 0
+  while (present < meant.length - 1 && isMapping(valueAt(tree, meant.slice(0, present + 1)))) present += 1
+  const missing = meant.slice(present)
+  const written = missing.reduceRight<YamlValue>((inner, key) => ({ [key]: inner }), isSaid ? value : '...')
+  const line = flow(written).slice(1, -1).replace('"..."', '...')
+  const where = present === 0 ? '' : ` below ${meant.slice(0, present).join('.')}`
+  return `a key of the file has no dots; write ${line}${where}`
+}
+
+/**
+ * The path of a section without keys, if the unknown key at `path` is one of its keys and stands below it, but in the same column. Keys that are
+ * misplaced in the same way may stand between both.
+ */
+function emptyAbove(path: Path, tree: YamlValue): Path | undefined {
+  const parent = path.slice(0, -1)
+  const mapping = valueAt(tree, parent)
+  if (!isMapping(mapping)) return undefined
+  const keys = Object.keys(mapping)
+  const [key = ''] = path.slice(-1)
+  for (const above of keys.slice(0, keys.indexOf(key)).reverse()) {
+    const section = [...parent, above]
+    const fields = fieldsAlong(section)
+    if (fields.length < section.length) continue
+    const value = valueAt(tree, section)
+    const isEmpty = value === null || (isMapping(value) && Object.keys(value).length === 0)
+    return isEmpty && fields.at(-1)?.keys.has(key) === true ? section : undefined
+  }
+  return undefined
 }
 
 const blankMissing = (key: string): string => `a blank is missing behind \`${key}:\``
@@ -103,6 +168,11 @@ function describe(path: readonly string[], message: string, tree: YamlValue): st
 function adviceOnValue(field: Field<unknown>, value: YamlValue): string | undefined {
   const glued = typeof value === 'string' ? gluedKey(value) : undefined
   if (glued !== undefined && field.keys.has(glued)) return blankMissing(glued)
+  if (Array.isArray(value) && value.length === 1 && isIPv6(String(value[0])))
+    return 'put it in quotes, because a bracket begins a list'
+  const { words = [] } = field
+  const word = typeof value === 'string' && !words.includes(value) ? nearestWord(value, words) : undefined
+  if (word !== undefined) return `did you mean ${word}?`
   const isOther = typeof value === 'number' || typeof value === 'boolean'
   return isOther && 'value' in decode(field, String(value)) ? 'put it in quotes' : undefined
 }
@@ -128,5 +198,5 @@ function show(value: YamlValue): string | undefined {
   const shown = JSON.stringify(
     harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless,
   )
-  return escaped(shown, CONTROLS)
+  return escaped(escaped(shown, CONTROLS), ODD_BLANKS)
 }

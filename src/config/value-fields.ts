@@ -75,7 +75,7 @@ export function oneOf<const T extends string>(
   { must = `must be one of ${words.join(', ')}`, ...options }: FieldOptions & { readonly must?: string } = {},
 ): Field<T> {
   const build = () => z.enum(words, { error: must })
-  return field<T>(build, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
+  return field<T>(build, { ...options, words, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
 /** Returns an error message for a text that is wrong. */
@@ -198,6 +198,18 @@ export function plainText(
 
 export function path(options: FieldOptions = {}): Field<string> {
   return plainText('a path', { ...options, problemOf: filePathProblem })
+}
+
+/** The path of a file that may have a hash. Operators write the hash itself in its place, which no message may quote. */
+export function passwordFile(): Field<string> {
+  const isHash = (given: string): boolean => /^\$[\w,=.-]+\$/.test(given)
+  return plainText('a path', {
+    secret: true,
+    problemOf: (given) =>
+      isHash(given)
+        ? 'must be the path of a file with the hash, not the hash itself'
+        : filePathProblem(given),
+  })
 }
 
 /** An address to listen on, or one of `words`. */

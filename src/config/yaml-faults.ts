@@ -1,3 +1,5 @@
+import { oddBlankInLine, oddBlankProblem } from './odd-blanks.ts'
+
 /** Messages by the parser's error codes. The parser's own messages quote the source, which may hold a secret. */
 const FAULTS: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
@@ -38,7 +40,7 @@ export function gluedKey(text: string): string | undefined {
 
 /**
  * Explains an error of the parser by its cause, which may stand in an earlier or a later line than the one at which the parser stops.
- * It quotes nothing but a key.
+ * It quotes nothing but a key or an IP address.
  *
  * @param at the offset at which the parser stops
  * @param lexemes the lexer's pieces of the text, read only as far as needed
@@ -47,7 +49,11 @@ export function explainFault(text: string, code: string, at: number, lexemes: It
   const indirect = INDIRECT.has(code)
     ? (unclosedQuote(text, at, lexemes) ?? gluedLine(text, at) ?? deeperLine(text, at))
     : undefined
-  return indirect ?? { what: FAULTS[code] ?? 'is not valid YAML', at }
+  return (
+    oddBlank(text, at) ??
+    bareAddress(text, at) ??
+    indirect ?? { what: FAULTS[code] ?? 'is not valid YAML', at }
+  )
 }
 
 /** Zero-width marks that the lexer adds. */
@@ -70,6 +76,23 @@ function unclosedQuote(text: string, at: number, lexemes: Iterable<string>): Fau
     start = end
   }
   return undefined
+}
+
+function oddBlank(text: string, at: number): Fault | undefined {
+  const start = text.lastIndexOf('\n', at - 1) + 1
+  const [line = ''] = /.*/.exec(text.slice(start)) ?? []
+  const blank = oddBlankInLine(line)
+  return blank < 0 ? undefined : { what: oddBlankProblem(text, start + blank), at: start + blank }
+}
+
+/** An IPv6 address with a port: to YAML, its bracket begins a list. */
+const BARE_ADDRESS = /(?<=[:,{[-]\s+|^\s*)\[[\da-f:.]*:[\da-f:.]*(?:%[\w.-]+)?\]:\d+/i
+
+function bareAddress(text: string, at: number): Fault | undefined {
+  const start = text.lastIndexOf('\n', at - 1) + 1
+  const found = BARE_ADDRESS.exec(lineFrom(text, start))
+  if (found === null) return undefined
+  return { what: `an IPv6 address in brackets needs quotes: write "${found[0]}"`, at: start + found.index }
 }
 
 function gluedLine(text: string, at: number): Fault | undefined {

@@ -11,7 +11,9 @@ import {
   parseDocument,
   type Scalar,
   stringify,
+  visit,
 } from 'yaml'
+import { oddBlankInKey, oddBlankInText, oddBlankProblem } from './odd-blanks.ts'
 import { explainFault } from './yaml-faults.ts'
 
 /** A value of a YAML file, before the schema checks it. */
@@ -95,6 +97,11 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
     const { line, col } = lines.linePos(at)
     return { line, problem: `${what} (column ${col})` }
   }
+  const blank = findOddBlank(document)
+  if (blank !== undefined) {
+    const { line, col } = lines.linePos(blank)
+    return { line, problem: `${oddBlankProblem(text, blank)} (column ${col})` }
+  }
   let tree: unknown
   try {
     tree = document.toJS({ maxAliasCount: MOST_ALIASES })
@@ -107,6 +114,20 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
     return line === undefined ? narrowed : { ...narrowed, line }
   }
   return { value: { tree: narrowed.value, lineOf: (path) => lineOf(document, path, lines) } }
+}
+
+/** Where an odd blank stands in place of a blank (its offset). Text in quotes may have any. */
+function findOddBlank(document: Document.Parsed): number | undefined {
+  let found: number | undefined
+  visit(document, {
+    Scalar(key, { type, source = '', range }) {
+      const at = type !== 'PLAIN' ? -1 : key === 'key' ? oddBlankInKey(source) : oddBlankInText(source)
+      if (at < 0 || !range) return undefined
+      found = range[0] + at
+      return visit.BREAK
+    },
+  })
+  return found
 }
 
 function lineOf(document: Document.Parsed, path: readonly string[], lines: LineCounter): number | undefined {

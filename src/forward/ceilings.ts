@@ -108,6 +108,11 @@ export function nextAttempt({ guess, wall }: Ceiling): number | undefined {
   return wall?.kind === 'broke' ? wall.until : undefined
 }
 
+/** The most requests at once, past which the device has shown that it has no room: in a fleet, those of all sidecars. */
+export function roomUnder({ guess, wall }: Ceiling): number | undefined {
+  return wall === undefined ? guess?.limit : (wall.fleet?.sum ?? wall.limit)
+}
+
 /** What the last strike has made of the ceiling. */
 export function kindOf({ guess, wall }: Ceiling): 'guess' | 'broke' | 'barred' {
   if (guess !== undefined || wall === undefined) return 'guess'

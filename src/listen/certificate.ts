@@ -3,7 +3,7 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { reasonOf } from '../system/setup-error.ts'
+import { causeOf, reasonOf } from '../system/setup-error.ts'
 import {
   isSelfSigned,
   loadTlsMaterial,
@@ -55,7 +55,7 @@ export async function openCertificate(
   let turn: Promise<unknown> = Promise.resolve()
   const readMachine = createNameReader(machine, log)
   const reportFailure = reportOnce((error) =>
-    log.error({ err: error }, 'self-signed certificate: could not be made anew'),
+    log.error(causeOf(error), 'self-signed certificate: could not be made anew'),
   )
 
   function inTurn(change: () => Promise<void>): Promise<void> {

@@ -102,14 +102,14 @@ const WALLS: Readonly<Record<'broke' | 'tried' | 'barred', string>> = {
 
 const ceilings: Rule = function* ({ facts }) {
   for (const service of facts.services) {
-    const { ceiling, route, queue } = service
+    const { ceiling, route } = service
     if (ceiling === null) continue
-    const [name, most] = [nameOf(service, facts), `more than ${count(queue.maxInFlight)} requests at once`]
-    if (ceiling === 'guess')
+    const [name, most] = [nameOf(service, facts), `more than ${count(ceiling.limit)} requests at once`]
+    if (ceiling.kind === 'guess')
       yield raise('DeviceCrowded', { of: route, what: `${name} has no room for ${most}` })
     else {
       const what = `${name} went away when ${most} came to it`
-      yield raise('PosternDeviceBroke', { of: route, what, remedy: WALLS[ceiling] })
+      yield raise('PosternDeviceBroke', { of: route, what, remedy: WALLS[ceiling.kind] })
     }
   }
 }

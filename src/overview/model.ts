@@ -183,10 +183,15 @@ export interface ServiceCondition {
   /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
-   * What it does with one request more at once: it has no room (`guess`), it breaks (`broke`), one more is tried now (`tried`), it broke
-   * again (`barred`); null: nothing is known.
+   * What it does with more than `limit` requests at once, those of all sidecars in a fleet: it has no room (`guess`), it breaks (`broke`),
+   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer may be sent: see `queue`.
    */
-  readonly ceiling: 'guess' | 'broke' | 'tried' | 'barred' | null
+  readonly ceiling: CeilingCondition | null
+}
+
+export interface CeilingCondition {
+  readonly kind: 'guess' | 'broke' | 'tried' | 'barred'
+  readonly limit: number
 }
 
 /**

@@ -45,6 +45,11 @@ export function isHash(line: string): boolean {
   return MODULAR.test(line) || SCHEME.test(line)
 }
 
+/** The line without the quotes around it: those of a shell, of YAML, or of a word processor. */
+function unquoted(line: string): string {
+  return line.replace(/^\s*["'`\u2018-\u201f\u00ab]\s*/, '')
+}
+
 /**
  * Parses one stored password. A hash of an unsupported kind is unusable: if it were taken for a plain password, every
  * login would fail, and the text of the hash would be the password. `plainAllowed` is false for htpasswd and shadow
@@ -54,6 +59,8 @@ export function parseStoredLine(line: string, plainAllowed: boolean): StoredLine
   if (line === '') return 'it is empty, and an empty password is never accepted'
   if (line.includes('\0')) return 'it contains a NUL byte'
   if (line.trim() !== line && isHash(line.trim())) return 'a blank stands before or behind the hash'
+  if (isHash(unquoted(line)) && !isHash(line))
+    return 'quotes stand around the hash, and would be a part of it; remove them'
   if (!plainAllowed && /^[!*]/.test(line)) return 'the account is locked'
   const identifier = MODULAR.exec(line)?.[1]
   if (identifier !== undefined) {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { parseChallenges, parseParameters } from './challenge.ts'
 import {
@@ -17,6 +18,14 @@ interface CheckedAccount {
   readonly user: string
   /** A path that responds 401 to a client that is not signed in. */
   readonly checkPath: string
+}
+
+/** The login that a 401 asks for, if it is one that HTTP itself defines and Postern supports. Digest goes before Basic: it shows no password. */
+export function httpLogin({ status, fields }: OwnResponse): 'basic' | 'digest' | undefined {
+  if (status !== 401) return undefined
+  if (digestChallenge(fields) !== undefined) return 'digest'
+  const challenges = parseChallenges(fieldValues(fields, 'www-authenticate'))
+  return challenges.some(({ scheme }) => scheme === 'basic') ? 'basic' : undefined
 }
 
 /** Basic (RFC 7617), in UTF-8. */

@@ -87,3 +87,11 @@ export function reasonOf(error: unknown): string {
   const path = flag.endsWith('=') && 'resource' in error ? String(error.resource) : ''
   return `Node's permission model forbids it; add ${flag}${path} to NODE_OPTIONS`
 }
+
+/** The fields of a log line about a failure: its reason and what to do. A stack is for a bug alone. */
+export function causeOf(error: unknown): object {
+  if (isBug(error)) return { err: error }
+  if (!(error instanceof SetupError)) return { reason: reasonOf(error) }
+  const { reason, remedy } = error
+  return { reason, ...(remedy !== undefined && { remedy }) }
+}

@@ -9,7 +9,7 @@ import {
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
-import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { causeOf, SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf, reportHandOut } from './handout.ts'
 import { openJournal } from './journal.ts'
@@ -165,9 +165,7 @@ function journalEvents({ log, metrics }: StateDependencies): JournalListener {
   return {
     failed(operation, error) {
       metrics.storeFailed('file', operation)
-      // The log distinguishes a bug from a disk error.
-      const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
-      log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
+      log.error({ operation, ...causeOf(error) }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
     },
     recovered: () => log.info('token file: complete again'),
     clock: (event, ms) => {

@@ -80,6 +80,26 @@ describe('H107 the report of check', () => {
     expect(report.configuration).toMatchObject({ upstream: { url: device.url, headers: { 'X-Key': '***' } } })
   })
 
+  it('warns of a device with a login of its own, unless upstream.auth or upstream.headers answers it', async () => {
+    const device = await startDevice((_request, response) => {
+      response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="camera"' }).end()
+    })
+    const site = await prepareSite({ device, config: SLOW, password: HASHED_PASSWORD })
+    expect(named(await check(site), 'device')).toEqual({
+      name: 'device',
+      result: 'warning',
+      message: `${device.url} answered 401, which asks for a Basic login of its own`,
+      meaning: expect.stringContaining('their Authorization field is for Postern'),
+      remedy: expect.stringContaining('set upstream.auth: {kind: basic, '),
+    })
+    const set = { headers: { authorization: 'Basic eDp5' } }
+    site.configure({ ...SLOW, upstream: { url: device.url, ...set } })
+    expect(named(await check(site), 'device')).toMatchObject({
+      result: 'ok',
+      message: `${device.url} answered 401`,
+    })
+  })
+
   it('lists the problems of a configuration that does not load, and exits with 2', async () => {
     const site = await prepareSite()
     writeFileSync(site.configFile, 'upstream:\n  url: device\npassword: {file: x}\n')

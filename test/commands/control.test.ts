@@ -94,16 +94,21 @@ it('`status` shows the grants of a sidecar of 0.1.0, which does not tell when th
 })
 
 it.each([
-  ['broke', HOUR, 'one more broke the device; one more is tried in 1h, or after postern retry'],
-  ['tried', null, 'one more broke the device, and is tried now'],
-  ['barred', null, 'one more broke the device twice, and is not tried again before postern retry'],
-  [null, HOUR, 'learned; one more is tried in 1h'],
+  ['broke', HOUR, 'more than 6 broke the device; one more is tried in 1h, or after postern retry'],
+  ['tried', null, 'more than 6 broke the device, and one more is tried now'],
+  [
+    'barred',
+    null,
+    'more than 6 broke the device twice, and one more is not tried again before postern retry',
+  ],
+  [null, HOUR, 'learned; no room for more than 6; one more is tried in 1h'],
   [undefined, null, '4 places in use, learned'],
 ])(
   'H267 `status` tells what broke the device, and when that is tried again: %s',
   async (wall, after, told) => {
     const triedAgainAt = after === null ? null : Date.now() + 1.5 * after
-    const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall }
+    const ceiling = wall === undefined ? null : 6
+    const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall, ceiling }
     const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(`${told} `)
   },

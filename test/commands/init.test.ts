@@ -43,6 +43,12 @@ const check = () => {
   return runInProcess(['check', '--quiet', '--config', config, ...sets])
 }
 
+function deviceWithLogin(challenge: string): Promise<Device> {
+  return startDevice(
+    (_request, response) => void response.writeHead(401, { 'WWW-Authenticate': challenge }).end(),
+  )
+}
+
 describe('postern init without a terminal', () => {
   it('H105 writes a configuration that passes check, and says what to do next', async () => {
     const { code, stdout, stderr } = await init('--url', device.url, '--password-file', password)
@@ -154,6 +160,37 @@ describe('postern init without a terminal', () => {
     expect(readdirSync(folder)).toEqual(['postern.yaml'])
   })
 
+  it('H105 goes on with a device whose answer is a warning', async () => {
+    const failing = await startDevice((_request, response) => void response.writeHead(500).end())
+    const { code, stderr } = await init('--url', failing.url, '--password-file', password)
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining(`WARNING device: ${failing.url} answered 500\n`),
+    ])
+    expect(written().upstream.url).toMatchObject({ origin: failing.url })
+  })
+
+  it.each([
+    ['basic', 'Basic realm="camera"', 'Basic'],
+    ['digest', 'Digest realm="camera", nonce="1", qop="auth", Basic realm="camera"', 'Digest'],
+  ])(
+    'H105 says that the device has a %s login of its own, unless it is what checks passwords',
+    async (kind, challenge, name) => {
+      const { url } = await deviceWithLogin(challenge)
+      const { code, stdout, stderr } = await init('--url', url, '--password-file', password)
+      expect(code).toBe(0)
+      expect(stderr).toContain(
+        `WARNING device: ${url} answered 401, which asks for a ${name} login of its own\n`,
+      )
+      expect(stderr).toContain(`set upstream.auth: {kind: ${kind}, user: NAME, password: {file: FILE}}`)
+      expect(stdout).toContain(`\nThe device asks for a ${name} login of its own`)
+      const login = ['--device-login', kind, '--user', 'jo']
+      const answered = await init('--config', `${config}2`, '--url', url, ...login)
+      expect(answered).toMatchObject({ code: 0, stderr: `ok      device: ${url} answered 401\n` })
+      expect(answered.stdout).not.toContain('login of its own')
+    },
+  )
+
   it('H109 explains the certificate of the device', async () => {
     const { url } = await startDevice(undefined, { tls: await makeCertificate() })
     const { code, stderr } = await init('--url', url, '--password-file', password)
@@ -234,9 +271,9 @@ describe('postern init on a terminal', () => {
       ['--password-file', password],
       ['Address of the device', 'ftp://x\r'],
       ['Address of the device', `${gone}\r`],
-      ['Or type it now [n]: ', '\r'],
+      ['Or type its URL now: ', 'n\r'],
       ['Address of the device', `${gone}\r`],
-      ['Or type it now [n]: ', `${device.url}\r`],
+      ['Or type its URL now: ', `${device.url}\r`],
     )
     expect(code, screen).toBe(0)
     expect(screen.replaceAll(/\s+/g, ' ')).toContain("must be the device's address")
@@ -302,7 +339,7 @@ describe('postern init on a terminal', () => {
     const gone = `https://127.0.0.1:${await unusedPort()}`
     const { code, screen } = await onTerminal(
       ['--url', gone, '--device-ca', certificate.certFile, '--password-file', password],
-      ['Or type it now [n]: ', `${url}\r`],
+      ['Or type its URL now: ', `${url}\r`],
     )
     expect(code, screen).toBe(0)
     expect(written().upstream.tls.ca).toBe(certificate.certFile)
@@ -312,12 +349,84 @@ describe('postern init on a terminal', () => {
     const gone = `https://127.0.0.1:${await unusedPort()}`
     const { code, screen } = await onTerminal(
       ['--url', gone, '--password-file', password],
-      ['Or type it now [n]: ', 't\r'],
-      ['Or type it now [n]: ', CTRL_C],
+      ['Or type its URL now: ', 't\r'],
+      ['Or type its URL now: ', CTRL_C],
     )
     expect(code, screen).toBe(2)
     expect(screen).toContain('There is nothing to write for TLS')
     expect(screen).not.toContain('http://t')
+  })
+
+  it.each(['', 'Prusa.4711', 'secret:8080', '7304519826', 'http//x'])(
+    'H235 a device that does not answer: Enter asks again, and %j typed next is neither tried nor shown',
+    async (secret) => {
+      const gone = `http://127.0.0.1:${await unusedPort()}`
+      const { code, screen } = await onTerminal(
+        ['--url', gone, '--password-file', password],
+        ['Or type its URL now: ', '\r'],
+        ['Or type its URL now: ', `${secret}\r`],
+        ['Or type its URL now: ', 'y\r'],
+      )
+      expect(code, screen).toBe(0)
+      expect(screen.match(/Trying/g)).toHaveLength(1)
+      if (secret === '') return
+      expect(screen).toMatch(/may\s+have\s+been\s+the\s+password/)
+      expect(screen).not.toContain(secret)
+    },
+  )
+
+  it('takes an IP address without a scheme in place of a device that does not answer, and shows it', async () => {
+    const gone = `http://127.0.0.1:${await unusedPort()}`
+    const { host } = new URL(device.url)
+    const { code, screen } = await onTerminal(
+      ['--url', gone, '--password-file', password],
+      ['Or type its URL now: ', `${host}\r`],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain(`now: ${host}\nTrying http://${host} ...`)
+    expect(written().upstream.url).toMatchObject({ origin: device.url })
+  })
+
+  it('goes on with a device whose answer is a warning: what is typed next is the password', async () => {
+    const failing = await startDevice((_request, response) => void response.writeHead(500).end())
+    const { code, screen } = await onTerminal(
+      ['--url', failing.url],
+      ['Choice [1]: ', '\r'],
+      ['Password: ', 'hunter two\r'],
+      ['Password again: ', 'hunter two\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain(`WARNING device: ${failing.url} answered 500\n`)
+    expect(written().upstream.url).toMatchObject({ origin: failing.url })
+  })
+
+  it('H105 offers the login of the device, of the kind that it asks for', async () => {
+    const { url } = await deviceWithLogin('Basic realm="camera"')
+    const { code, screen } = await onTerminal(
+      ['--url', url],
+      ['Choice [1]: ', '5\r'],
+      ['basic or digest [basic]: ', '\r'],
+      ['User [admin]: ', 'jo\r'],
+    )
+    expect(code, screen).toBe(0)
+    const text = screen.replaceAll(/\s+/g, ' ')
+    expect(text).toContain('answered 401, which asks for a Basic login of its own')
+    expect(text).toContain('With 5 Postern signs in there for clients')
+    expect(text).not.toContain('Set upstream.auth in')
+    expect(written().upstream.auth).toMatchObject({ kind: 'basic', user: 'jo' })
+  })
+
+  it('H105 without it, says which key is left to set, and writes its line as a comment', async () => {
+    const { url } = await deviceWithLogin('Basic realm="camera"')
+    const { code, screen } = await onTerminal(
+      ['--url', url],
+      ['Choice [1]: ', '\r'],
+      ['Password: ', 'hunter two\r'],
+      ['Password again: ', 'hunter two\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen.replaceAll(/\s+/g, ' ')).toContain('Set upstream.auth in')
+    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# auth: \{kind: basic, user: admin, /m)
   })
 
   it('does not show a password that is pasted with the choice before it', async () => {

@@ -224,21 +224,18 @@ describe('a value', () => {
     ['state_dir: ""', 'state_dir: must be a path (given: "")'],
     ['state_dir: "a\\0b"', 'state_dir: must not contain control characters (given: "a\\u0000b")'],
     ['state_dir: "a\\nb"', 'state_dir: must not contain control characters (given: "a\\nb")'],
-    [
-      'admin: {password_file: "/a\\e[2J"}',
-      'admin.password_file: must not contain control characters (given: "/a\\u001b[2J")',
-    ],
+    ['admin: {password_file: "/a\\e[2J"}', 'admin.password_file: must not contain control characters'],
     // It turns what follows around on a terminal, so a line reads as another one.
-    [
-      'admin: {password_file: "/a\\u202eb"}',
-      'admin.password_file: must not contain control characters (given: "/a\\u202eb")',
-    ],
+    ['admin: {password_file: "/a\\u202eb"}', 'admin.password_file: must not contain control characters'],
     [
       'realm: "a\\nb"',
       'realm: must be text without control characters, such as a line end or a tab (given: "a\\nb")',
     ],
     ['realm:', 'realm: must be text without control characters (given: null)'],
-    ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
+    [
+      'status_codes: https',
+      'status_codes: must be one of contract, http; did you mean http? (given: "https")',
+    ],
   ])('%s is refused', (line, problem) => {
     expect(problemsWith(line)).toEqual([`postern.yaml:3: ${problem}`])
   })

@@ -81,6 +81,10 @@ describe('A stored line is refused with a reason that does not quote it', () => 
 
   it.each([
     ['', 'it is empty'],
+    [`"$6$salt$${SHA512}"`, 'quotes stand around the hash'],
+    [`'{SHA}87u9ZqY9S/F0eUBXjsPQEDUw4h0='`, 'quotes stand around the hash'],
+    [`\u201c$6$salt$${SHA512}\u201d`, 'quotes stand around the hash'],
+    [`"$6$salt$${SHA512}`, 'quotes stand around the hash'],
     ['se\0cret', 'NUL'],
     ['$2b$10$tooshort', 'not a complete bcrypt hash'],
     ['$2b$03$Ldz0lnUE37.EoTRcMv4RM.wFuKJNfSCR9gYCGsNSBuZBdbAv3nqTi', 'cost is below 4'],

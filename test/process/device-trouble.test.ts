@@ -1,11 +1,13 @@
 import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { prepareSite } from './serve.ts'
+import { prepareSite, runPostern } from './serve.ts'
 
 const MESSAGE = 'cannot connect to the device: a fault in its TLS or in upstream.url'
 
@@ -47,6 +49,37 @@ it('a device that has answered over cleartext is never sent the first bytes of T
   expect(device.bytes.includes(clientHello)).toBe(false)
   expect(sidecar.logged(MESSAGE)).toEqual([])
 })
+
+it.each([
+  [
+    'broke the device',
+    { wall: { kind: 'broke', limit: 6 } },
+    'The device went away when more than 6 requests at once came to it',
+    'more than 6 broke the device; one more is tried in ',
+  ],
+  [
+    'found no room at it',
+    { guess: { limit: 6, wait: 3_600_000 } },
+    'The device has no room for more than 6 requests at once',
+    'learned; no room for more than 6; one more is tried in ',
+  ],
+])(
+  'H267 after a restart, alarms and status name how many requests %s, not how many are sent at first',
+  async (_what, ceiling, alarm, line) => {
+    const site = await prepareSite()
+    const until = Date.now() + 86_400_000
+    const timed = Object.entries(ceiling).map(([part, value]) => [part, { ...value, until }])
+    mkdirSync(site.stateDir, { recursive: true })
+    const kept = { device: `${site.device.url} 1-64`, ...Object.fromEntries(timed) }
+    writeFileSync(join(site.stateDir, 'ceilings.json'), JSON.stringify({ '': kept }))
+    await site.serve()
+    const { stdout } = await runPostern(['status', '--config', site.configFile])
+    const told = stdout.replaceAll(/\s+/g, ' ')
+    expect(told).toContain(alarm)
+    expect(told).toContain('0 of 2 places in use')
+    expect(told).toContain(line)
+  },
+)
 
 it('a diagnosis that the device does not answer ends when Postern stops', async () => {
   const device = createServer()

@@ -14,6 +14,7 @@ import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forw
 import { type Fields, namesIn } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
+import { httpLogin } from '../../sign-in/http-schemes.ts'
 import { tokenPlace } from '../../sign-in/session-scheme.ts'
 import { type Clock, systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
@@ -167,6 +168,16 @@ export async function judgeDevice(
     }
   }
   if (malformed !== undefined) return malformedFinding(found, malformed, key)
+  const login = signsIn(service) ? undefined : httpLogin(response)
+  if (login !== undefined) {
+    return {
+      warning: `${found}, which asks for a ${login === 'basic' ? 'Basic' : 'Digest'} login of its own`,
+      meaning:
+        'clients cannot answer it, as their Authorization field is for Postern: they get 401 for every such page',
+      remedy: `set ${key}.auth: {kind: ${login}, user: NAME, password: {file: FILE}}, and Postern signs in for them`,
+      login,
+    }
+  }
   const deadlines = upstreamDeadlines(service)
   if (service.reuse !== 'shared' || !(await isDelayed(target, deadlines, page, clock))) return found
   return {
@@ -174,6 +185,11 @@ export async function judgeDevice(
     meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
     remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
   }
+}
+
+/** Whether the requests that the device gets have credentials of the configuration. */
+function signsIn({ auth, headers }: ServiceConfig): boolean {
+  return auth !== 'off' || Object.keys(headers).some((name) => /^authorization$/i.test(name))
 }
 
 /** The fields of a response that clients do not get; empty if there are none. */

@@ -16,9 +16,13 @@ export interface Check {
 /** The result of a check: it passed, or it passed with a `warning` because the operator has to act soon. */
 export type Finding = string | ({ readonly warning: string } & Hints)
 
+/** The login that the device itself asks for, and `upstream.auth` leaves out. */
+export type DeviceLogin = 'basic' | 'digest'
+
 interface Hints {
   readonly meaning?: string | undefined
   readonly remedy?: string | undefined
+  readonly login?: DeviceLogin | undefined
 }
 
 interface FailureDetails extends Hints {
@@ -65,6 +69,7 @@ interface Outcome {
   readonly result: CheckResult
   readonly exitCode: ExitCode
   readonly tls?: string | undefined
+  readonly login?: DeviceLogin | undefined
 }
 
 /**
@@ -80,7 +85,7 @@ export async function runCheck(
   try {
     const found = await run()
     if (typeof found !== 'string') {
-      return { result: problemOf(check, 'warning', found.warning, found), exitCode: 0 }
+      return { result: problemOf(check, 'warning', found.warning, found), exitCode: 0, login: found.login }
     }
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
   } catch (error) {

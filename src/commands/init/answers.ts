@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { parseUpstreamUrl } from '../../config/address.ts'
+import { parseAuthority, parseUpstreamUrl } from '../../config/address.ts'
 import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
 import { passwordSources } from '../../config/password-fields.ts'
+import type { Parsed } from '../../config/yaml.ts'
 import { upstreamTarget } from '../../forward/settings.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
 import { readSource } from '../../password/read-source.ts'
@@ -11,7 +13,7 @@ import { weaknessOf } from '../../password/strength.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { passwordCheck } from '../check/file-checks.ts'
-import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
+import { type CheckResult, type DeviceLogin, describeResult, runCheck } from '../check/finding.ts'
 import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
@@ -29,10 +31,21 @@ export function addressFromFlags(url: string, ca: string | undefined): DeviceAdd
   return { url, tls: ca === undefined ? undefined : flow({ ca: resolve(ca) }) }
 }
 
-/** Requests a page of the device. `tls` of the result: the value of `upstream.tls` that makes it succeed. */
-function tryDevice({ url, tls }: DeviceAddress): ReturnType<typeof runCheck> {
+/** An address that was tried. `login`: the one that the device asks for, if `upstream.auth` does not answer it. */
+export interface TriedDevice extends DeviceAddress {
+  readonly login?: DeviceLogin | undefined
+}
+
+/**
+ * Requests a page of the device. `tls` of the result: the value of `upstream.tls` that makes it succeed.
+ *
+ * @param auth the value of `upstream.auth`, if it is known
+ */
+function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): ReturnType<typeof runCheck> {
   const trust = tls === undefined ? [] : [`upstream.tls=${tls}`]
-  const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, 'password.file=none', ...trust] })
+  const password =
+    auth === undefined ? ['password.file=none'] : ['password.device=true', `upstream.auth=${flow(auth)}`]
+  const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, ...password, ...trust] })
   return runCheck({
     name: 'device',
     key: '--url',
@@ -42,11 +55,15 @@ function tryDevice({ url, tls }: DeviceAddress): ReturnType<typeof runCheck> {
   })
 }
 
-/** Tries an address without a terminal. Throws `SetupError` unless the device answers as it should. */
-export async function requireDevice(address: DeviceAddress, say: (text: string) => void): Promise<void> {
-  const { result, tls } = await tryDevice(address)
+/** Tries an address without a terminal. Throws `SetupError` if the device does not answer. */
+export async function requireDevice(
+  address: DeviceAddress,
+  auth: FirstPassword['auth'],
+  say: (text: string) => void,
+): Promise<TriedDevice> {
+  const { result, tls, login } = await tryDevice(address, auth)
   say(describeResult(result, Number.POSITIVE_INFINITY))
-  if (result.result === 'ok') return
+  if (result.result !== 'failed') return { ...address, login }
   const trust =
     tls === undefined
       ? 'write the configuration nevertheless with --skip-checks'
@@ -58,30 +75,63 @@ export async function requireDevice(address: DeviceAddress, say: (text: string) 
 }
 
 /**
- * Asks for the address, if there is none yet, and tries it, until the operator is content. Offers to write the value of `upstream.tls`
- * with which the device works.
+ * Asks for the address, if there is none yet, and tries it, until the device answers or the operator is content. Offers to write the
+ * value of `upstream.tls` with which the device works.
  */
-export async function askForDevice(given: DeviceAddress | undefined, prompt: Prompt): Promise<DeviceAddress> {
+export async function askForDevice(
+  given: DeviceAddress | undefined,
+  auth: FirstPassword['auth'],
+  prompt: Prompt,
+): Promise<TriedDevice> {
   let address = given
   for (;;) {
     address ??= { ...given, url: await askForAddress(prompt) }
     prompt.say(`Trying ${address.url} ...\n`)
-    const { result, tls } = await prompt.during(tryDevice(address))
+    const { result, tls, login } = await prompt.during(tryDevice(address, auth))
     prompt.say(describeResult(result, WIDTH))
-    if (result.result === 'ok') return address
-    const answer = await prompt.ask(
-      `${tls === undefined ? '' : `t: write tls: ${tls}. `}y: use the address anyway. n: enter another address. Or type it now [n]: `,
-      'n',
+    if (result.result !== 'failed') return { ...address, login }
+    const instead = await askInstead(tls, prompt)
+    if (instead === 'use') return address
+    if (instead === 'ask') address = undefined
+    else address = 'tls' in instead ? { url: address.url, tls: instead.tls } : { ...given, url: instead.url }
+  }
+}
+
+/** What to do instead of using an address at which no device answers. */
+type Instead = 'use' | 'ask' | { readonly tls: string } | { readonly url: string }
+
+/**
+ * Asks what to do about an address at which no device answers. README.md tells people to type the password next, so Enter alone
+ * asks again, and only what cannot be a password by mistake is shown or used: a letter, or an address with its scheme or in numbers.
+ */
+async function askInstead(tls: string | undefined, prompt: Prompt): Promise<Instead> {
+  const offer = tls === undefined ? '' : `t: write tls: ${tls}. `
+  for (;;) {
+    const answer = await prompt.askUnseen(
+      `${offer}y: use the address anyway. n: enter another address. Or type its URL now: `,
+      (given) => /^(?:y|yes|n|no|t)$/i.test(given) || (isPlainlyAddress(given) && 'value' in read(given)),
     )
-    if (/^y(?:es)?$/i.test(answer)) return address
+    if (/^y(?:es)?$/i.test(answer)) return 'use'
+    if (/^no?$/i.test(answer)) return 'ask'
     if (/^t$/i.test(answer)) {
-      if (tls === undefined) prompt.say('  There is nothing to write for TLS\n')
-      else address = { url: address.url, tls }
-    } else {
-      const url = /^no?$/i.test(answer) ? undefined : completed(answer, prompt)
-      address = url === undefined ? undefined : { ...given, url }
+      if (tls !== undefined) return { tls }
+      prompt.say('  There is nothing to write for TLS\n')
+    } else if (isPlainlyAddress(answer)) {
+      const url = completed(answer, prompt)
+      if (url !== undefined) return { url }
+    } else if (answer !== '') {
+      prompt.say(
+        '  That is no URL, such as http://192.0.2.7. It may have been the password, so it is neither tried nor shown\n',
+      )
     }
   }
+}
+
+/** Whether a text has the scheme of a device, or is an IP address. A host name alone could be a password. */
+function isPlainlyAddress(text: string): boolean {
+  if (/^http(?:s?:\/\/|\+unix:)/i.test(text)) return true
+  const { host = '', valid = false } = parseAuthority(text) ?? {}
+  return valid && isIP(host) !== 0
 }
 
 async function askForAddress(prompt: Prompt): Promise<string> {
@@ -91,13 +141,19 @@ async function askForAddress(prompt: Prompt): Promise<string> {
   }
 }
 
-/** The address as a URL: without a scheme, http is meant. Says what is wrong with any other text. */
+/** The address as a URL. Says what is wrong with any other text. */
 function completed(answer: string, prompt: Prompt): string | undefined {
-  const url = /^[\w.[\]:-]+$/.test(answer) && !/^https?:/.test(answer) ? `http://${answer}` : answer
-  const parsed = parseUpstreamUrl(url)
-  if (!('problem' in parsed)) return url
+  const parsed = read(answer)
+  if ('value' in parsed) return parsed.value
   prompt.say(`  ${parsed.problem}\n`)
   return undefined
+}
+
+/** An address as a URL: without a scheme, http is meant. */
+function read(answer: string): Parsed<string> {
+  const url = /^[\w.[\]:-]+$/.test(answer) && !/^https?:/.test(answer) ? `http://${answer}` : answer
+  const parsed = parseUpstreamUrl(url)
+  return 'problem' in parsed ? parsed : { value: url }
 }
 
 export interface PasswordFlags {
@@ -160,8 +216,14 @@ export async function tryPassword({ password, auth }: PasswordChoice, weak: bool
   }
 }
 
-function menu(file: string): string {
-  return `
+function menu(file: string, login: DeviceLogin | undefined): string {
+  const note =
+    login === undefined
+      ? ''
+      : `
+The device asks for a ${NAMES[login]} login of its own. With 5 Postern signs in there for clients; with 1 to 4, set upstream.auth afterwards.
+`
+  return `${note}
 Where does the device password come from? Clients get tokens for it.
   1  I type it now. Its hash is stored in ${file}
   2  a file with one line: the password, or a hash of it
@@ -171,12 +233,23 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-/** @param file where a typed password is stored */
-export async function askForPassword(prompt: Prompt, file: string, weak: boolean): Promise<PasswordChoice> {
-  prompt.say(menu(file))
+/** How the logins that HTTP itself defines are called. */
+export const NAMES: Readonly<Record<DeviceLogin, string>> = { basic: 'Basic', digest: 'Digest' }
+
+const isDigit = (given: string): boolean => /^\d$/.test(given)
+
+/**
+ * @param file where a typed password is stored
+ * @param login the one that the device asks for
+ */
+export async function askForPassword(
+  prompt: Prompt,
+  { file, weak, login }: Stored & { readonly login: DeviceLogin | undefined },
+): Promise<PasswordChoice> {
+  prompt.say(menu(file, login))
   for (;;) {
-    const digit = (await prompt.askDigit('Choice [1]: ')) || '1'
-    const chosen = await choose(digit, { file, weak }, prompt)
+    const digit = (await prompt.askUnseen('Choice [1]: ', isDigit)) || '1'
+    const chosen = await choose(digit, { file, weak, login }, prompt)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
     const { result, message } = await tryPassword(chosen, weak)
@@ -193,7 +266,7 @@ interface Stored {
 
 async function choose(
   choice: string,
-  { file, weak }: Stored,
+  { file, weak, login: asked = 'digest' }: Stored & { readonly login: DeviceLogin | undefined },
   prompt: Prompt,
 ): Promise<PasswordChoice | undefined> {
   switch (choice) {
@@ -206,7 +279,7 @@ async function choose(
     case '4':
       return { password: { shadow: await askForEntry('/etc/shadow', prompt) } }
     case '5': {
-      const login = await prompt.ask('Its login, basic or digest [digest]: ', 'digest')
+      const login = await prompt.ask(`Its login, basic or digest [${asked}]: `, asked)
       if (login !== 'basic' && login !== 'digest') {
         prompt.say('  For a login form, set upstream.auth.form afterwards: see deploy/old-firmware.md\n')
         return undefined
@@ -214,7 +287,7 @@ async function choose(
       return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
     }
     default:
-      if (/^\d$/.test(choice)) {
+      if (isDigit(choice)) {
         prompt.say('  Type 1, 2, 3, 4 or 5\n')
         return undefined
       }
