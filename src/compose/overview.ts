@@ -29,7 +29,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'storeUp'>
+  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'store'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
@@ -49,7 +49,6 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     const limits = limitsOf(config)
     const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
-    const up = state.storeUp()
     const ahead = wallOffset()
     const totals = metrics.totals()
     const shown = (type: WindowType): LimitCondition =>
@@ -79,7 +78,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
         absent: source.absent ?? null,
       },
-      store: up === undefined ? null : { up },
+      store: state.store() ?? null,
     }
   }
 

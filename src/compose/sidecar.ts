@@ -164,7 +164,7 @@ async function openParts(
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     handOut: state.handOut,
-    sharesTokens: state.storeUp() !== undefined,
+    sharesTokens: state.store() !== undefined,
     requests,
     alarms: () => overview.condition().alarms,
     places: services.places,

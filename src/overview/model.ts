@@ -153,7 +153,13 @@ export interface Condition {
     readonly absent: string | null
   }
   /** Null without a shared store. */
-  readonly store: { readonly up: boolean } | null
+  readonly store: {
+    readonly up: boolean
+    /** Its servers, as the configuration names them. */
+    readonly address: string
+    /** Why it does not answer, or refuses commands; null if it is up. */
+    readonly reason: string | null
+  } | null
 }
 
 /** One service of the device. */

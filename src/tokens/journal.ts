@@ -244,7 +244,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (table.grantCount > 0 && time.isDue()) write('meta', false, (file) => time.keep(file))
       if (file === undefined || !unflushed) return
       unflushed = false
-      file.flush().catch((error: unknown) => listener.failed('flush', error))
+      file.flush().then(listener.flushed, (error: unknown) => listener.failed('flush', error))
     },
     close(): void {
       if (file !== undefined) followClock()

@@ -63,6 +63,8 @@ export interface JournalListener {
   failed(operation: JournalOperation, error: unknown): void
   /** The disk works again and holds all tokens. */
   recovered(): void
+  /** A flush succeeded: the disk holds all tokens, also after a power cut. */
+  flushed(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
   /**

@@ -106,7 +106,11 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'a sidecar that is not ready because its shared store is down: one alarm',
-    { ready: false, reasons: ['the shared store does not respond'], store: { up: false } },
+    {
+      ready: false,
+      reasons: ['the shared store does not respond'],
+      store: { up: false, address: '192.0.2.7:6379', reason: 'connect ECONNREFUSED' },
+    },
     lasting(60, { requests: 10, serverErrors: 8, refusals: { store_unavailable: 8 } }),
     /^critical The shared store/,
   ],
@@ -239,9 +243,9 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'a shared store that is down',
-    { store: { up: false } },
+    { store: { up: false, address: '192.0.2.7:6379', reason: 'connect ECONNREFUSED' } },
     [],
-    /^critical The shared store does not respond.*tokens\.offline_grace/,
+    /^critical The shared store at 192\.0\.2\.7:6379 does not respond, or refuses commands: connect ECONNREFUSED.*tokens\.offline_grace/,
   ],
   [
     'a gate that only observes',

@@ -36,6 +36,7 @@ export function openJournaledStore(
     listener: {
       failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),
+      flushed: () => {},
       clock: () => {},
       setAside: (fault) => reports.push(`set aside: ${fault}`),
     },
