@@ -101,7 +101,7 @@ export const OVERVIEW = {
   },
   H161: {
     sentence:
-      'The last 1000 requests that were answered are remembered, and apart from them the last 500 over the limit and the last 500 refused otherwise, in 1 MiB, whatever clients send. Of each kind, the first requests of a second are remembered, up to a fifth of its places.',
+      'The last 800 requests that were answered are remembered, and apart from them the last 400 that failed (5xx, or the device broke off), the last 400 over the limit and the last 400 refused otherwise, in 1 MiB, whatever clients send. The list has the same room for each reason. Of each kind, the first requests of a second are remembered, up to a fifth of its places.',
     reason: 'bounded memory; a flood of refused requests must not wash out the one that is asked for',
   },
   H162: {
