@@ -20,6 +20,7 @@ import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
+import type { RefusedReload } from './reload.ts'
 import type { LimitTables } from './state.ts'
 
 interface Sources extends Pick<About, 'node'> {
@@ -32,6 +33,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'store'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
+  readonly reloads: { readonly refused: () => RefusedReload | null }
   readonly readiness: () => Readiness
   readonly memory: Pick<Memory, 'condition'>
 }
@@ -79,6 +81,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         absent: source.absent ?? null,
       },
       store: state.store() ?? null,
+      refusedReload: sources.reloads.refused(),
     }
   }
 

@@ -181,6 +181,16 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, over: HOUR },
     meaning: 'no more than that number are sent at once now',
   },
+  PosternReloadFailed: {
+    level: 'warning',
+    // Here the latest reload, until one is applied. The alert counts those that were refused.
+    figure: 'postern_config_reloads_total',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, over: 15 * MINUTE },
+    meaning: 'clients notice nothing, but no change takes effect, and the next start would fail',
+    remedy:
+      'correct it: the file is read again as soon as it changes. postern check --quiet names all that is wrong',
+  },
   PosternCertificateExpires: {
     level: 'warning',
     // Seconds until it expires: a day after an ACME client should have renewed it. One of a short life alarms in its last third.

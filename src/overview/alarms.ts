@@ -114,6 +114,17 @@ const ceilings: Rule = function* ({ facts }) {
   }
 }
 
+const refusedReload: Rule = function* ({ facts: { refusedReload } }) {
+  if (refusedReload === null) return
+  const { at, problems } = refusedReload
+  const [first = '', ...others] = problems
+  const more = others.length === 0 ? '' : `; ${others.length} more`
+  yield raise('PosternReloadFailed', {
+    what: `A new configuration or certificate was refused, and the former one is in use: ${first}${more}`,
+    since: at,
+  })
+}
+
 const certificate: Rule = function* ({ facts: { certificate }, now }) {
   if (certificate === null) return
   const { from, until, selfSigned } = certificate
@@ -200,6 +211,7 @@ const RULES: readonly Rule[] = [
   memory,
   tolerance,
   ceilings,
+  refusedReload,
   certificate,
   password,
   tokens,

@@ -24,7 +24,11 @@ it('a change of a file causes one reload, although others come while it settles 
       return { live: [], restart: [] }
     },
   }
-  const source = { configFile, seen: new Map([[configFile, 'first']]), load: () => config }
+  const source = {
+    configFile,
+    seen: new Map([[configFile, 'first']]),
+    load: () => ({ config, locationOf: () => undefined }),
+  }
   const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }))
   reloader.watch(config)
   closeLater(reloader.close)

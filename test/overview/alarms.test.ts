@@ -248,6 +248,17 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^critical The shared store at 192\.0\.2\.7:6379 does not respond, or refuses commands: connect ECONNREFUSED.*tokens\.offline_grace/,
   ],
   [
+    'a reload that was refused',
+    {
+      refusedReload: {
+        at: NOW - 60_000,
+        problems: ['/etc/postern/postern.yaml:7: limits.api.requests: must be a number', 'b'],
+      },
+    },
+    [],
+    /^warning A new configuration or certificate was refused, and the former one is in use: \/etc\/postern\/postern\.yaml:7: limits\.api\.requests: must be a number; 1 more .*the next start would fail.*postern check --quiet/,
+  ],
+  [
     'a gate that only observes',
     { enforce: false },
     [],
