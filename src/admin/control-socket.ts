@@ -176,7 +176,10 @@ export async function openControlSocket(
     return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 
-  const list = (): Answer => json(200, { requests: requests.recent() } satisfies ListedRequests)
+  function list(_req: IncomingMessage, query: URLSearchParams): Answer {
+    const wanted = { reason: query.get('reason') ?? undefined, status: query.get('status') ?? undefined }
+    return json(200, { requests: requests.recent(wanted) } satisfies ListedRequests)
+  }
 
   function explain(_req: IncomingMessage, query: URLSearchParams): Answer {
     const explanations = requests.explain(query.get('id') ?? '')

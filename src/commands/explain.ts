@@ -1,6 +1,6 @@
 import { type Explained, type ListedRequests, LONGEST_ID } from '../admin/control-socket.ts'
 import type { Explanation, RequestRow } from '../record/explanation.ts'
-import type { Remembered } from '../record/recent-requests.ts'
+import type { Remembered, Wanted } from '../record/recent-requests.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, linesOf, wrapped } from './columns.ts'
@@ -9,19 +9,26 @@ import { control } from './control.ts'
 import { spanOf, timeOf } from './times.ts'
 import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
-export interface ExplainOptions extends SidecarOptions {
+export interface ExplainOptions extends SidecarOptions, Wanted {
   readonly json: boolean
 }
 
+const STATUS = /^[1-5](?:\d\d|xx)$/
+
 /**
- * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests.
- * Rejects with exit code 1 if the request is not remembered.
+ * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests, or those of a
+ * reason or status. Rejects with exit code 1 if the request is not remembered.
  */
 export async function explainCommand(
   id: string | undefined,
   options: ExplainOptions,
   io: CommandIo,
 ): Promise<ExitCode> {
+  const { reason, status } = options
+  if (status !== undefined && !STATUS.test(status))
+    throw new SetupError('--status: must be a status or a class of them, such as 500 or 5xx')
+  if (id !== undefined && (reason ?? status) !== undefined)
+    throw new SetupError('an id names one request: leave out --reason and --status')
   const stateDir = stateDirOf('explain', options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
   // A text that is longer than a request head may be would break the connection.
@@ -40,12 +47,30 @@ export async function explainCommand(
   throw new SetupError(notRemembered(remembered), { exitCode: 1 })
 }
 
-async function listCommand(stateDir: string, { json }: ExplainOptions, io: CommandIo): Promise<ExitCode> {
-  const answer = await control<ListedRequests>(stateDir, { method: 'GET', path: '/requests' })
+async function listCommand(
+  stateDir: string,
+  { json, reason, status }: ExplainOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const list = (query: string) =>
+    control<ListedRequests>(stateDir, { method: 'GET', path: `/requests${query}` })
+  const wanted = Object.entries({ reason, status }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  )
+  const answer = await list(wanted.length === 0 ? '' : `?${wanted.join('&')}`)
   if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
-  else if (answer.requests.length === 0) io.stdout.write('no requests yet\n')
+  else if (answer.requests.length === 0)
+    io.stdout.write(wanted.length === 0 ? 'no requests yet\n' : noneSuch((await list('')).requests))
   else io.stdout.write(`${listOf(answer.requests, columnsOf(io.stdout))}\n`)
   return 0
+}
+
+/** The reasons are those of the list: a text that an operator typed is not repeated. */
+function noneSuch(others: readonly RequestRow[]): string {
+  const reasons = new Set(others.flatMap(({ refusal }) => refusal ?? []))
+  const known = reasons.size === 0 ? 'no request was refused' : `reasons: ${[...reasons].sort().join(', ')}`
+  const statuses = new Set(others.map(({ status }) => status))
+  return `no such request is remembered; ${known}; statuses: ${[...statuses].sort().join(', ') || 'none'}\n`
 }
 
 /** Two lines for each request. An id is for copying, so it is never cut, and a long one stands at the end of its line. */
@@ -84,6 +109,7 @@ function textOf({ request, findings }: Explanation, columns: number): string {
 
 const KEPT: Readonly<Record<Remembered['what'], string>> = {
   answered: 'answered',
+  failed: 'failed',
   'rate-limited': 'over the limit',
   refused: 'refused for another reason',
 }
@@ -95,7 +121,7 @@ function notRemembered(remembered: readonly Remembered[]): string {
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +
-    'A request is remembered when it has ended: of one second the first 200, 100 and 100 of these kinds. ' +
+    'A request is remembered when it has ended: of one second the first 160, 80, 80 and 80 of these kinds. ' +
     'One that was no valid HTTP has no id.'
   )
 }

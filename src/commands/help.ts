@@ -86,14 +86,17 @@ ${FINDS}`
 export const EXPLAIN = `
 It prints what the request was taken for, in whose window it counted, which
 token was found, what the device answered, and where the time went. Without an
-id it lists the last requests: 50 that were refused, and 50 others.
+id it lists 100 of the last requests: with the same room for each reason for
+which one was refused, for failures, and for the others.
   postern explain 1f0c5a4bd67e4a1c9d0e7b3f5a2c8e61
-  postern explain --json | jq '.requests[] | select(.status == 401)'
+  postern explain --status 5xx
+  postern explain --reason rate-limited --json | jq '.requests[].client'
 
 The sidecar remembers the last requests of each kind:
-  answered                     1000, at most 200 of them from one second
-  over the limit                500, at most 100 of them from one second
-  refused for other reasons     500, at most 100 of them from one second
+  answered                      800, at most 160 of them from one second
+  failed (5xx, broken off)      400, at most 80 of them from one second
+  over the limit                400, at most 80 of them from one second
+  refused for other reasons     400, at most 80 of them from one second
 Of a second with more, it remembers the first. They hold no tokens, passwords or
 queries, and are gone when the sidecar stops.
 

@@ -131,6 +131,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     ),
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
+    .option('--reason <name>', 'list those refused for this reason, such as rate-limited or upstream')
+    .option('--status <code>', 'list those with this status, such as 500 or 5xx')
     .option('--json', 'print JSON', false)
     .addOption(stateDirOption())
     .addHelpText('after', help.EXPLAIN)

@@ -2,19 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SidecarStopped } from '../compose/reload.ts'
 import type { Sidecar } from '../compose/sidecar.ts'
 import { certificateFiles } from '../config/files.ts'
+import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
 import { isBug, lacksResources, reasonOf, SetupError } from '../system/setup-error.ts'
+import { located } from './configuration.ts'
 
 export interface ConfigurationSource {
   readonly configFile: string | undefined
   /** The content of the files before the start read them; undefined for one that could not be read. A change since then causes a reload. */
   readonly seen: Map<string, string | undefined>
   /** Reads the configuration again. */
-  readonly load: () => Config
+  readonly load: () => Pick<Loaded, 'config' | 'locationOf'>
 }
 
 /** A reload that the system could not serve is repeated after this time (ms), then after twice as long each time, up to the longest. */
@@ -42,11 +44,17 @@ export function createReloader(
     clearTimeout(retry)
     try {
       let next: Config | undefined
-      const { live, restart } = await sidecar.reload(() => {
-        waiting = false
-        next = load()
-        return next
-      })
+      let locationOf: Loaded['locationOf'] = () => undefined
+      const { live, restart } = await sidecar.reload(
+        () => {
+          waiting = false
+          const loaded = load()
+          locationOf = loaded.locationOf
+          next = loaded.config
+          return next
+        },
+        (error) => located(error, locationOf),
+      )
       pause = FIRST_RETRY
       told = ''
       if (next !== undefined && watches.length > 0) watch(next)

@@ -7,7 +7,7 @@ import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom, configPath, loadedFrom, located } from './configuration.ts'
+import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
 import { type ConfigurationSource, createReloader, snapshotOf } from './reloader.ts'
 
 export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
@@ -30,7 +30,7 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   // Before the permissions end: it takes `malloc_trim` of the C library.
   const daemon = early ?? io.daemon()
   endRestarts(io.permissions)
-  const source = { configFile, seen, load: () => configFrom(options, io) }
+  const source = { configFile, seen, load: () => loadedFrom(options, io) }
   return runSidecar(config, source, daemon).catch((error: unknown) => {
     throw located(error, locationOf)
   })

@@ -67,7 +67,7 @@ export async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const target = await targets.open(service, key)
   const breaker = createBreaker(clock)
-  const changes = createDeviceChanges(log, clock)
+  const changes = createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
   metrics.watch(changes.changed)
   const trouble = watchTrouble(target, {
     ...{ key, clock, breaker, onBug },

@@ -20,6 +20,7 @@ import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
+import type { RefusedReload } from './reload.ts'
 import type { LimitTables } from './state.ts'
 
 interface Sources extends Pick<About, 'node'> {
@@ -29,9 +30,10 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'storeUp'>
+  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'store'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
+  readonly reloads: { readonly refused: () => RefusedReload | null }
   readonly readiness: () => Readiness
   readonly memory: Pick<Memory, 'condition'>
 }
@@ -49,7 +51,6 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     const limits = limitsOf(config)
     const { inFlight, limit, queued } = services.load()
     const source = state.password.state()
-    const up = state.storeUp()
     const ahead = wallOffset()
     const totals = metrics.totals()
     const shown = (type: WindowType): LimitCondition =>
@@ -79,7 +80,8 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
         absent: source.absent ?? null,
       },
-      store: up === undefined ? null : { up },
+      store: state.store() ?? null,
+      refusedReload: sources.reloads.refused(),
     }
   }
 

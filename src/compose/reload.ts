@@ -2,11 +2,44 @@ import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { Metrics } from '../record/metrics.ts'
-import { SetupError } from '../system/setup-error.ts'
+import type { Clock } from '../system/clock.ts'
+import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
 import { deriveSettings, type Settings } from './settings.ts'
 import { applyToState, type Reloaded } from './state.ts'
+
+/** A configuration or certificate that was refused. The former one is in use. */
+export interface RefusedReload {
+  /** ms since the Unix epoch. */
+  readonly at: number
+  /** What the operator has to correct, with file and line where these are known. They quote no secret. */
+  readonly problems: readonly string[]
+}
+
+/** Loads and applies a configuration: see `Sidecar.reload`. */
+type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>
+
+/** Counts reloads, and knows the latest one, if it was refused. */
+export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 'configReloaded'>) {
+  let refused: RefusedReload | null = null
+  return {
+    succeeded(): void {
+      metrics.configReloaded('success')
+      refused = null
+    },
+    failed(error: unknown): void {
+      metrics.configReloaded('failure')
+      if (!(error instanceof SidecarStopped)) refused = { at: clock.wall(), problems: problemsIn(error) }
+    },
+    refused: (): RefusedReload | null => refused,
+  }
+}
+
+function problemsIn(error: unknown): readonly string[] {
+  if (isBug(error)) return ['an internal error, which the log has']
+  return error instanceof SetupError ? error.problems : [reasonOf(error)]
+}
 
 /** A reload came too late. */
 export class SidecarStopped extends SetupError {
@@ -21,7 +54,7 @@ interface ReloadedParts extends Reloaded {
   readonly services: Pick<DeviceServices, 'renewTls' | 'applySettings'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: { readonly closeDenied: () => void }
-  readonly metrics: Pick<Metrics, 'configReloaded'>
+  readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
   readonly isStopping: () => boolean
   readonly warnOf: (config: Config) => Promise<void>
   readonly onBug: (error: unknown) => void
@@ -32,8 +65,8 @@ interface ReloadedParts extends Reloaded {
  *
  * @param start the configuration at the start, which stays in effect for the keys that need a restart
  */
-export function createReload(start: Config, parts: ReloadedParts): (load: () => Config) => Promise<Changes> {
-  const { settings, services, certificate, admin, metrics, isStopping, warnOf, onBug, ...ofState } = parts
+export function createReload(start: Config, parts: ReloadedParts): Reload {
+  const { settings, services, certificate, admin, reloads, isStopping, warnOf, onBug, ...ofState } = parts
   let last = Promise.resolve()
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
@@ -63,12 +96,13 @@ export function createReload(start: Config, parts: ReloadedParts): (load: () => 
     if (isStopping()) throw new SidecarStopped()
   }
 
-  return (load) => {
-    const reloaded = last.then(() => apply(load()))
-    last = reloaded.then(
-      () => metrics.configReloaded('success'),
-      () => metrics.configReloaded('failure'),
-    )
+  return (load, locate = (error) => error) => {
+    const reloaded = last
+      .then(() => apply(load()))
+      .catch((error: unknown) => {
+        throw locate(error)
+      })
+    last = reloaded.then(reloads.succeeded, reloads.failed)
     return reloaded
   }
 }

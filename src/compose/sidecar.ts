@@ -23,7 +23,7 @@ import { openDeviceServices } from './device-services.ts'
 import { describePlan, type Memory, openMemory } from './memory.ts'
 import { openOverview } from './overview.ts'
 import { openPublicSide } from './public-side.ts'
-import { createReload } from './reload.ts'
+import { createReload, watchReloads } from './reload.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { holdStateFolder } from './state-folder.ts'
@@ -34,9 +34,10 @@ export interface Sidecar {
   /**
    * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including
    * those that take effect only after a restart. Reloads come one after the other, and `load` is called at its turn. Rejects, and
-   * changes nothing, if `load` throws, if a file that the configuration names cannot be used, or if the sidecar is stopped.
+   * changes nothing, if `load` throws, if a file that the configuration names cannot be used, or if the sidecar is stopped. `locate`
+   * adds to an error where its key is set.
    */
-  reload(load: () => Config): Promise<Changes>
+  reload(load: () => Config, locate?: (error: unknown) => unknown): Promise<Changes>
   /**
    * Ends a start in progress, then drains: requests in flight may finish within `graceMs` (default: `shutdown_grace`), the rest
    * are aborted.
@@ -137,7 +138,8 @@ async function openParts(
   }
   const current = (): Config => settings.config
   const common = { clock, machine, metrics, readiness, current }
-  const shown = { memory, timeline, services, state, tables, certificate, node: versions.node }
+  const reloads = watchReloads(clock, metrics)
+  const shown = { reloads, memory, timeline, services, state, tables, certificate, node: versions.node }
   const overview = openOverview({ ...common, ...shown })
   opened.defer(overview.close)
   const admin = await openAdmin(config, {
@@ -171,7 +173,7 @@ async function openParts(
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     handOut: state.handOut,
-    sharesTokens: state.storeUp() !== undefined,
+    sharesTokens: state.store() !== undefined,
     requests,
     alarms: () => overview.condition().alarms,
     places: services.places,
@@ -184,7 +186,7 @@ async function openParts(
   })
 
   const isStopping = (): boolean => phase === 'stopping'
-  const reload = createReload(config, { ...built, admin, sessions, isStopping, warnOf })
+  const reload = createReload(config, { ...built, reloads, admin, sessions, isStopping, warnOf })
 
   return {
     start: listeners.open,

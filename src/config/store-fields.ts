@@ -28,6 +28,13 @@ export function areDiscovered({ kind }: StoreAddress): boolean {
   return kind === 'sentinel' || kind === 'cluster'
 }
 
+/** The servers that a URL names, without its user and password: `host:6379`, `[2001:db8::1]:6379`, or the path of the socket. */
+export function describeStore({ nodes, path }: StoreAddress): string {
+  return (
+    path ?? nodes.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(', ')
+  )
+}
+
 const EXAMPLE = 'valkey://host:6379'
 
 /** What `tokens.store` may be, for its error message. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import type { StoreAddress } from '../config/store-fields.ts'
+import { describeStore, type StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
 import { reportHandOut } from '../tokens/handout.ts'
@@ -10,6 +10,7 @@ import {
   reportAbsent,
   type State,
   type StateDependencies,
+  type StoreCondition,
   sourceEvents,
   tokenEvents,
 } from '../tokens/state.ts'
@@ -49,9 +50,9 @@ const DIFFERS =
  * shares what breaks the device.
  */
 export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
-  const store = await openStore({ ...config.store, address }, deps)
+  const { store, condition } = await openStore({ ...config.store, address }, deps)
   const places = createFleetPlaces({ store, ...deps })
-  const state = await openState(config, { store, places }, deps).catch(async (error: unknown) => {
+  const state = await openState(config, { store, condition, places }, deps).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
@@ -59,19 +60,24 @@ export async function openFleet(config: Config, address: StoreAddress, deps: Sta
   return { state, windows, places }
 }
 
-function openStore(settings: StoreSettings, { log, metrics }: StateDependencies): Promise<SharedStore> {
+/** `condition` is what operators read of the store. */
+async function openStore(settings: StoreSettings, { log, metrics }: StateDependencies) {
+  const address = describeStore(settings.address)
+  let reason: string | null = null
   const { up, answered } = metrics.sharedStore()
   up(false)
   metrics.storeOpened('shared', STORE_OPERATIONS)
   function works(text: string): void {
     up(true)
-    log.info(text)
+    reason = null
+    log.info({ store: address }, text)
   }
   function fails({ failure, message }: StoreUnavailable, text: string): void {
     up(false)
-    log.error({ failure, reason: message }, text)
+    reason = message
+    log.error({ store: address, failure, reason }, text)
   }
-  return openSharedStore(settings, {
+  const store = await openSharedStore(settings, {
     failed: ({ operation }) => metrics.storeFailed('shared', operation),
     answered,
     up: () => works('the shared store responds'),
@@ -79,11 +85,21 @@ function openStore(settings: StoreSettings, { log, metrics }: StateDependencies)
     accepting: () => works('the shared store accepts all commands again'),
     down: (error) => fails(error, 'the shared store does not respond: see tokens.offline_grace'),
   })
+  const condition = (): StoreCondition => ({
+    up: store.up && store.trouble === undefined,
+    address,
+    reason,
+  })
+  return { store, condition }
 }
 
 async function openState(
   config: Config,
-  { store, places }: { readonly store: SharedStore; readonly places: FleetPlaces },
+  {
+    store,
+    condition,
+    places,
+  }: { readonly store: SharedStore; readonly condition: State['store']; readonly places: FleetPlaces },
   deps: StateDependencies,
 ): Promise<State> {
   const { clock, log, metrics, live, hasName, onBug } = deps
@@ -198,7 +214,7 @@ async function openState(
       return 'unavailable'
     },
     unsaved: () => undefined,
-    storeUp: () => store.up && store.trouble === undefined,
+    store: condition,
     troubles: () => [
       ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),
       ...(store.trouble === undefined ? [] : [`the shared store refuses commands: ${store.trouble}`]),

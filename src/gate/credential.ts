@@ -1,7 +1,8 @@
-import type { Identity, OwnEndpoint, Presented } from '../http/admission.ts'
+import { type Identity, OWN_PATHS, type OwnEndpoint, type Presented } from '../http/admission.ts'
 import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
 import { destinationOf, hasOverride } from '../http/overrides.ts'
-import type { Refusal } from '../http/refusal.ts'
+import type { AuthFailure, Refusal } from '../http/refusal.ts'
+import { loosePathOf } from '../http/request-path.ts'
 import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/sessions.ts'
 import type { Later, Tokens } from '../tokens/state.ts'
@@ -132,7 +133,7 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
     if (admitAsPublic(exchange, rules)) return undefined
     if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
     if (identity?.foreign) return { kind: 'cross-origin' }
-    return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
+    return unauthorized(exchange, identity?.cause ?? 'missing')
   }
   const { grant } = identity
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes, rules)
@@ -140,6 +141,12 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
   // Also for the record of a refused request, which is not live.
   exchange.grant = grant
   return fault
+}
+
+/** A client that logs in at `/oauth/token/` or `//oauth/token` has no token yet, and reads what it is told. */
+function unauthorized({ head, classified: { target } }: Judged, cause: AuthFailure): Refusal {
+  const isMisplaced = head.method === 'POST' && loosePathOf(target) === OWN_PATHS.token
+  return { kind: 'unauthorized', cause, ...(isMisplaced ? { misplaced: true } : {}) }
 }
 
 /** Whether the path of a request is public, and that of its `Destination`, if it has one. Such a request is marked as confined. */

@@ -1,5 +1,6 @@
+import { OWN_PATHS } from '../http/admission.ts'
 import { type Fields, PSEUDONYM } from '../http/fields.ts'
-import { type JsonContent, jsonContent, type Refusal, type Reply } from '../http/refusal.ts'
+import { isUnreachable, type JsonContent, jsonContent, type Refusal, type Reply } from '../http/refusal.ts'
 
 /** The error codes that clients receive (C18). */
 type ErrorCode =
@@ -40,6 +41,7 @@ const SERVER_ERROR = 'The server failed to process the request.'
 export const WORDS_OF_401 = {
   missing: 'A bearer token is required.',
   invalid: 'The access token is not valid.',
+  misplaced: `Tokens are issued at ${OWN_PATHS.token}.`,
 } as const
 
 const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
@@ -66,12 +68,15 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
   overloaded: response(503, 'overloaded', 'The device is busy.'),
   // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3).
+  // Of one that was reached.
   upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
   'store-unavailable': response(503, 'server_error', SERVER_ERROR),
   'server-error': response(500, 'server_error', SERVER_ERROR),
 }
 const TOKEN_MISSING = response(401, 'invalid_token', WORDS_OF_401.missing)
+const MISPLACED = response(401, 'invalid_token', WORDS_OF_401.misplaced)
 const UPSTREAM_LATE = response(504, 'upstream_timeout', 'The device did not respond in time.')
+const UPSTREAM_UNREACHABLE = response(502, 'upstream_unavailable', 'The device cannot be reached.')
 
 export interface RefusalSettings {
   /** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
@@ -90,7 +95,7 @@ const unauthorizedReplies = new WeakMap<
  * machine can leak through them.
  */
 export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
-  if (refusal.kind !== 'unauthorized') return replyOf(refusal, settings, false)
+  if (refusal.kind !== 'unauthorized' || refusal.misplaced) return replyOf(refusal, settings, false)
   let replies = unauthorizedReplies.get(settings)
   if (replies === undefined) {
     const missing = replyOf({ kind: 'unauthorized', cause: 'missing' }, settings, true)
@@ -114,9 +119,13 @@ function documentedStatus(http: number): 400 | 401 | 429 | 500 {
 }
 
 function responseFor(refusal: Refusal): RefusalResponse {
-  if (refusal.kind === 'unauthorized' && refusal.cause === 'missing') return TOKEN_MISSING
-  const isLate = refusal.kind === 'upstream' && /^(?:connection|http_response)_timeout$/.test(refusal.failure)
-  return isLate ? UPSTREAM_LATE : RESPONSES[refusal.kind]
+  if (refusal.kind === 'unauthorized') {
+    if (refusal.misplaced) return MISPLACED
+    return refusal.cause === 'missing' ? TOKEN_MISSING : RESPONSES.unauthorized
+  }
+  if (refusal.kind !== 'upstream') return RESPONSES[refusal.kind]
+  if (/^(?:connection|http_response)_timeout$/.test(refusal.failure)) return UPSTREAM_LATE
+  return isUnreachable(refusal.failure) ? UPSTREAM_UNREACHABLE : RESPONSES.upstream
 }
 
 function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): Fields {

@@ -18,7 +18,12 @@ export type Refusal =
   | { readonly kind: 'request-timeout' }
   | { readonly kind: 'expectation-failed' }
   | { readonly kind: 'header-too-large' }
-  | { readonly kind: 'unauthorized'; readonly cause: AuthFailure }
+  | {
+      readonly kind: 'unauthorized'
+      readonly cause: AuthFailure
+      /** It is a login at another spelling of the token endpoint's path (C1). */
+      readonly misplaced?: true
+    }
   | { readonly kind: 'cross-origin' }
   | {
       readonly kind: 'insufficient-scope'
@@ -60,7 +65,7 @@ export type UpstreamFailure =
   | 'http_protocol_error'
   | 'http_upgrade_failed'
 
-const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
+const UNREACHABLE: ReadonlySet<string> = new Set([
   'dns_error',
   'dns_timeout',
   'destination_unavailable',
@@ -68,10 +73,14 @@ const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
   'connection_timeout',
   'tls_certificate_error',
   'tls_protocol_error',
-])
+] satisfies UpstreamFailure[])
 
-/** Whether a failure means that the device cannot be reached, and not only that one response failed. */
-export function isUnreachable(failure: UpstreamFailure): boolean {
+/**
+ * Whether a failure means that the device cannot be reached, and not only that one response failed.
+ *
+ * @param failure an `UpstreamFailure`, or its name out of a record
+ */
+export function isUnreachable(failure: string): boolean {
   return UNREACHABLE.has(failure)
 }
 

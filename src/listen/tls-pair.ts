@@ -121,19 +121,19 @@ interface Bound {
   readonly of: string
 }
 
-/** `expiring`: the last 30 days before the end. */
+/** `expiring`: the last 30 days before the end; of a life shorter than 90 days, its last third. */
 export type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
 
 const DAY = 86_400_000
 
-/** Long enough for a renewal that needs a purchase and a maintenance window. */
+/** Long enough for a renewal that needs a purchase and a maintenance window. An ACME client renews a short life in its last third. */
 const NOTICE = 30 * DAY
 
 /** @param wall milliseconds since the Unix epoch */
 export function validityOf({ from, until }: ValidPeriod, wall: number): Validity {
   if (wall < from.at) return 'not-yet-valid'
   if (wall >= until.at) return 'expired'
-  return wall >= until.at - NOTICE ? 'expiring' : 'valid'
+  return wall >= until.at - Math.min(NOTICE, (until.at - from.at) / 3) ? 'expiring' : 'valid'
 }
 
 /** Describes the validity in one sentence, for `check` and the log. */

@@ -181,12 +181,22 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, over: HOUR },
     meaning: 'no more than that number are sent at once now',
   },
+  PosternReloadFailed: {
+    level: 'warning',
+    // Here the latest reload, until one is applied. The alert counts those that were refused.
+    figure: 'postern_config_reloads_total',
+    here: AT_ONCE,
+    alert: { ...AT_ONCE, over: 15 * MINUTE },
+    meaning: 'clients notice nothing, but no change takes effect, and the next start would fail',
+    remedy:
+      'correct it: the file is read again as soon as it changes. postern check --quiet names all that is wrong',
+  },
   PosternCertificateExpires: {
     level: 'warning',
-    // Seconds until it expires. A certificate of a short life alarms here in its last third, in which ACME clients renew.
-    figure: 'postern_certificate_expiry_timestamp_seconds',
-    here: { ...AT_ONCE, threshold: (30 * DAY) / SECOND, for: DAY },
-    alert: { ...AT_ONCE, threshold: (30 * DAY) / SECOND, for: DAY },
+    // Seconds until it expires: a day after an ACME client should have renewed it. One of a short life alarms in its last third.
+    figure: 'postern_certificate_expiry_timestamp_seconds, postern_certificate_not_before_timestamp_seconds',
+    here: { ...AT_ONCE, threshold: (29 * DAY) / SECOND },
+    alert: { ...AT_ONCE, threshold: (29 * DAY) / SECOND, for: 3 * HOUR },
     meaning: 'clients that check the certificate do not connect while it is not valid',
     remedy:
       'renew it and replace both files of listen.tls: a running Postern takes them at once. If an ACME client renews them, find out why it did not',

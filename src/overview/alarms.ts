@@ -62,7 +62,7 @@ function outageOf({ url, breaker, failure }: ServiceCondition): { state: string;
 const sharedStore: Rule = function* ({ facts: { store } }) {
   if (store === null || store.up) return
   yield raise('PosternSharedStoreDown', {
-    what: 'The shared store does not respond, or refuses commands',
+    what: `The shared store at ${store.address} does not respond, or refuses commands${store.reason === null ? '' : `: ${store.reason}`}`,
   })
 }
 
@@ -114,12 +114,23 @@ const ceilings: Rule = function* ({ facts }) {
   }
 }
 
+const refusedReload: Rule = function* ({ facts: { refusedReload } }) {
+  if (refusedReload === null) return
+  const { at, problems } = refusedReload
+  const [first = '', ...others] = problems
+  const more = others.length === 0 ? '' : `; ${others.length} more`
+  yield raise('PosternReloadFailed', {
+    what: `A new configuration or certificate was refused, and the former one is in use: ${first}${more}`,
+    since: at,
+  })
+}
+
 const certificate: Rule = function* ({ facts: { certificate }, now }) {
   if (certificate === null) return
   const { from, until, selfSigned } = certificate
   const expires = KINDS.PosternCertificateExpires
-  // As the alert: 30 days before the end, and a day later, when an ACME client should have renewed. Of a short life the last third.
-  const notice = Math.min(expires.here.threshold * SECOND - expires.here.for, (until - from) / 3)
+  // As the alert: of a short life the last third.
+  const notice = Math.min(expires.here.threshold * SECOND, (until - from) / 3)
   const remedy = selfSigned
     ? 'give clients the new cert.pem of state_dir: the sidecar renews it itself, with the same key'
     : (expires.remedy ?? '')
@@ -200,6 +211,7 @@ const RULES: readonly Rule[] = [
   memory,
   tolerance,
   ceilings,
+  refusedReload,
   certificate,
   password,
   tokens,

@@ -75,6 +75,7 @@ export type AlarmName =
   | 'MalformedHttp'
   | 'DeviceCrowded'
   | 'PosternDeviceBroke'
+  | 'PosternReloadFailed'
   | 'PosternCertificateExpires'
   | 'PosternCertificateInvalid'
   | 'PosternStoreErrors'
@@ -153,7 +154,15 @@ export interface Condition {
     readonly absent: string | null
   }
   /** Null without a shared store. */
-  readonly store: { readonly up: boolean } | null
+  readonly store: {
+    readonly up: boolean
+    /** Its servers, as the configuration names them. */
+    readonly address: string
+    /** Why it does not answer, or refuses commands; null if it is up. */
+    readonly reason: string | null
+  } | null
+  /** The latest reload, if it was refused; null if it was applied, or there was none. */
+  readonly refusedReload: { readonly at: number; readonly problems: readonly string[] } | null
 }
 
 /** One service of the device. */

@@ -3,14 +3,17 @@ import type { Logger } from './log.ts'
 
 /** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
 const LINES = 10
+const REMEDY = 'run postern check: it connects to the device and says what fails'
 /** The length of a period (ms). */
 const PERIOD = 60_000
 
 /**
  * Logs when a service of the device goes away, with the failure, and when it comes back, with the time between in whole seconds. At most ten
  * lines a minute; then one line says how often it changed after them, and what it is now.
+ *
+ * @param url the address of the service, without credentials
  */
-export function createDeviceChanges(log: Logger, clock: Pick<Clock, 'monotonic'>) {
+export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock, 'monotonic'>) {
   let lines = 0
   let withheld = 0
   let downAt: number | undefined
@@ -41,7 +44,7 @@ export function createDeviceChanges(log: Logger, clock: Pick<Clock, 'monotonic'>
         return
       }
       lines += 1
-      if (wentAway === undefined) log.warn({ failure }, 'the device is down')
+      if (wentAway === undefined) log.error({ url, failure, remedy: REMEDY }, 'the device is down')
       else log.info({ seconds: Math.round((clock.monotonic() - wentAway) / 1000) }, 'the device is up again')
     },
     /** Writes the pending sum. */

@@ -1,6 +1,6 @@
 import { windowTypeOf } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
-import type { AuthFailure, Refusal } from '../http/refusal.ts'
+import { type AuthFailure, isUnreachable, type Refusal } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { RequestFacts } from './request-facts.ts'
 
@@ -121,6 +121,7 @@ type WithoutSentence =
   | `unauthorized: ${AuthFailure}`
   | 'invalid-grant: other-name'
   | 'insufficient-scope: override'
+  | 'upstream: unreachable'
 
 /** What a refusal means, and what to do next. */
 const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
@@ -148,6 +149,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
+  'upstream: unreachable': 'The device cannot be reached: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',
   'invalid-grant: other-name':
     'The password is that of another name than the username of the login. The client got the response to a wrong password.',
@@ -161,7 +163,9 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
 const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(MEANINGS))
 
 function meaningOf(refusal: string, description: string): string {
-  return SENTENCES.get(refusal.startsWith('upstream: ') ? 'upstream' : refusal) ?? description
+  const [kind = '', failure = ''] = refusal.split(': ')
+  if (kind !== 'upstream') return SENTENCES.get(refusal) ?? description
+  return MEANINGS[isUnreachable(failure) ? 'upstream: unreachable' : 'upstream']
 }
 
 function decisionText(facts: RequestFacts): string {

@@ -6,16 +6,25 @@ import { factsIn, type RequestFacts, rowOf, startOf } from './request-facts.ts'
 export type RecentRequests = ReturnType<typeof createRecentRequests>
 
 export interface Remembered {
-  readonly what: 'answered' | 'rate-limited' | 'refused'
+  readonly what: 'answered' | 'failed' | 'rate-limited' | 'refused'
   readonly requests: number
   /** When the oldest of them arrived (ms since the Unix epoch); null if there is none. */
   readonly since: number | null
 }
 
-/** How many requests are remembered. Refused ones are kept apart, so that a flood of them leaves the others. */
-const ANSWERED = 1000
-const LIMITED = 500
-const REFUSED = 500
+/** Which of the remembered requests are asked for; none of both: a choice in which each reason has room. */
+export interface Wanted {
+  /** The kind of a refusal, or its detail: `rate-limited`, `upstream`, `connection_refused`. `_` and `-` are the same. */
+  readonly reason?: string | undefined
+  /** A status, or its class: `500`, `5xx`. */
+  readonly status?: string | undefined
+}
+
+/** How many requests are remembered. Failed and refused ones are kept apart, so that a flood of one kind leaves the others. */
+const ANSWERED = 800
+const FAILED = 400
+const LIMITED = 400
+const REFUSED = 400
 
 /**
  * What is remembered reaches back at least so many seconds, and a flood costs almost nothing: of each kind, only the first requests
@@ -23,7 +32,8 @@ const REFUSED = 500
  */
 const SECONDS = 5
 
-const ROWS = 50
+/** The length of a list. */
+const ROWS = 100
 
 /**
  * Remembers the last requests, to explain a decision afterwards: in 1 MiB at most, whatever clients send. A request is one text of its own:
@@ -36,21 +46,30 @@ export function createRecentRequests(
   issued: () => readonly { readonly id: string; readonly label: string }[] = () => [],
 ) {
   const answered = createRing('answered', ANSWERED)
+  const failed = createRing('failed', FAILED)
   const limited = createRing('rate-limited', LIMITED)
   const refused = createRing('refused', REFUSED)
-  const rings = [answered, limited, refused]
+  const rings = [answered, failed, limited, refused]
+
+  function ringOf({ status, failure, refusal }: Exchange) {
+    if (status >= 500 || failure !== undefined) return failed
+    if (refusal === undefined) return answered
+    return refusal.kind === 'rate-limited' ? limited : refused
+  }
 
   return {
     add(exchange: Exchange): void {
-      const { refusal } = exchange
-      const ring = refusal === undefined ? answered : refusal.kind === 'rate-limited' ? limited : refused
-      ring.add(exchange, clock.wall())
+      ringOf(exchange).add(exchange, clock.wall())
     },
-    /** The latest first: at most 50 that were refused, and 50 others. */
-    recent(): readonly RequestRow[] {
-      const rows = latestFirst(rings.flatMap((ring) => ring.rows().slice(0, 2 * ROWS))).map(summaryOf)
-      const left = { refused: ROWS, others: ROWS }
-      return rows.filter(({ refusal }) => left[refusal === null ? 'others' : 'refused']-- > 0)
+    /** The latest first, at most 100: of those that are wanted, or of all, with the same room for each reason that has so many. */
+    recent({ reason, status }: Wanted = {}): readonly RequestRow[] {
+      if (reason !== undefined || status !== undefined) {
+        const isWanted = (row: RequestRow): boolean => hasReason(row, reason) && hasStatus(row, status)
+        const all = latestFirst(rings.flatMap((ring) => ring.rows()))
+        return all.map(summaryOf).filter(isWanted).slice(0, ROWS)
+      }
+      const latest = latestFirst(rings.flatMap((ring) => ring.rows().slice(0, ROWS)))
+      return withRoomForEach(latest).map(summaryOf)
     },
     /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
     explain(id: string): readonly Explanation[] {
@@ -66,6 +85,33 @@ export function createRecentRequests(
 
 function latestFirst(rows: readonly string[]): RequestFacts[] {
   return rows.map(factsIn).sort((a, b) => b.time - a.time)
+}
+
+/** Chooses from rows, the latest first: the latest of each reason, then the second of each, and so on. */
+function withRoomForEach(rows: readonly RequestFacts[]): readonly RequestFacts[] {
+  const seen = new Map<string, number>()
+  const ranked = rows.map((row) => {
+    const isFailed = row.status >= 500 || row.failure !== ''
+    const reason = row.refusal === '' && isFailed ? 'failed' : row.refusal
+    const rank = seen.get(reason) ?? 0
+    seen.set(reason, rank + 1)
+    return { row, rank }
+  })
+  // A stable sort: of the same rank, the latest first.
+  const chosen = new Set(ranked.toSorted((a, b) => a.rank - b.rank).slice(0, ROWS))
+  return ranked.filter((each) => chosen.has(each)).map(({ row }) => row)
+}
+
+function hasReason({ refusal }: RequestRow, wanted: string | undefined): boolean {
+  if (wanted === undefined) return true
+  const named = (text: string): string => text.trim().toLowerCase().replaceAll('_', '-')
+  const [kind = '', detail = ''] = (refusal ?? '').split(':')
+  return [refusal ?? '', kind, detail].some((text) => text !== '' && named(text) === named(wanted))
+}
+
+function hasStatus({ status }: RequestRow, wanted: string | undefined): boolean {
+  if (wanted === undefined) return true
+  return wanted.endsWith('xx') ? String(status)[0] === wanted[0] : String(status) === wanted
 }
 
 /** The last requests of one kind. A new one takes the place of the oldest. */

@@ -9,10 +9,11 @@ import {
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
-import { causeOf, SetupError } from '../system/setup-error.ts'
+import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf, reportHandOut } from './handout.ts'
 import { openJournal } from './journal.ts'
+import { journalLog } from './journal-log.ts'
 import {
   grantsInFlight,
   reportAbsent,
@@ -21,25 +22,8 @@ import {
   sourceEvents,
   tokenEvents,
 } from './state.ts'
-import {
-  comparePasswords,
-  FINGERPRINT,
-  JOURNAL_OPERATIONS,
-  type JournalListener,
-  SALT,
-} from './token-journal.ts'
+import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
-
-const SET_ASIDE = 'token file: unusable, set aside; starting empty'
-const SET_ASIDE_UNREAD =
-  'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
-const FROM_MEMORY = 'token file: serving from memory'
-const CLOCK_SET =
-  'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
-const CLOCK_BEHIND =
-  'the clock is behind the last known time: tokens expire by that time until the clock is set'
-/** After a failed flush the file stays in use. */
-const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
@@ -50,7 +34,14 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const journal =
     policy.store === 'memory'
       ? undefined
-      : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
+      : openJournal({
+          dir: config.stateDir,
+          clock,
+          listener: journalLog(config.stateDir, deps),
+          table,
+          policy,
+          heir,
+        })
   const listener = tokenEvents(deps)
   const { live } = deps
   const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
@@ -143,7 +134,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       }
     },
     unsaved: () => journal?.unsaved(),
-    storeUp: () => undefined,
+    store: () => undefined,
     troubles: () => [],
     async close() {
       sweeping.close()
@@ -157,24 +148,6 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
 function heirOf({ passwords = [] }: Config): string {
   const only = passwords.length === 1 ? passwords[0] : undefined
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
-}
-
-/** Counts and logs what happens to the token file. */
-function journalEvents({ log, metrics }: StateDependencies): JournalListener {
-  metrics.storeOpened('file', JOURNAL_OPERATIONS)
-  return {
-    failed(operation, error) {
-      metrics.storeFailed('file', operation)
-      log.error({ operation, ...causeOf(error) }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
-    },
-    recovered: () => log.info('token file: complete again'),
-    clock: (event, ms) => {
-      const seconds = Math.round(ms / 1000)
-      if (event === 'set') log.info({ seconds }, CLOCK_SET)
-      else log.warn({ seconds }, CLOCK_BEHIND)
-    },
-    setAside: (fault, path) => log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
-  }
 }
 
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */

@@ -234,11 +234,20 @@ export interface State {
   unsaved(): number | undefined
   /** The source of the password. */
   readonly password: Pick<DevicePassword, 'state'>
-  /** Whether the shared store answers and accepts all commands; undefined without one. */
-  storeUp(): boolean | undefined
+  /** Undefined without a shared store. */
+  store(): StoreCondition | undefined
   /** Why this sidecar cannot issue tokens; empty if it can. */
   troubles(): readonly string[]
   close(): Promise<void>
+}
+
+export interface StoreCondition {
+  /** Whether the shared store answers and accepts all commands. */
+  readonly up: boolean
+  /** Its servers, as the configuration names them. */
+  readonly address: string
+  /** Why it does not answer, or refuses commands; null if it is up. */
+  readonly reason: string | null
 }
 
 /** The requests in flight that grants have admitted. They end with their grants (C8): see `gate/live-exchanges.ts`. */

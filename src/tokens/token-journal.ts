@@ -61,7 +61,7 @@ export interface JournalListener {
    * attempt, not for every token.
    */
   failed(operation: JournalOperation, error: unknown): void
-  /** The disk works again and holds all tokens. */
+  /** The disk works again and holds all tokens; after a failed `flush`, also over a power cut. */
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void

@@ -134,3 +134,38 @@ it('H233 the list of the last requests fits 80 columns, and cuts no id, however 
   expect(wide).toContain(id)
   expect(wide.filter((line) => line.trim().includes(' '))).toEqual([])
 })
+
+it("H160 lists the device's own 500 behind a flood of 429, and by status and reason", async () => {
+  const device = await startDevice((request, response) => {
+    response.statusCode = request.url === '/broken' ? 500 : 200
+    response.end()
+  })
+  const sidecar = await startSidecar({ device, config: { limits: { api: { requests: 3 } } } })
+  const token = await sidecar.token()
+  await sidecar.request({ path: '/broken', token })
+  for (let i = 0; i < 2; i += 1) await sidecar.request({ path: '/good', token })
+  await Promise.all(Array.from({ length: 60 }, () => sidecar.request({ path: '/flood', token })))
+  await expect.poll(async () => (await recent(sidecar)).length).toBeGreaterThanOrEqual(64)
+
+  const set = ['upstream.url=http://127.0.0.1', `state_dir=${join(sidecar.directory, 'state')}`]
+  set.push(`password.file=${join(sidecar.directory, 'password')}`)
+  const list = async (options: object, id?: string): Promise<string> => {
+    let printed = ''
+    const stdout = { write: (text: string) => (printed += text) }
+    expect(
+      await explainCommand(id, { set, json: false, ...options }, { stdout, stderr: stdout, env: {} }),
+    ).toBe(0)
+    return printed
+  }
+  expect(await list({})).toContain('GET /broken')
+  const broken = await list({ status: '5xx' })
+  expect([broken.includes('GET /broken'), broken.includes('/flood')]).toEqual([true, false])
+  const limited = await list({ reason: 'rate-limited' })
+  expect([limited.includes('GET /broken'), limited.includes('GET /flood')]).toEqual([false, true])
+  expect(await list({ reason: 'SECRET' })).toBe(
+    'no such request is remembered; reasons: rate-limited; statuses: 200, 429, 500\n',
+  )
+  expect(JSON.parse(await list({ status: '500', json: true })).requests).toHaveLength(1)
+  await expect(list({ status: '5' })).rejects.toThrow('--status: must be a status')
+  await expect(list({ reason: 'upstream' }, 'an-id')).rejects.toThrow('leave out --reason and --status')
+})

@@ -199,6 +199,7 @@ it('H160 an id that is not remembered: how many requests are, and since when', a
     explanations: [],
     remembered: [
       { what: 'answered', requests: 0, since: null },
+      { what: 'failed', requests: 0, since: null },
       { what: 'rate-limited', requests: 0, since: null },
       { what: 'refused', requests: 1, since: expect.any(Number) },
     ],

@@ -25,7 +25,11 @@ it('a change of a file causes one reload, although others come while it settles 
       return { live: [], restart: [] }
     },
   }
-  const source = { configFile, seen: new Map([[configFile, 'first']]), load: () => config }
+  const source = {
+    configFile,
+    seen: new Map([[configFile, 'first']]),
+    load: () => ({ config, locationOf: () => undefined }),
+  }
   const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }))
   reloader.watch(config)
   closeLater(reloader.close)
@@ -79,7 +83,7 @@ it('a reload that lacks descriptors is repeated until it works, and logged once'
   }
   const reloader = createReloader(
     sidecar,
-    { configFile: undefined, seen: new Map(), load: () => config },
+    { configFile: undefined, seen: new Map(), load: () => ({ config, locationOf: () => undefined }) },
     log,
   )
   closeLater(reloader.close)

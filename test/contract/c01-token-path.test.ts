@@ -73,6 +73,25 @@ describeProtocols('C1 The token path', (transport) => {
     expect(sidecar.device.byteCount).toBe(before)
   })
 
+  it.each([
+    ...['/oauth/token/', '//oauth/token', '/oauth/%74oken', '/OAUTH/TOKEN?x=1'].map(
+      (path) => [path, 'POST', 'Tokens are issued at /oauth/token.'] as const,
+    ),
+    ['/oauth/token/', 'GET', 'A bearer token is required.'],
+    ['/oauth/tokens', 'POST', 'A bearer token is required.'],
+  ] as const)(
+    'C1 %s with %s says where tokens are issued, if it can be meant',
+    async (path, method, says) => {
+      const response = await sidecar.request({ path, method })
+      expect([response.status, response.json().error_description]).toEqual([401, says])
+      expect(response.header('WWW-Authenticate')).not.toContain('error=')
+      const shown = await sidecar.request({ path, method, token: 'stale' })
+      const invalid = method === 'POST' && says.startsWith('Tokens') ? says : 'The access token is not valid.'
+      expect([shown.status, shown.json().error_description]).toEqual([401, invalid])
+      expect(shown.header('WWW-Authenticate')).toContain('error="invalid_token"')
+    },
+  )
+
   it('C1 every look-alike path with a bearer token is forwarded byte for byte', async () => {
     const token = await sidecar.token()
     const before = sidecar.device.requests.length

@@ -77,7 +77,9 @@ describeProtocols('C18 Errors', (transport) => {
       transport,
       device: { url: `http://127.0.0.1:${await unusedPort()}` },
     })
-    expectError(await sidecar.request({ token: await sidecar.token() }), 500, 'upstream_unavailable')
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.json().error_description).toBe('The device cannot be reached.')
   })
 
   it('C18 upstream_unavailable: the device does not speak HTTP, and none of its bytes leak', async () => {
@@ -85,6 +87,7 @@ describeProtocols('C18 Errors', (transport) => {
     const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
     const response = await sidecar.request({ token: await sidecar.token() })
     expectError(response, 500, 'upstream_unavailable')
+    expect(response.json().error_description).toBe('The device sent no usable response.')
     expect(response.text + response.fields.join()).not.toMatch(/ssh|secret/i)
   })
 

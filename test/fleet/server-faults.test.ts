@@ -269,9 +269,22 @@ describe('a server', () => {
     const sidecar = await start(port)
     expect(await readiness(sidecar)).toBe(503)
     expect(await logIn(sidecar)).toBe(500)
+    const store = `127.0.0.1:${port}`
+    const [down] = sidecar.logLines().filter((line) => line.includes('"the shared store does not respond: '))
+    expect(JSON.parse(down ?? '{}')).toMatchObject({
+      level: 50,
+      store,
+      reason: expect.stringContaining('ECONNREFUSED'),
+    })
+    expect(sidecar.overview.condition().alarms.map(({ what }) => what)).toContainEqual(
+      expect.stringMatching(
+        `^The shared store at ${store} does not respond, or refuses commands: .*ECONNREFUSED`,
+      ),
+    )
     await startRedis({ port })
     await until(isReady(sidecar))
     expect(await logIn(sidecar)).toBe(200)
     expect(logged(sidecar, 'the shared store does not respond')).toBe(1)
+    expect(sidecar.overview.condition().store).toEqual({ up: true, address: store, reason: null })
   })
 })

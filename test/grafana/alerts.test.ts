@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { firstConfiguration } from '../../src/config/first-configuration.ts'
 import { validityOf } from '../../src/listen/tls-pair.ts'
-import { KINDS } from '../../src/overview/alarm-kinds.ts'
+import { DAY, KINDS, SECOND } from '../../src/overview/alarm-kinds.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { blocksOf, readPage, replaceIn, shellBlock } from '../support/pages.ts'
 import { needs, run } from '../support/tools.ts'
@@ -15,7 +15,7 @@ import { readRules } from './rules.ts'
 interface Case {
   readonly name: string
   readonly input_series: readonly { readonly series: string }[]
-  readonly promql_expr_test: readonly { readonly exp_samples: readonly { readonly labels: string }[] }[]
+  readonly promql_expr_test?: readonly { readonly exp_samples: readonly { readonly labels: string }[] }[]
 }
 
 const deploy = (name: string): string => join(ROOT, 'deploy', name)
@@ -53,27 +53,40 @@ describe('H165 each alert', () => {
   const OF_NONE = 'PosternAbsent'
 
   it.each(rules.filter(({ alert }) => alert !== OF_NONE).map((rule) => [rule.alert, rule] as const))(
-    'H326 %s says which sidecar it is about, and keeps sidecars apart',
+    'H326 %s says which sidecar it is about, and keeps the labels of its target',
     (_alert, { expr, annotations }) => {
       expect(annotations.summary).toContain('{{ $labels.instance }}')
-      for (const [, labels = ''] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
-        expect(labels.split(', ')).toContain('instance')
-      }
+      // `by`, and an aggregation without labels, drop those that the scrape job gives a target, such as `device`.
+      expect(expr).not.toMatch(/\b(?:by|on|ignoring)\b/)
       expect(expr).not.toMatch(/\b(?:sum|max|min|avg|count)\s*\(/)
+      const dropped = [...expr.matchAll(/\bwithout \(([^)]*)\)/g)].flatMap(([, labels = '']) =>
+        labels.split(', '),
+      )
+      for (const own of ['instance', 'device', 'job']) expect(dropped).not.toContain(own)
+    },
+  )
+
+  it.each(rules.map((rule) => [rule.alert, rule] as const))(
+    '%s writes figures as people do: no thousandths, and nothing that is the address of the sidecar passes for the device',
+    (_alert, { annotations }) => {
+      const text = Object.values(annotations).join('\n')
+      // It writes 0.39 as "390.7m", and 2000 as "2k".
+      expect(text).not.toMatch(/\bhumanize\s*}}/)
+      expect(text).not.toContain('behind {{ $labels.instance }}')
     },
   )
 
   it('fires in a test, and has the metrics of a healthy sidecar in one where nothing fires', () => {
     const fired = new Set(
       tests
-        .flatMap((each) => each.promql_expr_test.flatMap(({ exp_samples }) => exp_samples))
+        .flatMap(({ promql_expr_test = [] }) => promql_expr_test.flatMap(({ exp_samples }) => exp_samples))
         .map(({ labels }) => /alertname="(\w+)"/.exec(labels)?.[1]),
     )
     const silent = rules.filter(({ alert }) => !fired.has(alert)).map(({ alert }) => alert)
     expect(silent, 'no case of postern.rules.test.yml expects them to fire').toEqual([])
 
     const [healthy] = tests
-    expect(healthy?.promql_expr_test.flatMap(({ exp_samples }) => exp_samples)).toEqual([])
+    expect(healthy?.promql_expr_test?.flatMap(({ exp_samples }) => exp_samples)).toEqual([])
     const given = new Set(healthy?.input_series.map(({ series }) => /^\w+/.exec(series)?.[0]))
     const asked = rules.flatMap(({ expr }) =>
       [...expr.matchAll(/\b(?:up\b|(?:postern|process|nodejs)_\w+)/g)].map(([name]) => name),
@@ -120,10 +133,11 @@ describe('H291 an alarm of the sidecar', () => {
     expect(sections(ofRules)).toEqual(expect.arrayContaining(withAlert.map(([name]) => name)))
   })
 
-  it('warns of a certificate as long before its end as the log and `check` do', () => {
-    const { threshold } = KINDS.PosternCertificateExpires.here
-    const period = { from: { at: 0, of: '' }, until: { at: threshold * 2_000, of: '' } }
-    const states = [-1, 0].map((more) => validityOf(period, threshold * 1_000 + more))
+  it('warns of a certificate a day after the log and `check` do, when an ACME client should have renewed it', () => {
+    const until = 90 * DAY
+    const notice = KINDS.PosternCertificateExpires.here.threshold * SECOND + DAY
+    const period = { from: { at: 0, of: '' }, until: { at: until, of: '' } }
+    const states = [-1, 0].map((more) => validityOf(period, until - notice + more))
     expect(states).toEqual(['valid', 'expiring'])
   })
 })

@@ -40,6 +40,23 @@ it('a certificate is expiring in its last 30 days, until its last second', () =>
   ).toEqual(['not-yet-valid', 'valid', 'valid', 'expiring', 'expiring', 'expired'])
 })
 
+it.each([
+  ['six days', 6 * DAY, 4 * DAY],
+  ['a day', DAY, (2 * DAY) / 3],
+  ['89 days', 89 * DAY, (2 * 89 * DAY) / 3],
+  ['90 days', 90 * DAY, 60 * DAY],
+])(
+  'a certificate that lives %s is expiring once an ACME client should renew it, not all its life',
+  (_, life, since) => {
+    const period = { from: { at: 0, of: 'it' }, until: { at: life, of: 'it' } }
+    expect([0, since - 1, since].map((at) => validityOf(period, Math.round(at)))).toEqual([
+      'valid',
+      'valid',
+      'expiring',
+    ])
+  },
+)
+
 it('a chain is valid from the last start to the first expiry among its certificates', async () => {
   const clock = stillClock()
   const leaf = await makeCertificate('leaf', { notBefore: dayFrom(clock, -9), notAfter: dayFrom(clock, 90) })
@@ -57,13 +74,16 @@ it('a chain is valid from the last start to the first expiry among its certifica
     from: { at: dayFrom(clock, -1).getTime(), of },
     until: { at: dayFrom(clock, 9).getTime(), of },
   })
-  expect(describeValidity(found.valid, dayFrom(clock, 0).getTime())).toBe(
-    `${of} expires on ${dayFrom(clock, 9).toISOString()}, in 9 days`,
+  expect(describeValidity(found.valid, dayFrom(clock, 7).getTime())).toBe(
+    `${of} expires on ${dayFrom(clock, 9).toISOString()}, in 2 days`,
   )
 })
 
 it('a running sidecar logs the last 30 days, once a day, and the expiry, and keeps serving', async () => {
-  const { sidecar, clock, certFile } = await startWith((at) => ({ notAfter: dayFrom(at, 40) }))
+  const { sidecar, clock, certFile } = await startWith((at) => ({
+    notBefore: dayFrom(at, -60),
+    notAfter: dayFrom(at, 40),
+  }))
   const expiry = dayFrom(clock, 40)
   expect(await sidecar.metric('postern_certificate_expiry_timestamp_seconds')).toBe(expiry.getTime() / SECOND)
   expect(certificateLines(sidecar)).toEqual([])

@@ -106,7 +106,11 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'a sidecar that is not ready because its shared store is down: one alarm',
-    { ready: false, reasons: ['the shared store does not respond'], store: { up: false } },
+    {
+      ready: false,
+      reasons: ['the shared store does not respond'],
+      store: { up: false, address: '192.0.2.7:6379', reason: 'connect ECONNREFUSED' },
+    },
     lasting(60, { requests: 10, serverErrors: 8, refusals: { store_unavailable: 8 } }),
     /^critical The shared store/,
   ],
@@ -137,7 +141,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     [],
     /^warning The device went away when more than 8 requests.*postern retry/,
   ],
-  ['a wall that is tried', main({ ceiling: { kind: 'tried', limit: 8 } }), [], /^warning The device went away.*tried now/],
+  [
+    'a wall that is tried',
+    main({ ceiling: { kind: 'tried', limit: 8 } }),
+    [],
+    /^warning The device went away.*tried now/,
+  ],
   [
     'a wall for good',
     main({ ceiling: { kind: 'barred', limit: 8 } }),
@@ -239,9 +248,20 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'a shared store that is down',
-    { store: { up: false } },
+    { store: { up: false, address: '192.0.2.7:6379', reason: 'connect ECONNREFUSED' } },
     [],
-    /^critical The shared store does not respond.*tokens\.offline_grace/,
+    /^critical The shared store at 192\.0\.2\.7:6379 does not respond, or refuses commands: connect ECONNREFUSED.*tokens\.offline_grace/,
+  ],
+  [
+    'a reload that was refused',
+    {
+      refusedReload: {
+        at: NOW - 60_000,
+        problems: ['/etc/postern/postern.yaml:7: limits.api.requests: must be a number', 'b'],
+      },
+    },
+    [],
+    /^warning A new configuration or certificate was refused, and the former one is in use: \/etc\/postern\/postern\.yaml:7: limits\.api\.requests: must be a number; 1 more .*the next start would fail.*postern check --quiet/,
   ],
   [
     'a gate that only observes',

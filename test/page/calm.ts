@@ -63,6 +63,7 @@ export function calm(now: number): Condition {
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
     password: { source: 'file', changedAt: now - 19 * DAY, problem: null, absent: null },
     store: null,
+    refusedReload: null,
   }
 }
 

@@ -57,7 +57,10 @@ describe('H76 A configured pair', () => {
 const DAY = 86_400_000
 
 it('check, start and reload warn of a certificate that expires soon or has expired, until it is replaced', async () => {
-  const soon = await makeCertificate('soon', { notAfter: new Date(Date.now() + 9 * DAY) })
+  const soon = await makeCertificate('soon', {
+    notBefore: new Date(Date.now() - 81 * DAY),
+    notAfter: new Date(Date.now() + 9 * DAY),
+  })
   const past = { notBefore: new Date(Date.now() - 9 * DAY), notAfter: new Date(Date.now() - DAY) }
   const over = await makeCertificate('over', past)
   const site = await prepareSite({ transport: 'tls' })

@@ -118,7 +118,10 @@ describe.concurrent('H113 The self-signed pair of an earlier version', () => {
   })
 
   it('is renewed in its last 30 days, with its key', async () => {
-    const old = await makeCertificate('box', { notAfter: new Date(Date.now() + 9 * DAY) })
+    const old = await makeCertificate('box', {
+      notBefore: new Date(Date.now() - 81 * DAY),
+      notAfter: new Date(Date.now() + 9 * DAY),
+    })
     const site = await siteWith({ names: ['localhost', '127.0.0.1'] }, old)
     const sidecar = await site.serve()
     expect(await sidecar.waitForLog(REMADE)).toMatchObject({ renewed: true })

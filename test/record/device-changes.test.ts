@@ -16,17 +16,21 @@ it('H223 a device that goes away and comes back is a line each, also without an 
   expect((await sidecar.request({ token })).status).toBe(500)
   const logged = () =>
     sidecar.logLines().flatMap((line) => {
-      const { level, msg, failure } = JSON.parse(line)
-      return /^the device is/.test(msg) ? [[level, msg, failure]] : []
+      const { level, msg, failure, url, remedy } = JSON.parse(line)
+      return /^the device is/.test(msg) ? [[level, msg, failure, url, remedy]] : []
     })
-  expect(logged()).toEqual([[40, 'the device is down', expect.stringMatching(/^connection_/)]])
+  const down = [
+    50,
+    'the device is down',
+    expect.stringMatching(/^connection_/),
+    device.url,
+    expect.stringContaining('postern check'),
+  ]
+  expect(logged()).toEqual([down])
   await startDevice(undefined, { port: Number(new URL(device.url).port) })
-  await expect.poll(logged).toEqual([
-    [40, 'the device is down', expect.stringMatching(/^connection_/)],
-    [30, 'the device is up again', undefined],
-  ])
+  await expect.poll(logged).toEqual([down, [30, 'the device is up again', undefined, undefined, undefined]])
   const shown = sidecar.overview.timeline(0).map(({ text, details }) => [text, details])
-  expect(shown).toContainEqual(['the device is down', expect.stringMatching(/^failure: connection_/)])
+  expect(shown).toContainEqual(['the device is down', expect.stringMatching(/\bfailure: connection_/)])
   expect(shown).toContainEqual(['the device is up again', expect.stringMatching(/^seconds: \d+$/)])
 })
 
@@ -36,7 +40,7 @@ it('H223 a device that comes and goes with every request has ten lines a minute,
   const lines: Record<string, unknown>[] = []
   const clock = stillClock()
   const log = createLogOn('info', { write: (line) => void lines.push(JSON.parse(line)) })
-  const { changed, close } = createDeviceChanges(log, clock)
+  const { changed, close } = createDeviceChanges(log, 'http://192.0.2.1', clock)
   changed(true, null)
   expect(lines).toEqual([])
   for (let i = 0; i < 8; i += 1) {

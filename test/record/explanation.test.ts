@@ -136,7 +136,12 @@ const ROWS: Readonly<Record<string, readonly Row[]>> = {
     [
       'for the device, after it was admitted',
       { status: 500, refusal: 'upstream: connection_refused' },
-      /^Admitted\. Then refused with 500, upstream: connection_refused\. The device sent no usable response: /,
+      /^Admitted\. Then refused with 500, upstream: connection_refused\. The device cannot be reached: /,
+    ],
+    [
+      'for the device, which answered something else than HTTP',
+      { status: 500, refusal: 'upstream: http_protocol_error' },
+      /http_protocol_error\. The device sent no usable response: /,
     ],
   ],
   Device: [

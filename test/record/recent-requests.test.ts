@@ -1,11 +1,18 @@
 import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
-import { createRecentRequests } from '../../src/record/recent-requests.ts'
+import { createRecentRequests, type Wanted } from '../../src/record/recent-requests.ts'
 import { stillClock } from '../support/clock.ts'
 import { collectGarbage } from '../support/collect-garbage.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
+
+const STATUS: Readonly<Record<string, number>> = {
+  upstream: 500,
+  overloaded: 500,
+  'rate-limited': 429,
+  unauthorized: 401,
+}
 
 /** A request whose strings are all cut out of one text, as the parser of heads cuts them. */
 function recorded(id: string, start: number, refusal?: Refusal, text = ''): Exchange {
@@ -17,11 +24,13 @@ function recorded(id: string, start: number, refusal?: Refusal, text = ''): Exch
     duration: 1,
     requestId: id,
     kind: refusal === undefined ? 'forward' : 'refused',
+    status: STATUS[refusal?.kind ?? ''] ?? 200,
     client: text.slice(500, 564) || '192.0.2.1',
   })
 }
 
 const LIMITED: Refusal = { kind: 'rate-limited', retryAfter: 1 }
+const FAILED: Refusal = { kind: 'upstream', failure: 'connection_refused' }
 const REFUSED: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
 it('H161 a flood of 429 and one of 401 leave the other requests, and each kind keeps its latest', () => {
@@ -29,28 +38,61 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
   const requests = createRecentRequests(clock)
   const add = (id: string, refusal?: Refusal): void => {
     requests.add(recorded(id, clock.monotonic(), refusal))
-    clock.advance(10)
+    clock.advance(20)
   }
-  for (let i = 0; i < 1001; i += 1) add(`a${i}`)
-  for (let i = 0; i < 501; i += 1) add(`u${i}`, REFUSED)
+  for (let i = 0; i < 401; i += 1) add(`f${i}`, FAILED)
+  for (let i = 0; i < 801; i += 1) add(`a${i}`)
+  for (let i = 0; i < 401; i += 1) add(`u${i}`, REFUSED)
   for (let i = 0; i < 5000; i += 1) add(`l${i}`, LIMITED)
   expect(requests.remembered().map(({ what, requests }) => [what, requests])).toEqual([
-    ['answered', 1000],
-    ['rate-limited', 500],
-    ['refused', 500],
+    ['answered', 800],
+    ['failed', 400],
+    ['rate-limited', 400],
+    ['refused', 400],
   ])
   const found = (id: string): number => requests.explain(id).length
-  expect(['a0', 'a1', 'a1000', 'u0', 'u1', 'u500', 'l4499', 'l4500', 'l4999', 'l', ''].map(found)).toEqual([
-    0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0,
-  ])
+  const ids = ['f0', 'f1', 'f400', 'a0', 'a1', 'a800', 'u0', 'u1', 'u400', 'l4599', 'l4600', 'l4999', 'l', '']
+  expect(ids.map(found)).toEqual([0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0])
   const rows = requests.recent()
-  expect([rows.length, rows[0]?.id, rows[49]?.id, rows[50]?.id, rows[99]?.id]).toEqual([
-    100,
+  expect([0, 24, 25, 49, 50, 74, 75, 99].map((i) => rows[i]?.id)).toEqual([
     'l4999',
-    'l4950',
-    'a1000',
-    'a951',
+    'l4975',
+    'u400',
+    'u376',
+    'a800',
+    'a776',
+    'f400',
+    'f376',
   ])
+  expect(rows).toHaveLength(100)
+})
+
+it('H161 what fails, whether the sidecar says so or the device, is in the list behind a flood of other kinds', () => {
+  const clock = stillClock()
+  const requests = createRecentRequests(clock)
+  const add = (id: string, refusal?: Refusal, outcome: Partial<Exchange> = {}): void => {
+    requests.add(Object.assign(recorded(id, clock.monotonic(), refusal), outcome))
+    clock.advance(10)
+  }
+  add('own', undefined, { status: 500 })
+  add('refused', FAILED)
+  add('busy', { kind: 'overloaded', retryAfter: 1 })
+  add('broken', undefined, { status: 200, failure: 'http_response_incomplete' })
+  for (let i = 0; i < 600; i += 1) for (const refusal of [undefined, LIMITED, REFUSED]) add(`n${i}`, refusal)
+  const ids = (wanted?: Wanted): readonly string[] =>
+    requests.recent(wanted).flatMap(({ id }) => (id.startsWith('n') ? [] : [id]))
+  expect(ids()).toEqual(['broken', 'busy', 'refused', 'own'])
+  expect(ids({ status: '5xx' })).toEqual(['busy', 'refused', 'own'])
+  expect(ids({ status: '500' })).toEqual(['busy', 'refused', 'own'])
+  for (const reason of [
+    'upstream',
+    'connection_refused',
+    'upstream: connection_refused',
+    'connection-refused',
+  ])
+    expect(ids({ reason })).toEqual(['refused'])
+  expect(ids({ reason: 'upstream', status: '429' })).toEqual([])
+  expect(requests.recent({ reason: 'rate_limited' })).toHaveLength(100)
 })
 
 it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', async () => {
@@ -64,7 +106,8 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   const add = (i: number): void => {
     const path = `/${'p'.repeat(300)}`
     const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
-    for (const refusal of [undefined, LIMITED, REFUSED]) requests.add(recorded(id(i), i * 10, refusal, text))
+    for (const refusal of [undefined, FAILED, LIMITED, REFUSED])
+      requests.add(recorded(id(i), i * 10, refusal, text))
   }
   for (let i = 0; i < 100; i += 1) add(i)
   const before = used()
@@ -83,12 +126,13 @@ it('H161 of a flood so many requests are remembered in a second that the last fi
   for (let i = 0; i < 20_000; i += 1) requests.add(recorded(`a${i}`, i))
   for (const { what, requests: count } of requests.remembered()) last.set(what, count)
   expect([...last]).toEqual([
-    ['answered', 1000],
-    ['rate-limited', 500],
+    ['answered', 800],
+    ['failed', 0],
+    ['rate-limited', 400],
     ['refused', 0],
   ])
   const found = (id: string): number => requests.explain(id).length
-  expect(['l14999', 'l15000', 'l15099', 'l15100', 'l19000', 'a15000', 'a15199', 'a15200'].map(found)).toEqual(
+  expect(['l14999', 'l15000', 'l15079', 'l15080', 'l19000', 'a15000', 'a15159', 'a15160'].map(found)).toEqual(
     [0, 1, 1, 0, 1, 1, 1, 0],
   )
 })

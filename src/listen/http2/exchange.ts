@@ -29,6 +29,8 @@ const NONE: Fields = []
 /** Node resets a stream with INTERNAL_ERROR for it. One for all: each new one would cost a stack. */
 const CUT = new Error('the response was cut')
 
+const NOTHING = Buffer.alloc(0)
+
 const ignore = (): void => {}
 
 const CARRIED = Symbol('exchange')
@@ -228,14 +230,25 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   /**
-   * Resets the stream, which tells the client that the transfer broke. Without an error, `destroy` would send a clean end. `close` ends the
-   * stream before the reset: while nothing else waits, END_STREAM goes out, and the body looks complete.
+   * Resets the stream, which tells the client that the transfer broke: with INTERNAL_ERROR, and with CANCEL if Postern itself ended the
+   * exchange, such as with its grant (C8). Without an error, `destroy` would send a clean end.
    */
   cut(): void {
     if (this.ended) return
     clearTimeout(this.#hold)
-    this.#stream.destroy(CUT)
+    if (this.endedFor !== undefined && this.#stream.headersSent && !this.#stream.writableEnded) this.#cancel()
+    else this.#stream.destroy(CUT)
     this.settle('cut')
+  }
+
+  /**
+   * `close` ends the stream before the reset: if nothing else waited, END_STREAM would go out, and the body would look complete. A write
+   * without bytes waits.
+   */
+  #cancel(): void {
+    this.#stream.write(NOTHING)
+    this.#stream.close(constants.NGHTTP2_CANCEL)
+    this.#stream.destroy()
   }
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */

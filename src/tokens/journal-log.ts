@@ -1,0 +1,53 @@
+import { join } from 'node:path'
+import { causeOf, reasonOf } from '../system/setup-error.ts'
+import { DATABASE } from './journal-database.ts'
+import type { StateDependencies } from './state.ts'
+import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
+
+const SET_ASIDE = 'token file: unusable, set aside; starting empty'
+const SET_ASIDE_UNREAD =
+  'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
+const FROM_MEMORY = 'token file: serving from memory'
+/** After a failed flush the file stays in use. */
+const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
+const CLOCK_SET =
+  'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
+const CLOCK_BEHIND =
+  'the clock is behind the last known time: tokens expire by that time until the clock is set'
+
+/**
+ * Counts and logs what happens to the token file in this folder. The store tries a file that fails again every five seconds: each attempt
+ * is counted, and the first one of each reason is logged, until the file works again.
+ */
+export function journalLog(
+  stateDir: string,
+  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
+): JournalListener {
+  const path = join(stateDir, DATABASE)
+  /** The line and reason of what fails now. */
+  const said = new Set<string>()
+  metrics.storeOpened('file', JOURNAL_OPERATIONS)
+
+  return {
+    failed(operation, error) {
+      metrics.storeFailed('file', operation)
+      const message = operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY
+      const reason = reasonOf(error)
+      const fault = `${message}: ${reason}`
+      if (said.has(fault)) return
+      said.add(fault)
+      log.error({ path, operation, ...causeOf(error) }, message)
+    },
+    recovered() {
+      said.clear()
+      log.info('token file: complete again')
+    },
+    clock(event, ms) {
+      const seconds = Math.round(ms / 1000)
+      if (event === 'set') log.info({ seconds }, CLOCK_SET)
+      else log.warn({ seconds }, CLOCK_BEHIND)
+    },
+    setAside: (fault, to) =>
+      log.error({ fault, path: to }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
+  }
+}

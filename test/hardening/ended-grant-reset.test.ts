@@ -1,0 +1,58 @@
+import type { ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { control } from '../../src/commands/control.ts'
+import { startDevice } from '../support/device.ts'
+import { CODE, FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
+import { type RawSession, rawSession } from '../support/http2-session.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+const INTERNAL_ERROR = 2
+
+interface Bed {
+  readonly sidecar: TestSidecar
+  readonly session: RawSession
+  readonly response: ServerResponse
+}
+
+/** A response that goes on, over HTTP/2, to a client with this window, of which the head and these bytes have come. */
+async function open(bytes: number, window: number): Promise<Bed> {
+  const begun = Promise.withResolvers<ServerResponse>()
+  const device = await startDevice((_request, response) => {
+    response.writeHead(200, { 'Content-Length': '100000000' })
+    response.flushHeaders()
+    if (bytes > 0) response.write('x'.repeat(bytes))
+    begun.resolve(response)
+  })
+  const sidecar = await startSidecar({ transport: 'h2', device })
+  const session = await rawSession(sidecar.url, {
+    opening: [settings([SETTING.headerTableSize, 0], [SETTING.initialWindowSize, window])],
+  })
+  session.send(headers(1, requestFields(['authorization', `Bearer ${await sidecar.token()}`])))
+  expect(await session.status(1)).toBe(200)
+  if (bytes > 0 && window > 0) await session.waitFor(({ type }) => type === FRAME.data)
+  return { sidecar, session, response: await begun.promise }
+}
+
+it.each([
+  ['with only its head', 0, 65_535],
+  ['with a piece, and nothing waiting', 10, 65_535],
+  ['with bytes that wait for the window of the client', 200_000, 1_000],
+  ['whose body waits for a window of 0', 10, 0],
+])(
+  'C8 C24 over HTTP/2 a response %s ends with its grant by CANCEL, never as if it were whole',
+  async (_, bytes, window) => {
+    const { sidecar, session } = await open(bytes, window)
+    const folder = join(sidecar.directory, 'state')
+    await control(folder, { method: 'POST', path: '/revoke', command: { all: true } })
+    expect(await session.outcome(1)).toBe(CODE.cancel)
+    session.raw.end()
+  },
+)
+
+it('C24 over HTTP/2 a response that the device cuts ends by INTERNAL_ERROR', async () => {
+  const { session, response } = await open(10, 65_535)
+  response.destroy()
+  expect(await session.outcome(1)).toBe(INTERNAL_ERROR)
+  session.raw.end()
+})
