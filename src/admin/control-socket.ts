@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { GrantedExchange } from '../gate/live-exchanges.ts'
 import type { Alarm, QuirkCondition } from '../overview/model.ts'
@@ -6,8 +6,10 @@ import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
+import { TurnBudget } from '../system/turn-budget.ts'
 import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
+import { inTurn } from './in-turn.ts'
 import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
 import { readRevocation } from './operator-revocation.ts'
 
@@ -188,7 +190,11 @@ export async function openControlSocket(
     ['POST /retry', () => json(200, { retried: retry() })],
   ])
 
-  const server = createServer({ requestTimeout: 5_000 }, async (req, res) => {
+  const turns = new TurnBudget()
+  const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
+    inTurn(turns, req, res, () => void serve(req, res))
+  })
+  async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const [path = '', query] = (req.url ?? '').split('?', 2)
     const execute = commands.get(`${req.method} ${path}`)
     res.setHeader('Connection', 'close')
@@ -200,7 +206,7 @@ export async function openControlSocket(
       if (!(error instanceof ClientGone)) onFailure(error, `postern ${name} failed`)
       send(res, json(500, { error: 'the command failed' }))
     }
-  })
+  }
   let remove = async (): Promise<void> => {}
   try {
     ensureFolder(stateDir)

@@ -53,8 +53,12 @@ export class TurnBudget {
     enqueue(this)
   }
 
-  /** Does what waits, as long as no more than `most` is spent. */
+  /** Does what waits, as long as no more than `most` is spent; nothing if the budget was used up in this very turn. */
   serve(turn: number, most: number): void {
+    if (this.#turn === turn) {
+      enqueue(this)
+      return
+    }
     this.#turn = turn
     this.#used = PER_TURN - most
     while (this.#used < PER_TURN) {
