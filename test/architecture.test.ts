@@ -60,7 +60,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   listen: ['http', 'http1', 'memory', 'record', 'system'],
-  memory: ['http'],
+  memory: ['http', 'system'],
   admin: ['gate', 'http', 'overview', 'password', 'record', 'system', 'tokens'],
   overview: ['config', 'http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],

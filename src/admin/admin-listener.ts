@@ -3,8 +3,10 @@ import type { Socket } from 'node:net'
 import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { isRead } from '../http/scope.ts'
 import { tcpHostOf } from '../system/listen.ts'
+import { TurnBudget } from '../system/turn-budget.ts'
 import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
+import { inTurn } from './in-turn.ts'
 import type { Reach } from './page-access.ts'
 import type { PageRoutes } from './page-routes.ts'
 
@@ -69,6 +71,17 @@ export function createAdminListener(deps: Dependencies) {
     return isRead(req.method) ? known() : methodNotAllowed('GET, HEAD')
   }
 
+  function serve(req: IncomingMessage, res: ServerResponse): void {
+    answerTo(req, res)
+      .catch((error: unknown) => {
+        if (!(error instanceof ClientGone)) onBug(error)
+        return json(500, { error: 'server_error' })
+      })
+      .then((answer) => {
+        if (answer !== undefined) send(res, answer)
+      })
+  }
+
   const server = createServer(
     {
       requestTimeout: REQUEST_TIMEOUT,
@@ -76,14 +89,7 @@ export function createAdminListener(deps: Dependencies) {
       connectionsCheckingInterval: REQUEST_TIMEOUT,
     },
     (req, res) => {
-      answerTo(req, res)
-        .catch((error: unknown) => {
-          if (!(error instanceof ClientGone)) onBug(error)
-          return json(500, { error: 'server_error' })
-        })
-        .then((answer) => {
-          if (answer !== undefined) send(res, answer)
-        })
+      inTurn(turnsOf(req.socket), req, res, () => serve(req, res))
     },
   )
   server.once('listening', () => {
@@ -93,7 +99,7 @@ export function createAdminListener(deps: Dependencies) {
   server.maxConnections = MOST_CONNECTIONS
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  const { closeDenied, closeHandshakes } = watchPeers(server, admits)
+  const { closeDenied, closeHandshakes, turnsOf } = watchPeers(server, admits)
   return {
     server,
     closeDenied,
@@ -109,27 +115,39 @@ export function createAdminListener(deps: Dependencies) {
  * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
  *
  * `closeDenied` closes the connections of addresses that may no longer connect, `closeHandshakes` all that TCP has opened: `node:http` does not
- * know those that are still in a TLS handshake.
+ * know those that are still in a TLS handshake. `turnsOf`: what is done for the peer of a connection in a turn of the event loop; the peers of
+ * a Unix socket count as one.
  */
 function watchPeers(server: Server, admits: AdmitsAddress) {
-  const open = new Map<string, Set<Socket>>()
+  const open = new Map<string, { readonly sockets: Set<Socket>; readonly turns: TurnBudget }>()
+  const budgets = new WeakMap<Socket, TurnBudget>()
+  const ofUnix = new TurnBudget()
   server.on('connection', (socket) => {
     if (typeof server.address() === 'string') return
     const address = socket.remoteAddress ?? ''
     const peer = prefix64(normalizeAddress(address) ?? '')
-    const sockets = open.get(peer) ?? new Set()
+    const known = open.get(peer) ?? { sockets: new Set(), turns: new TurnBudget() }
+    const { sockets } = known
     if (address === '' || !admits(address) || sockets.size >= MOST_CONNECTIONS_PER_PEER) {
       socket.destroy()
       return
     }
-    open.set(peer, sockets.add(socket))
+    open.set(peer, known)
+    sockets.add(socket)
+    budgets.set(socket, known.turns)
     socket.once('close', () => {
       sockets.delete(socket)
       if (sockets.size === 0) open.delete(peer)
     })
   })
-  const each = (): Socket[] => [...open.values()].flatMap((sockets) => [...sockets])
+  // Over TLS, requests come on another socket than the one that TCP has opened.
+  server.on('secureConnection', (socket: Socket) => {
+    const known = open.get(prefix64(normalizeAddress(socket.remoteAddress ?? '') ?? ''))
+    if (known !== undefined) budgets.set(socket, known.turns)
+  })
+  const each = (): Socket[] => [...open.values()].flatMap(({ sockets }) => [...sockets])
   return {
+    turnsOf: (socket: Socket): TurnBudget => budgets.get(socket) ?? ofUnix,
     closeDenied(): void {
       for (const socket of each()) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
     },

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { GrantedExchange } from '../gate/live-exchanges.ts'
 import type { Alarm, QuirkCondition } from '../overview/model.ts'
@@ -8,8 +8,10 @@ import { listenPrivately } from '../system/listen.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
+import { TurnBudget } from '../system/turn-budget.ts'
 import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
+import { inTurn } from './in-turn.ts'
 import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
 import { readRevocation } from './operator-revocation.ts'
 
@@ -195,7 +197,11 @@ export async function openControlSocket(
     ['POST /retry', () => json(200, { retried: retry() })],
   ])
 
-  const server = createServer({ requestTimeout: 5_000 }, async (req, res) => {
+  const turns = new TurnBudget()
+  const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
+    inTurn(turns, req, res, () => void serve(req, res))
+  })
+  async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const [path = '', query] = (req.url ?? '').split('?', 2)
     const execute = commands.get(`${req.method} ${path}`)
     res.setHeader('Connection', 'close')
@@ -207,7 +213,7 @@ export async function openControlSocket(
       if (!(error instanceof ClientGone)) onFailure(error, `postern ${name} failed`)
       send(res, json(500, { error: 'the command failed' }))
     }
-  })
+  }
   let remove = async (): Promise<void> => {}
   try {
     makeFolder(stateDir)

@@ -191,6 +191,7 @@ export function pieceOf(bytes: Buffer, start: number, end: number, taken: Taken)
 /** The runs of data in the bytes that are being read. */
 export class BodyPieces {
   readonly #ends: number[] = []
+  /** Twice the number of runs. */
   #count = 0
   #size = 0
   taken: Taken = 'small'
@@ -200,6 +201,11 @@ export class BodyPieces {
     this.#ends[this.#count + 1] = end
     this.#count += 2
     this.#size += end - start
+  }
+
+  /** How many runs there are. */
+  get count(): number {
+    return this.#count / 2
   }
 
   /** Joins the pieces into a copy, unless there is only one, which may keep `bytes`. */

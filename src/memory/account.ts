@@ -1,4 +1,5 @@
 import type { ClientMemory } from '../http/exchange.ts'
+import { TurnBudget } from '../system/turn-budget.ts'
 import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'
 
@@ -79,6 +80,8 @@ export class ClientAccount {
   readonly isProxy: boolean
   /** The grant that last admitted a request of it. */
   grant: string | undefined
+  /** What is done for it in a turn of the event loop. */
+  readonly turns: TurnBudget = new TurnBudget()
 
   constructor(key: string, isProxy: boolean, grant: string | undefined) {
     this.key = key

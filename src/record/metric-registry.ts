@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 /** A series of a counter or gauge. Its owner adds to it, so the path of a request looks up no label. NaN has no sample. */
@@ -154,8 +155,39 @@ export function createMetricRegistry(...shared: readonly Registry[]) {
     histogram: (...metric: Definition<Durations>): Family<Durations> =>
       addFamily('histogram', metric, () => new Durations(), bucketSamples),
     contentType: registry.contentType as string,
-    /** The exposition text. */
-    text: (): Promise<string> => registry.metrics(),
+    /** The exposition text. Readers that wait at the same time get the same one, which is written after the last of them has come. */
+    text: shareNext(() => writeInTurns(registry)),
+  }
+}
+
+/** So many families are written in one turn of the event loop: all of them at once would delay clients by some milliseconds (C26). */
+const FAMILIES_PER_TURN = 8
+
+async function writeInTurns(registry: Registry): Promise<string> {
+  const names = registry.getMetricsAsArray().map(({ name }) => name)
+  const families: string[] = []
+  for (let i = 0; i < names.length; i += FAMILIES_PER_TURN) {
+    await nextTurn()
+    const written = names
+      .slice(i, i + FAMILIES_PER_TURN)
+      .map((name) => registry.getSingleMetricAsString(name))
+    families.push(...(await Promise.all(written)))
+  }
+  return `${families.join('\n\n')}\n`
+}
+
+/** Runs `make` for one caller at a time. Those that come meanwhile share the next run, so none gets what was made before it came. */
+function shareNext<T>(make: () => Promise<T>): () => Promise<T> {
+  let running: Promise<unknown> = Promise.resolve()
+  let next: Promise<T> | undefined
+  return () => {
+    next ??= running.then(() => {
+      next = undefined
+      const made = make()
+      running = made.catch(() => {})
+      return made
+    })
+    return next
   }
 }
 

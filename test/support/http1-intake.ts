@@ -38,6 +38,8 @@ export async function readInPieces(
     get mayBegin() {
       return fault === undefined && messages.length < most
     },
+    mayRead: () => true,
+    tookPieces() {},
     awaitHead() {},
     begin(head, body) {
       messages.push({ head, body: collect(body), whole: body?.unread !== true })

@@ -4,6 +4,7 @@ import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
+import type { Account } from '../../src/memory/account.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { NO_HOLDER, roomyAccount } from './account.ts'
 import { closeLater } from './cleanup.ts'
@@ -18,11 +19,11 @@ export async function startHttp1Server(
   return (await startStoppableHttp1Server(onExchange, limits)).url
 }
 
-/** The same; `drain` is what a sidecar calls that stops. */
+/** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. */
 export async function startStoppableHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
-): Promise<{ readonly url: string; readonly drain: () => void }> {
+): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
   const http1 = createHttp1Server(
     { headerTimeout: 10_000, idleTimeout: 60_000, maxHeaderSize: 16_384, ...limits },
@@ -50,5 +51,5 @@ export async function startStoppableHttp1Server(
     server.close()
   })
   const { port } = server.address() as AddressInfo // listening on TCP
-  return { url: `http://127.0.0.1:${port}`, drain: http1.drain }
+  return { url: `http://127.0.0.1:${port}`, drain: http1.drain, account }
 }

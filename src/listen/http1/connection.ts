@@ -8,8 +8,10 @@ import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
 import { Deadline } from '../../system/deadline.ts'
 import { judgeSilence } from '../../system/silence.ts'
+import { PIECE_WORK, READ_WORK, REQUEST_WORK, TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
+import { waitForTurn } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -58,6 +60,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly #peer: string
   /** What the connection holds. */
   readonly #holding: Holding
+  /** By which its bytes are read: that of the client. A trusted proxy has one for each connection, because it carries many clients. */
+  readonly #turns: TurnBudget
   /** What the current request is charged to: `#holding`, or behind a trusted proxy a holding of the client there. */
   #ofRequest: Holding
   /** When a look first found that the client reads nothing of an own answer (ms); undefined if the last look did not. */
@@ -74,6 +78,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.rules = rules
     this.#holding = holding
     this.#ofRequest = holding
+    this.#turns = holding.client.isProxy ? new TurnBudget() : holding.client.turns
     holding.holder = this
     const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
@@ -156,24 +161,49 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     }
   }
 
+  mayRead(bytes: number): boolean {
+    if (this.#turns.take(READ_WORK + bytes)) return true
+    this.#turns.wait(this.#readOn)
+    return false
+  }
+
+  tookPieces(count: number): void {
+    this.#turns.spend(PIECE_WORK * count)
+  }
+
+  readonly #readOn = (): void => {
+    if (this.socket.destroyed || this.#state === 'closing') return
+    this.#turns.spend(READ_WORK + this.#holding.held('bodies'))
+    try {
+      this.#intake.readOn()
+      if (this.#state === 'half-closed') this.#finishIfDone()
+    } catch (bug) {
+      this.#fail(bug)
+    }
+  }
+
   awaitHead(): void {
     this.#deadline ??= new Deadline(this.rules.headerTimeout, this.#onLateHead)
   }
 
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
-    const { onExchange, onUpgrade } = this.rules.handlers
+    const { handlers } = this.rules
     if (head.leavesHttp) {
       const exchange = this.#charge(this.#serve(this.#upgradeOf(head)))
       // The next bytes may belong to another protocol.
       this.#state = 'closing'
-      onUpgrade(exchange)
+      const { turns } = this.#ofRequest.client
+      if (turns.take(REQUEST_WORK)) handlers.onUpgrade(exchange)
+      else waitForTurn(turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
       const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
       // The bytes that came with the head were pushed before it was known whose request it is.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
-      onExchange(exchange)
+      const { turns } = holding.client
+      if (turns.take(REQUEST_WORK)) handlers.onExchange(exchange)
+      else waitForTurn(turns, exchange, handlers.onExchange, handlers.onBug)
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
-import { ChunkedBody, type ChunkRules } from '../../http1/body.ts'
+import { BodyPieces, ChunkedBody, type ChunkRules } from '../../http1/body.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
 import {
@@ -10,10 +10,15 @@ import {
   interpretRequest,
   type RequestBodyFraming,
 } from '../../http1/request-head.ts'
+import { LARGE_PIECE } from '../../system/write-soon.ts'
 
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
   readonly mayBegin: boolean
+  /** Whether so many received bytes may be read in this turn of the event loop. If not, `readOn` is called in a later one. */
+  mayRead(bytes: number): boolean
+  /** A read held so many pieces of a body. */
+  tookPieces(count: number): void
   /** A head has begun and is not complete. */
   awaitHead(): void
   /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
@@ -49,6 +54,9 @@ const PARSED = 8
 
 const NOTHING = Buffer.alloc(0)
 
+/** What a received piece that waits costs beside its content (bytes): a client may send TLS records of one byte. */
+const PIECE = 128
+
 export const MALFORMED: Refusal = {
   kind: 'malformed',
   description: 'The bytes received are not an HTTP request.',
@@ -69,9 +77,15 @@ export class Http1Intake {
   readonly #knownUploads = new HeadMemory<Http1RequestHead>(UPLOADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
+  /** Those received after `#pending`, and what they cost. They are joined to it when they can be read, and not one by one. */
+  #later: Buffer[] = []
+  #laterCost = 0
+  /** The client had its part of this turn of the event loop: what it sent is read in a later one. */
+  #deferred = false
   /** The bytes of a body of known length that are left; 0 without one. */
   #left = 0
   #chunked: ChunkedBody | undefined
+  #pieces: BodyPieces | undefined
   #body: RequestBody | undefined
   /** `paused`: the client sends faster than its requests are served or its body is read. */
   #state: 'reading' | 'paused' | 'stopped' = 'reading'
@@ -98,22 +112,43 @@ export class Http1Intake {
 
   receive(chunk: Buffer): void {
     if (this.#state === 'stopped') return
-    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
+    if (this.#pending.length === 0) this.#pending = chunk
+    else {
+      this.#later.push(chunk)
+      this.#laterCost += chunk.length + PIECE
+    }
+    if (!this.#deferred && !this.#events.mayRead(chunk.length)) this.#deferred = true
+    this.proceed()
+  }
+
+  /** The bytes that had to wait for a later turn may be read. */
+  readOn(): void {
+    this.#deferred = false
     this.proceed()
   }
 
   /** Continues with the pending bytes. */
   proceed(): void {
-    while (this.#pending.length > 0 && !this.#socket.destroyed) {
-      if (this.#body !== undefined) {
-        if (!this.#readBody(this.#body)) this.#breakOff()
-      } else if (!this.#events.mayBegin || !this.#readHead()) break
+    while (!this.#deferred && this.#pending.length > 0 && !this.#socket.destroyed) {
+      const body = this.#body
+      if (body === undefined && !this.#events.mayBegin) break
+      if (this.#later.length > 0) this.#join()
+      if (body !== undefined) {
+        if (!this.#readBody(body)) this.#breakOff()
+      } else if (!this.#readHead()) break
     }
     this.#regulate()
   }
 
+  #join(): void {
+    this.#pending = Buffer.concat([this.#pending, ...this.#later])
+    this.#later = []
+    this.#laterCost = 0
+  }
+
   /** Stops reading. Returns the bytes that are received but not read. */
   stop(): Buffer {
+    if (this.#later.length > 0) this.#join()
     const rest = this.#pending
     this.#state = 'stopped'
     this.#pending = NOTHING
@@ -181,6 +216,7 @@ export class Http1Intake {
     const body = new RequestBody(this.#regulate, MOST_WAITING)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
+    this.#pieces = end === 'chunked' ? new BodyPieces() : undefined
     this.#left = end === 'chunked' ? 0 : end
     const sound = this.#pending.length === 0 || this.#readBody(body)
     if (!sound) body.break()
@@ -197,13 +233,18 @@ export class Http1Intake {
   #readBody(body: RequestBody): boolean {
     const bytes = this.#pending
     const chunked = this.#chunked
-    if (chunked === undefined) {
+    const pieces = this.#pieces
+    if (chunked === undefined || pieces === undefined) {
       const size = Math.min(this.#left, bytes.length)
       this.#left -= size
-      this.#pushData(0, size)
+      body.push(size === bytes.length ? bytes : bytes.subarray(0, size))
       this.#drop(size)
     } else {
-      const at = chunked.read(bytes, 0, bytes.length, this.#pushData)
+      const at = chunked.read(bytes, 0, bytes.length, pieces.add)
+      this.#events.tookPieces(pieces.count)
+      // Joined: the reader of the body does as much work for a piece of one byte as for all of them.
+      const data = pieces.take(bytes, LARGE_PIECE)
+      if (data !== undefined) body.push(data)
       if (at < 0) return false
       this.#drop(at)
     }
@@ -214,23 +255,19 @@ export class Http1Intake {
     return true
   }
 
-  readonly #pushData = (start: number, end: number): void => {
-    const bytes = this.#pending
-    this.#body?.push(end - start === bytes.length ? bytes : bytes.subarray(start, end))
-  }
-
   #tellWaiting(): void {
-    const { length } = this.#pending
-    if (length === this.#waiting) return
-    this.#events.waits(length - this.#waiting)
-    this.#waiting = length
+    const waiting = this.#pending.length + this.#laterCost
+    if (waiting === this.#waiting) return
+    this.#events.waits(waiting - this.#waiting)
+    this.#waiting = waiting
   }
 
   /** Pauses or resumes the connection. */
   readonly #regulate = (): void => {
     this.#tellWaiting()
     if (this.#state === 'stopped') return
-    const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
+    const full =
+      this.#deferred || this.#pending.length + this.#laterCost > MOST_WAITING || this.#body?.full === true
     if (full === (this.#state === 'paused')) return
     this.#state = full ? 'paused' : 'reading'
     if (full) this.#socket.pause()

@@ -1,4 +1,6 @@
 import type { Exchange } from '../../http/exchange.ts'
+import { REQUEST_WORK } from '../../system/turn-budget.ts'
+import { waitForTurn } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
 
@@ -38,13 +40,20 @@ export class Arrivals {
       const exchange = next
       next = exchange.next
       exchange.next = undefined
-      if (exchange.ended || this.#misuse.condemned) continue
-      try {
-        this.#handlers.onExchange(exchange)
-      } catch (error) {
-        this.#handlers.onBug(error)
-        exchange.cut()
-      }
+      const turns = exchange.holding?.client.turns
+      if (exchange.ended || turns === undefined) continue
+      if (turns.take(REQUEST_WORK)) this.#pass(exchange)
+      else waitForTurn(turns, exchange, this.#pass, this.#handlers.onBug)
+    }
+  }
+
+  readonly #pass = (exchange: Http2Exchange): void => {
+    if (this.#misuse.condemned) return
+    try {
+      this.#handlers.onExchange(exchange)
+    } catch (error) {
+      this.#handlers.onBug(error)
+      exchange.cut()
     }
   }
 }

@@ -1,0 +1,109 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { ListenerExchange } from '../../src/listen/exchange.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
+import { PER_TURN, REQUEST_WORK } from '../../src/system/turn-budget.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+/** The most requests of one client that a turn of the event loop serves: see `TurnBudget`. */
+const MOST = (2 * PER_TURN) / REQUEST_WORK
+
+/** The requests that end from now on: how many in each turn of the event loop, and all. */
+function countPerTurn(): { readonly most: () => number; readonly all: () => number } {
+  const turns = new Map<number, number>()
+  const { settle } = ListenerExchange.prototype
+  ListenerExchange.prototype.settle = function (outcome) {
+    if (this.outcome === undefined) turns.set(turnOfLoop(), (turns.get(turnOfLoop()) ?? 0) + 1)
+    settle.call(this, outcome)
+  }
+  onTestFinished(() => {
+    ListenerExchange.prototype.settle = settle
+  })
+  return {
+    most: () => Math.max(...turns.values()),
+    all: () => [...turns.values()].reduce((sum, count) => sum + count, 0),
+  }
+}
+
+const REFUSED = 'GET /api HTTP/1.1\r\nHost: a\r\n\r\n'
+const FORM = 'grant_type=nope'
+const TOKEN_REQUEST = `POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${FORM.length}\r\n\r\n${FORM}`
+const LAST = 'GET /api HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+
+/** Sends all of it at once, and resolves when the sidecar has closed the connection. */
+async function sendAtOnce(sidecar: TestSidecar, text: string): Promise<string> {
+  const connection = await rawConnection(sidecar.url)
+  connection.write(text)
+  return connection.closed
+}
+
+describeTransports(
+  'Turns of the event loop',
+  (transport) => {
+    it.each([
+      ['refused', REFUSED, 401],
+      ['for a token', TOKEN_REQUEST, 400],
+    ])(
+      'C26 of pipelined requests (%s) a turn answers a few, and all are answered in order',
+      async (_, text, status) => {
+        const sidecar = await startSidecar({ transport })
+        const counted = countPerTurn()
+        const received = await sendAtOnce(sidecar, text.repeat(1000) + LAST)
+        const statuses = [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code))
+        expect(statuses).toEqual([...Array.from({ length: 1000 }, () => status), 401])
+        expect(counted.all()).toBe(1001)
+        expect(counted.most()).toBeLessThanOrEqual(MOST)
+      },
+    )
+
+    it('C26 a client has no more of a turn for having twenty connections', async () => {
+      const sidecar = await startSidecar({ transport })
+      const counted = countPerTurn()
+      await Promise.all(Array.from({ length: 20 }, () => sendAtOnce(sidecar, REFUSED.repeat(200) + LAST)))
+      expect(counted.all()).toBe(20 * 201)
+      expect(counted.most()).toBeLessThanOrEqual(MOST)
+    })
+  },
+  ['http1', 'tls'],
+)
+
+it('C26 of streams that twenty HTTP/2 connections of a client open at once, a turn answers a few', async () => {
+  const sidecar = await startSidecar({ transport: 'h2' })
+  const connections = await Promise.all(Array.from({ length: 20 }, () => sidecar.connect()))
+  const counted = countPerTurn()
+  const responses = await Promise.all(
+    connections.flatMap((connection) => Array.from({ length: 50 }, () => connection.send({ path: '/api' }))),
+  )
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 1000 }, () => 401))
+  expect(counted.most()).toBeLessThanOrEqual(MOST)
+})
+
+it('C26 a request of another client is served in the turn in which it comes, beside a client that floods', async () => {
+  const sidecar = await startSidecar({ config: { log: { access: false } } })
+  const token = await sidecar.token()
+  const order: string[] = []
+  const { settle } = ListenerExchange.prototype
+  ListenerExchange.prototype.settle = function (outcome) {
+    order.push(this.client.address)
+    settle.call(this, outcome)
+  }
+  onTestFinished(() => {
+    ListenerExchange.prototype.settle = settle
+  })
+  const flood = await rawConnection(sidecar.url)
+  const other = await sidecar.connect({ from: '127.0.0.2' })
+  const whole = sendAll()
+  for (let i = 0; i < 10; i += 1)
+    expect((await other.send({ path: '/', fields: ['Authorization', `Bearer ${token}`] })).status).toBe(200)
+  const before = order.lastIndexOf('127.0.0.2')
+  await whole
+  // The other client was served before most of the flood: one turn would have served all of it before.
+  expect(order.slice(0, before).filter((address) => address === '127.0.0.1').length).toBeLessThan(20_000)
+  expect(order.filter((address) => address === '127.0.0.1').length).toBeGreaterThanOrEqual(40_000)
+
+  async function sendAll(): Promise<void> {
+    flood.write(REFUSED.repeat(40_000) + LAST)
+    await flood.closed
+  }
+})
