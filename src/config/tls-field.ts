@@ -94,8 +94,17 @@ function pinProblem(given: string): string | undefined {
   return isPin ? undefined : PIN
 }
 
+/** From the oldest to the newest. */
+export const TLS_VERSIONS = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'] as const
+
+const GROUPS = 'must be the name of a group, such as X25519, P-256 or brainpoolP256r1'
+
 export const deviceTlsField = section({
-  minVersion: oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'], { default: 'TLSv1.2' }),
+  minVersion: oneOf(TLS_VERSIONS, { default: 'TLSv1.2' }),
+  maxVersion: optional(oneOf(TLS_VERSIONS)),
+  groups: optional(
+    list('names of groups', GROUPS, { problemOf: unless((given) => /^[\w-]+$/.test(given), GROUPS) }),
+  ),
   weak: flag({ default: false }),
   pin: optional(
     plainText('`sha256/` and the SHA-256 of the certificate in Base64', { problemOf: pinProblem }),

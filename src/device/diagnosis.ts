@@ -1,6 +1,7 @@
-import type { TLSSocket } from 'node:tls'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import { Deadline } from '../system/deadline.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
@@ -9,38 +10,70 @@ import { type Diagnosis, explainCertificate, faultOf, type Handshake, linesFor }
 
 type TlsAttempt = Handshake | { readonly error: unknown }
 
-/** Whether TLS can be the cause of this failure. A TLS server answers cleartext mostly by closing. */
+/**
+ * Whether TLS can be the cause of this failure. A TLS server answers cleartext mostly by closing, and a small one whose buffer the first
+ * message of TLS overflows often by silence.
+ */
 export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: UpstreamTarget): boolean {
   if (socketPath !== undefined) return false
-  return failure === 'connection_terminated' || (origin.startsWith('https:') && failure.startsWith('tls_'))
+  if (failure === 'connection_terminated') return true
+  return origin.startsWith('https:') && (failure.startsWith('tls_') || failure === 'connection_timeout')
 }
 
 /** The errors of a device that closes the connection instead of an alert. */
 const BREAKS: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
-/** What an old device may need; the first that works counts. The device chooses the version, from `minVersion` on. */
-function looserThan({ minVersion }: TlsSettings): readonly TlsSettings[] {
-  const first: TlsSettings = minVersion === 'TLSv1.3' ? { minVersion: 'TLSv1.2' } : { weak: true }
-  return [first, { weak: true, minVersion: 'TLSv1' }]
+/** The curves of devices that have none of the usual ones. P-256 is among them because TLS 1.3 does not know all of the others. */
+const OTHER_GROUPS = [
+  ...['P-256', 'P-521', 'brainpoolP256r1', 'brainpoolP384r1', 'brainpoolP512r1'],
+  ...['brainpoolP256r1tls13', 'brainpoolP384r1tls13', 'brainpoolP512r1tls13'],
+]
+
+/**
+ * What an old or small device may need, the secure ways first; the first that works counts. The device chooses the version, from `minVersion`
+ * on. One that was silent is offered no other groups: it may have no room for a longer message.
+ */
+function looserThan(
+  { minVersion, maxVersion, groups }: TlsSettings,
+  wasSilent: boolean,
+): readonly TlsSettings[] {
+  const isNewest = minVersion === 'TLSv1.3'
+  const isNarrowed = isNewest || maxVersion !== undefined || groups !== undefined
+  const usual: TlsSettings = {
+    ...(isNewest ? { minVersion: 'TLSv1.2' } : {}),
+    maxVersion: undefined,
+    groups: undefined,
+  }
+  const short: TlsSettings = { ...usual, maxVersion: 'TLSv1.2' }
+  const more = { groups: OTHER_GROUPS }
+  return [
+    ...(isNarrowed ? [usual] : []),
+    // Groups first: the key exchange of TLS 1.2 may have no forward secrecy.
+    ...(wasSilent ? [short] : [{ ...usual, ...more }, short, { ...short, ...more }]),
+    { ...usual, weak: true },
+    { ...usual, weak: true, minVersion: 'TLSv1' },
+  ]
 }
 
 /**
  * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
  * certificate that it does not accept, TLS of another decade, or the wrong scheme in the URL. Undefined if none is the cause. At most
- * three handshakes, each less strict than the one before.
+ * seven handshakes, the secure ones first.
  *
  * @param key the configuration key of the service, such as `upstream`
  * @param signal ends the attempts, which then explain nothing
+ * @param patience how long a device may leave the first message of TLS without an answer (ms)
  */
 export async function diagnose(
   target: UpstreamTarget,
   key: string,
   signal: AbortSignal,
+  patience: number = PATIENCE,
 ): Promise<Diagnosis | undefined> {
   const { protocol, host, hostname, port } = new URL(target.origin)
   const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
-    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal)
+    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal, patience)
     // An alert is TLS, too.
     return 'error' in found && !/ALERT/.test(codeOf(found.error))
       ? undefined
@@ -50,7 +83,7 @@ export async function diagnose(
         }
   }
   const settings: TlsSettings = target.tls ?? {}
-  const first = await tryTls(target, settings, signal)
+  const first = await tryTls(target, settings, signal, patience)
   if (!('error' in first)) return explainCertificate(first, target, settings, key)
   const fault = faultOf(first.error)
   const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
@@ -60,12 +93,17 @@ export async function diagnose(
   }
   const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
   if (!isMendable) return failed
-  for (const each of looserThan(settings)) {
-    const found = await tryTls(target, { ...settings, ...each }, signal)
+  for (const each of looserThan(settings, first.error === SILENCE)) {
+    const found = await tryTls(target, { ...settings, ...each }, signal, patience)
     if ('error' in found) continue
     const { version } = found
     const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
-    const needed: TlsSettings = { ...settings, ...each, minVersion: isLower ? version : 'TLSv1.2' }
+    const needed: TlsSettings = {
+      ...settings,
+      ...each,
+      ...(each.groups === undefined ? {} : { groups: found.groups }),
+      minVersion: isLower ? version : 'TLSv1.2',
+    }
     const refused = explainCertificate(found, target, needed, key)
     const { tls = linesFor(needed), remedy = `write under ${key}: tls: ${tls}` } = refused ?? {}
     const cause = fault?.cause ?? 'the device breaks off the TLS handshake'
@@ -77,16 +115,32 @@ export async function diagnose(
 /** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
 const JUDGED_WITHIN = 500
 
+/** How long a device may take for a handshake (ms). The key exchange alone takes a small processor a second or two. */
+const PATIENCE = 5_000
+
+/** The device has taken the connection, and then does not answer the first message of TLS. */
+const SILENCE = Object.assign(new Error('no answer to the first message of TLS'), {
+  code: 'ERR_TLS_HANDSHAKE_TIMEOUT',
+})
+
 /** Reads the certificate even if it is refused, which is safe because nothing is sent. */
-function tryTls(target: UpstreamTarget, settings: TlsSettings, signal: AbortSignal): Promise<TlsAttempt> {
+function tryTls(
+  target: UpstreamTarget,
+  settings: TlsSettings,
+  signal: AbortSignal,
+  patience: number,
+): Promise<TlsAttempt> {
   return new Promise((resolve) => {
     const settle = (attempt: TlsAttempt): void => {
       signal.removeEventListener('abort', abort)
       clearTimeout(timer)
+      late.clear()
       resolve(attempt)
       socket.destroy()
     }
     const abort = (): void => settle({ error: new Error('no answer') })
+    let isConnected = false
+    const late = new Deadline(patience, () => (isConnected ? settle({ error: SILENCE }) : abort()))
     let timer: NodeJS.Timeout | undefined
     const tls = deviceTls({ ...settings, insecure: true, pin: undefined })
     const socket = createSocketOpener({ ...target, tls })(() => {
@@ -96,11 +150,15 @@ function tryTls(target: UpstreamTarget, settings: TlsSettings, signal: AbortSign
       // A code in fact, though its type is `Error`.
       const refusal = secure.authorized ? undefined : String(secure.authorizationError)
       const version = secure.getProtocol() ?? ''
-      const done = (): void => settle({ certificate, refusal, version })
+      const groups = groupsOf(secure, certificate)
+      const done = (): void => settle({ certificate, refusal, version, groups })
       if (version !== 'TLSv1.3') return done()
       // In TLS 1.3 the device judges the client certificate after the handshake of the client. A session says that it is accepted.
       secure.once('session', done).once('end', done).resume()
       timer = setTimeout(done, JUDGED_WITHIN)
+    })
+    socket.once('connect', () => {
+      isConnected = true
     })
     // When both have keys they agree on all but the client certificate. The line with the keys is dropped.
     let hasKeys = false
@@ -117,6 +175,14 @@ function tryTls(target: UpstreamTarget, settings: TlsSettings, signal: AbortSign
   })
 }
 
+/** The groups that this handshake needs, by the names that TLS uses. */
+function groupsOf(socket: TLSSocket, { asn1Curve }: PeerCertificate): readonly string[] {
+  const key = socket.getEphemeralKeyInfo()
+  const agreed = key !== null && 'name' in key ? key.name : undefined
+  const used = [agreed, asn1Curve].filter((name) => name !== undefined)
+  return [...new Set(['prime256v1', ...used])].map((name) => (name === 'prime256v1' ? 'P-256' : name))
+}
+
 /** How often the cause of a failure is looked for, and reported (ms): a device with a wrong certificate fails all day. */
 const INTERVAL = 3_600_000
 
@@ -124,7 +190,7 @@ const INTERVAL = 3_600_000
 const FAILURES_IN_A_ROW = 3
 
 /** How long all handshakes may take (ms). */
-const LIMIT = 20_000
+const LIMIT = 30_000
 
 interface Dependencies {
   readonly key: string

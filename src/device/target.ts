@@ -33,6 +33,10 @@ export interface UpstreamTarget {
 /** `upstream.tls`, with its files read. A key that is left out has its default. */
 export interface TlsSettings {
   readonly minVersion?: SecureVersion
+  /** Undefined: the newest that OpenSSL has. */
+  readonly maxVersion?: SecureVersion | undefined
+  /** The groups of the key exchange that are offered, by OpenSSL's names, and the curves of certificates in TLS 1.2. */
+  readonly groups?: readonly string[] | undefined
   /** Old ciphers, small keys and groups, signatures by SHA-1 and MD5, no secure renegotiation. */
   readonly weak?: boolean
   /** PEM; undefined: the authorities of the system. */
@@ -53,9 +57,14 @@ export interface DeviceTls extends TlsSettings {
 }
 
 /**
+ * The groups of the key exchange. A key comes with the first alone (`*`): that of ML-KEM brings the first message from 340 bytes to 1600,
+ * and the small TLS buffer of a device then overflows. A device that wants ML-KEM asks for its key (HelloRetryRequest).
+ */
+const GROUPS = '*X25519:P-256:P-384:X25519MLKEM768'
+
+/**
  * All that the old ciphers allow. DHE comes last: OpenSSL refuses its groups below 1024 bits at any level, and a device that takes the
- * first cipher of the client then uses another. The named groups keep the first message below 512 bytes, which old firmware needs: the
- * default ones bring it to 1600.
+ * first cipher of the client then uses another.
  */
 const WEAK = {
   ciphers: 'ALL:!aNULL:!eNULL:!PSK:!SRP:!ARIA:!AESCCM:+kDHE:@SECLEVEL=0',
@@ -63,11 +72,31 @@ const WEAK = {
   secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
 }
 
-/** Throws the error of OpenSSL if a certificate or key is unusable. */
+/** Throws the error of OpenSSL if a certificate, a key or a group is unusable. */
 export function deviceTls(settings: TlsSettings): DeviceTls {
-  const { minVersion = 'TLSv1.2', weak = false, ca, pair } = settings
-  const trusted = ca === undefined ? {} : { ca }
-  return { ...settings, context: createSecureContext({ minVersion, ...trusted, ...pair, ...(weak && WEAK) }) }
+  const { minVersion = 'TLSv1.2', maxVersion, groups, weak = false, ca, pair } = settings
+  const context = createSecureContext({
+    minVersion,
+    ecdhCurve: GROUPS,
+    ...(maxVersion === undefined ? {} : { maxVersion }),
+    ...(ca === undefined ? {} : { ca }),
+    ...pair,
+    ...(weak && WEAK),
+    ...(groups === undefined ? {} : { ecdhCurve: groups.join(':') }),
+  })
+  return { ...settings, context }
+}
+
+/** The first of these names that is none of a group of OpenSSL. */
+export function unknownGroup(groups: readonly string[]): string | undefined {
+  return groups.find((name) => {
+    try {
+      createSecureContext({ ecdhCurve: name })
+      return false
+    } catch {
+      return true
+    }
+  })
 }
 
 /** The name of a certificate in `upstream.tls.pin`: the SHA-256 of its DER in Base64. */

@@ -28,6 +28,15 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
     cause: 'the device answers without TLS, and the URL says https',
     remedy: (key, at) => `set ${key}.url to http://${at}, or to the port where the device speaks TLS`,
   },
+  {
+    error: /HANDSHAKE_TIMEOUT/,
+    cause: 'the device takes the connection, and does not answer the first message of TLS',
+  },
+  {
+    error: /no.suitable.groups/i,
+    cause: 'no group of tls.groups fits the versions of TLS that are offered',
+    remedy: (key) => `add P-256 to ${key}.tls.groups, or set ${key}.tls.max_version to TLSv1.2`,
+  },
   { error: /unsupported.protocol|protocol.version/i, cause: 'the device speaks only older versions of TLS' },
   { error: /dh.key.too.small|DH_PARAM_SIZE/i, cause: 'the Diffie-Hellman group of the device is too small' },
   { error: /key too weak/i, cause: 'the key in the certificate of the device is too short' },
@@ -47,7 +56,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
   },
   {
     error: /handshake.failure|insufficient.security|no.(?:shared.cipher|ciphers)/i,
-    cause: 'the device takes no cipher or signature that it is offered',
+    cause: 'the device takes no cipher, group or signature that it is offered',
   },
   { error: /DEPTH_ZERO_SELF_SIGNED/, cause: 'the certificate of the device is self-signed' },
   {
@@ -96,6 +105,8 @@ export interface Handshake {
   readonly certificate: PeerCertificate
   /** The code of OpenSSL or Node if the certificate is not trusted. */
   readonly refusal: string | undefined
+  /** What `upstream.tls.groups` has to name for it. */
+  readonly groups: readonly string[]
 }
 
 /**
@@ -146,10 +157,19 @@ export function explainCertificate(
 }
 
 /** The settings as the operator writes them, without files and names. The default version stands only where nothing else does. */
-export function linesFor({ minVersion = 'TLSv1.2', weak = false, pin }: TlsSettings): string {
-  const isImplied = minVersion === 'TLSv1.2' && (weak || pin !== undefined)
+export function linesFor({
+  minVersion = 'TLSv1.2',
+  maxVersion,
+  groups,
+  weak = false,
+  pin,
+}: TlsSettings): string {
+  const others = [maxVersion, groups, pin].some((each) => each !== undefined)
+  const isImplied = minVersion === 'TLSv1.2' && (weak || others)
   const lines = [
     ...(isImplied ? [] : [`min_version: ${minVersion}`]),
+    ...(maxVersion === undefined ? [] : [`max_version: ${maxVersion}`]),
+    ...(groups === undefined ? [] : [`groups: [${groups.join(', ')}]`]),
     ...(weak ? ['weak: true'] : []),
     ...(pin === undefined ? [] : [`pin: ${pin}`]),
   ]

@@ -15,6 +15,7 @@ import {
   type TlsSettings,
   type UpstreamDeadlines,
   type UpstreamTarget,
+  unknownGroup,
 } from '../device/target.ts'
 import { asCgi, type Fields } from '../http/fields.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
@@ -90,6 +91,11 @@ async function readTls(
     cert === undefined || secret === undefined
       ? undefined
       : readPair(await readPem(`${key}.cert`, cert), await readPem(`${key}.key`, secret), key)
+  const unknown = unknownGroup(tls.groups ?? [])
+  if (unknown !== undefined)
+    throw new SetupError(`${unknown} is no group of this OpenSSL; openssl ecparam -list_curves names most`, {
+      key: `${key}.groups`,
+    })
   try {
     return deviceTls({ ...tls, ca: trusted, pair })
   } catch (error) {

@@ -317,6 +317,15 @@ describe('a value', () => {
       'tls: {min_version: TLSv1.1}',
       'upstream.tls.min_version: must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures (given: "TLSv1.1")',
     ],
+    [
+      'tls: {max_version: TLSv1.2, min_version: TLSv1.3}',
+      'upstream.tls.max_version: must be TLSv1.3 or later, because tls.min_version is TLSv1.3 (given: "TLSv1.2")',
+    ],
+    ['tls: {groups: []}', 'upstream.tls.groups: must name at least one group, or be left out'],
+    [
+      'tls: {groups: ["P-256:P-384"]}',
+      'upstream.tls.groups.0: must be the name of a group, such as X25519, P-256 or brainpoolP256r1 (given: "P-256:P-384")',
+    ],
     ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
     ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
     [

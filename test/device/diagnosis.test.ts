@@ -111,7 +111,7 @@ describe('H109 an https device', () => {
     const { port } = old.address() as AddressInfo
     const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', soon())
     expect(found?.reason).toMatch(
-      /^the device takes no cipher or signature that it is offered \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/,
+      /^the device takes no cipher, group or signature that it is offered \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/,
     )
     expect(found?.remedy).toContain('openssl s_client -connect 127.0.0.1:')
   })
@@ -138,7 +138,7 @@ describe('H109 an https device', () => {
   ])('that is refused with %s is explained', (refusal, ca, says) => {
     const raw = Buffer.from('DER')
     const certificate = { raw, fingerprint256: 'AB', subject: {} } as tls.PeerCertificate // these codes need no other part of it
-    const found = { version: 'TLSv1.2', certificate, refusal }
+    const found = { version: 'TLSv1.2', certificate, refusal, groups: [] }
     const explained = explainCertificate(found, { origin: 'https://h' }, { ca }, 'upstream')
     expect(explained?.reason).toContain(says)
     expect(explained?.tls).toBe(`{pin: ${pinOf(raw)}}`)

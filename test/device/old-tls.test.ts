@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { diagnose } from '../../src/device/diagnosis.ts'
@@ -17,6 +17,7 @@ import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { PATIENCE } from '../support/patience.ts'
+import { startSmallBuffer } from '../support/small-buffer.ts'
 
 const serviceOf = (url: string, tls: string) =>
   loadConfig({ sets: [`upstream.url=${url}`, `upstream.tls=${tls}`, 'password.file=none'] }).upstream
@@ -67,7 +68,7 @@ function smallGroup(): string {
 }
 
 const OLD = /^the device speaks only older versions of TLS; .*fingerprint is [0-9A-F]{2}:/
-const NO_CIPHER = /^the device takes no cipher or signature that it is offered; /
+const NO_CIPHER = /^the device takes no cipher, group or signature that it is offered; /
 const TOO_WEAK =
   /^the key in the certificate of https:.*, or a signature of its chain, is too weak: the key has \d+ bits; /
 const RSA_512 = ['-newkey', 'rsa:512']
@@ -104,6 +105,21 @@ describe('H168 the keys for a device of openssl s_server', () => {
       [],
       () => ['-tls1_2', '-cipher', 'CAMELLIA128-SHA:@SECLEVEL=0'],
       '{weak: true, PIN}',
+      NO_CIPHER,
+    ],
+    ['P-521 alone', [], () => ['-groups', 'P-521'], '{groups: [P-256, secp521r1], PIN}', NO_CIPHER],
+    [
+      'a certificate on brainpoolP256r1',
+      ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:brainpoolP256r1'],
+      () => ['-groups', 'brainpoolP256r1:P-256'],
+      '{groups: [P-256, brainpoolP256r1], PIN}',
+      NO_CIPHER,
+    ],
+    [
+      'brainpoolP384r1 alone, and a certificate on it',
+      ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:brainpoolP384r1'],
+      () => ['-groups', 'brainpoolP384r1'],
+      '{groups: [P-256, brainpoolP384r1], PIN}',
       NO_CIPHER,
     ],
   ])('with %s', async (_name, certificate, options, keys, reason) => {
@@ -210,7 +226,7 @@ it.each(['RC4-SHA', 'DES-CBC3-SHA'])('%s is not in the OpenSSL of Node, as the r
   expect(() => createSecureContext({ ciphers: `${ciphers}:@SECLEVEL=0` })).toThrow('no cipher match')
 })
 
-it('H168 a device that has nothing of what OpenSSL has is named, and tried three times at most', async () => {
+it('H168 a device that has nothing of what OpenSSL has is named, and tried six times at most', async () => {
   let hellos = 0
   const device = createServer((socket) => {
     socket.on('error', () => {})
@@ -223,10 +239,12 @@ it('H168 a device that has nothing of what OpenSSL has is named, and tried three
   closeLater(() => void device.close())
   await once(device.listen(0, '127.0.0.1'), 'listening')
   expect(await diagnosed(`https://127.0.0.1:${(device.address() as AddressInfo).port}`)).toMatchObject({
-    reason: expect.stringMatching(/^the device takes no cipher or signature that it is offered \(ERR_SSL_/),
+    reason: expect.stringMatching(
+      /^the device takes no cipher, group or signature that it is offered \(ERR_SSL_/,
+    ),
     remedy: expect.stringContaining('openssl s_client -connect 127.0.0.1:'),
   })
-  expect(hellos).toBe(3)
+  expect(hellos).toBe(6)
 })
 
 it('H168 http in the URL of a device with old TLS is named', async () => {
@@ -242,14 +260,97 @@ it('H168 http in the URL of a device with old TLS is named', async () => {
   })
 })
 
-it('H168 a first message of TLS with weak is below 512 bytes', async () => {
+/** How many bytes the sidecar sends first. */
+async function firstMessage(tls: string): Promise<number> {
   const hello = Promise.withResolvers<Buffer>()
   const device = createServer((socket) => void socket.on('error', () => {}).once('data', hello.resolve))
   closeLater(() => void device.close())
   await once(device.listen(0, '127.0.0.1'), 'listening')
   const { port } = device.address() as AddressInfo
-  const status = statusWith(`https://127.0.0.1:${port}`, '{weak: true, min_version: TLSv1}')
-  expect((await hello.promise).length).toBeLessThan(512)
+  const status = statusWith(`https://localhost:${port}`, tls)
+  const { length } = await hello.promise
   device.close()
   status.catch(() => {})
+  return length
+}
+
+it.each(['{}', '{weak: true, min_version: TLSv1}'])(
+  'H168 a first message of TLS is below 512 bytes: %s',
+  async (tls) => {
+    expect(await firstMessage(tls)).toBeLessThan(512)
+  },
+)
+
+it('H168 a first message of TLS 1.2 alone is below 300 bytes', async () => {
+  expect(await firstMessage('{max_version: TLSv1.2}')).toBeLessThan(300)
+})
+
+describe('H168 a device whose TLS has room for a first message of 300 bytes', () => {
+  it.each(['closes', 'is silent'] as const)(
+    'and that otherwise %s needs TLS 1.2 alone',
+    async (otherwise) => {
+      const pair = opensslCertificate()
+      const server = await startOpenssl(pair)
+      const { url } = await startSmallBuffer(server?.port ?? 0, 300, otherwise)
+      const target = await upstreamTarget(serviceOf(url, `{ca: ${pair.certFile}}`), 'upstream')
+      // Long enough for a handshake on a busy machine, and waited for once.
+      const found = await diagnose(target, 'upstream', AbortSignal.timeout(PATIENCE), 3_000)
+      expect(found).toEqual({
+        reason:
+          otherwise === 'closes'
+            ? 'the device breaks off the TLS handshake'
+            : 'the device takes the connection, and does not answer the first message of TLS',
+        remedy: 'write under upstream: tls: {max_version: TLSv1.2}',
+        tls: '{max_version: TLSv1.2}',
+      })
+      expect(await statusWith(url, `{ca: ${pair.certFile}, max_version: TLSv1.2}`)).toBe(200)
+    },
+  )
+
+  it('is spoken to with 400 bytes of room', async () => {
+    const pair = opensslCertificate()
+    const server = await startOpenssl(pair)
+    const { url } = await startSmallBuffer(server?.port ?? 0, 400, 'is silent')
+    expect(await statusWith(url, `{ca: ${pair.certFile}}`)).toBe(200)
+  })
+})
+
+it('H168 a device that answers no message of TLS is named, and no firewall', async () => {
+  const { url } = await startSmallBuffer(0, 0, 'is silent')
+  const target = await upstreamTarget(serviceOf(url, '{}'), 'upstream')
+  expect(await diagnose(target, 'upstream', AbortSignal.timeout(PATIENCE), 100)).toEqual({
+    reason:
+      'the device takes the connection, and does not answer the first message of TLS (ERR_TLS_HANDSHAKE_TIMEOUT)',
+    remedy: expect.stringContaining('openssl s_client -connect 127.0.0.1:'),
+  })
+})
+
+it.each([
+  ['max_version: TLSv1.2', ['-tls1_3']],
+  ['groups: [P-384]', ['-groups', 'P-256']],
+])('H168 a key that keeps the device out is taken back: %s', async (given, options) => {
+  const pair = opensslCertificate()
+  const server = await startOpenssl(pair, ...options)
+  const found = await diagnosed(`https://127.0.0.1:${server?.port}`, `{ca: ${pair.certFile}, ${given}}`)
+  expect(found?.tls).toBe('{min_version: TLSv1.2}')
+})
+
+it('H168 groups that no version of TLS knows are named', async () => {
+  const { url } = await startSmallBuffer(0, 0, 'is silent')
+  const found = await diagnosed(url, '{groups: [brainpoolP256r1]}')
+  expect(found).toMatchObject({ remedy: expect.stringContaining('add P-256 to upstream.tls.groups') })
+})
+
+it('a device that wants ML-KEM gets it', async () => {
+  const pair = await makeCertificate()
+  const device = createTlsServer(
+    { cert: pair.cert, key: pair.key, ecdhCurve: 'X25519MLKEM768' },
+    (socket) => {
+      socket.on('error', () => {}).end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    },
+  )
+  closeLater(() => void device.close())
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const { port } = device.address() as AddressInfo
+  expect(await statusWith(`https://127.0.0.1:${port}`, `{ca: ${pair.certFile}}`)).toBe(200)
 })

@@ -1,7 +1,10 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { pinOf } from '../../src/device/target.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { type Chain, chainOf } from '../support/odd-chains.ts'
+import { opensslCertificate } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
@@ -72,6 +75,37 @@ describe.each(CHAINS)('C20 no certificate of a server ends the process: one %s',
   })
 })
 
-function pairOf({ certFile, keyFile }: Chain): { readonly cert: string; readonly key: string } {
+describe('C20 a device with a certificate of its own on brainpoolP256r1', () => {
+  let pair: ReturnType<typeof opensslCertificate>
+  let device: Device
+
+  beforeAll(async () => {
+    needs('openssl')
+    pair = opensslCertificate('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:brainpoolP256r1')
+    device = await startDevice(undefined, { tls: pairOf(pair) })
+  })
+
+  it('is named by check', async () => {
+    const { configFile } = await prepareSite({ device })
+    const { signal, stdout } = await runPostern(['check', '--config', configFile])
+    expect(signal).toBe(null)
+    expect(stdout).toMatch(/is self-signed; .*write under upstream: tls: \{pin: sha256/s)
+  })
+
+  it.each([
+    ['ca', {}],
+    ['ca', { groups: ['P-256', 'brainpoolP256r1'], max_version: 'TLSv1.2' }],
+    ['pin', { groups: ['P-256', 'brainpoolP256r1'], max_version: 'TLSv1.2' }],
+  ])('is spoken to with %s and %o', async (how, keys) => {
+    const { raw } = new X509Certificate(readFileSync(pair.certFile))
+    const tls = { ...keys, ...(how === 'ca' ? { ca: pair.certFile } : { pin: pinOf(raw) }) }
+    const sidecar = await (await prepareSite({ device, config: { upstream: { tls } } })).serve()
+    const { access_token: token } = await sidecar.grant()
+    expect(await sidecar.use(token)).toBe(200)
+    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+  })
+})
+
+function pairOf({ certFile, keyFile }: Omit<Chain, 'ca'>): { readonly cert: string; readonly key: string } {
   return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
 }

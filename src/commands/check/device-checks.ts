@@ -230,9 +230,9 @@ async function explained(
   })
 }
 
-/** Bounds up to three handshakes. */
+/** Bounds all handshakes of a diagnosis. */
 function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
-  return AbortSignal.timeout(3 * connectTimeout)
+  return AbortSignal.timeout(6 * connectTimeout)
 }
 
 /** Signs in and asks for a page. `failure`: why the device did not respond to the login. `changes`: see `changesSession`. */
