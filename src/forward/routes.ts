@@ -1,9 +1,6 @@
 import type { Refusal } from '../http/refusal.ts'
-import { createPathTable, pathOf } from '../http/request-path.ts'
+import { createPathTable, MOST_DECODINGS, pathOf, percentDecoded } from '../http/request-path.ts'
 import type { Upstream } from './upstream.ts'
-
-/** How many levels of percent-encoding are decoded. No known parser decodes more, and each level costs a pass over the path. */
-const MOST_DECODINGS = 4
 
 const AMBIGUOUS: Refusal = {
   kind: 'invalid-request',
@@ -77,7 +74,7 @@ function resolved(path: string): string {
 function decodeFully(path: string): string | undefined {
   let text = path
   for (let pass = 0; pass < MOST_DECODINGS; pass += 1) {
-    const next = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+    const next = percentDecoded(text)
     if (next === text) return text
     text = next
   }

@@ -50,14 +50,19 @@ export function percentDecoded(text: string): string {
   return text.replace(ENCODED, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 }
 
+/** How many levels of percent-encoding are decoded. No known parser decodes more, and each level costs a pass over the path. */
+export const MOST_DECODINGS = 4
+
 /**
- * The path as the most lenient device reads it: decoded, in lower case, without empty and dot segments, parameters and slashes at its end.
+ * The path as the most lenient device reads it: decoded as often as any parser does, in lower case, without empty and dot segments, parameters and slashes at its end.
  * For a comparison that must not miss a spelling, never for a permission.
  */
 export function loosePathOf(target: string): string {
-  const decoded = percentDecoded(pathOf(target))
+  let decoded = pathOf(target)
+  for (let pass = 0; pass < MOST_DECODINGS && decoded.includes('%'); pass += 1)
+    decoded = percentDecoded(decoded)
   const segments: string[] = []
-  for (const part of decoded.toLowerCase().split(/[/\\]/)) {
+  for (const part of pathOf(decoded).toLowerCase().split(/[/\\]/)) {
     const [segment = ''] = part.split(';', 1)
     if (segment === '..') segments.pop()
     else if (segment !== '' && segment !== '.') segments.push(segment)

@@ -114,8 +114,8 @@ function namedText(grant: string): string {
 }
 
 /**
- * The parameters with these names, as the client sent them. What stands behind a `;` is not written: to some programs it belongs to another
- * parameter.
+ * The parameters with these names, as the client sent them. What stands behind a `;` or a second `?` is not written: to some programs it belongs
+ * to another parameter.
  */
 function queryText(target: string, names: AccessLogRules['query']): string {
   const start = target.indexOf('?')
@@ -123,7 +123,7 @@ function queryText(target: string, names: AccessLogRules['query']): string {
   const kept = target
     .slice(start + 1)
     .split('&')
-    .map((each) => each.split(';', 1)[0] ?? '')
+    .map((each) => each.split(/[;?]/, 1)[0] ?? '')
     .filter((parameter) => names.includes(nameOfParameter(parameter)))
   return kept.length === 0 ? '' : `,"query":${quoted(kept.join('&'), LONGEST_QUERY)}`
 }

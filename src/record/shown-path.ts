@@ -1,12 +1,24 @@
 import { pathOf } from '../http/request-path.ts'
 import type { Recorded } from './recorded.ts'
 
-/** `user:password@` behind the scheme, also in a target that no rule allows. */
-const USER_INFO = /^([a-z][a-z\d+.-]*:\/+)?[^/]*@/i
+/** The scheme, `user:password@`, host and port, and what follows, also in a target that no rule allows. */
+const PARTS = /^([a-z][a-z\d+.-]*:\/+)?([^/?#]*@)?([^/?#]*)(.*)$/is
 
-/** The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. */
+/** A host, and perhaps a port. */
+const AUTHORITY = /^(?:[^:]*|\[[^\]]*\])(?::\d*)?$/
+
+/**
+ * The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. In user
+ * info that is not encoded, a `?`, `#` or `/` of a password ends the authority, and the rest looks like path or query: then only the scheme is shown.
+ */
 export function shownPath(head: Recorded['head']): string {
-  const path = pathOf(head.target)
-  head.shown = path.startsWith('/') ? path : path.replace(USER_INFO, '$1')
+  const { target } = head
+  head.shown = target.startsWith('/') ? pathOf(target) : withoutUserInfo(target)
   return head.shown
+}
+
+function withoutUserInfo(target: string): string {
+  const [, scheme = '', , authority = '', rest = ''] = PARTS.exec(target) ?? []
+  const mayBeUserInfo = rest.includes('@') && (!rest.startsWith('/') || !AUTHORITY.test(authority))
+  return mayBeUserInfo ? scheme : `${scheme}${authority}${pathOf(rest)}`
 }

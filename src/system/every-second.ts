@@ -9,7 +9,7 @@ let timer: NodeJS.Timeout | undefined
 export function everySecond(listener: () => void): { readonly close: () => void } {
   listeners.add(listener)
   timer ??= setInterval(() => {
-    for (const each of listeners) each()
+    for (const each of listeners) callAlone(each)
   }, 1_000).unref()
   return {
     close() {
@@ -18,5 +18,16 @@ export function everySecond(listener: () => void): { readonly close: () => void 
       clearInterval(timer)
       timer = undefined
     },
+  }
+}
+
+/** A listener that throws keeps the others from nothing. Its error is uncaught, in a turn of its own. */
+function callAlone(listener: () => void): void {
+  try {
+    listener()
+  } catch (error) {
+    setImmediate(() => {
+      throw error
+    })
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureFolder } from '../system/own-files.ts'
@@ -110,7 +110,8 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
  */
 export function destroyJournalFile(dir: string): void {
   const path = join(dir, DATABASE)
-  if (!existsSync(path)) return
+  // A folder above that cannot be searched hides the file, and is an error.
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return
   sync(path, 'w')
   for (const side of ['', '-wal']) rmSync(path + side, { force: true })
   sync(dir)

@@ -1,6 +1,6 @@
 import type { Clock } from '../system/clock.ts'
 import type { Uptime } from '../system/clock-steps.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
@@ -253,7 +253,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (file === undefined && now >= recoverAt) recover()
       else if (file !== undefined && now >= lookAt) {
         lookAt = now + LOOK_EVERY
-        if (!file.inPlace()) write('open', true, () => {})
+        if (!isInPlace(file)) write('open', true, () => {})
       }
       if (deletions.areDue(now)) write('expire', false, deletions.write)
       if (table.grantCount > 0 && time.isDue()) write('meta', false, (file) => time.keep(file))
@@ -268,6 +268,16 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       close()
       recoverAt = Number.POSITIVE_INFINITY
     },
+  }
+}
+
+/** False also if a folder above cannot be searched any more: the write that follows tells why. */
+function isInPlace(file: JournalFile): boolean {
+  try {
+    return file.inPlace()
+  } catch (error) {
+    if (isBug(error)) throw error
+    return false
   }
 }
 

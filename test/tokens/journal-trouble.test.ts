@@ -6,6 +6,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -13,6 +14,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test, vi } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { needs, run, underFileModes } from '../support/tools.ts'
 import { openJournaledStore } from './journaled-store.ts'
 import { present, SECOND } from './support.ts'
@@ -337,4 +339,33 @@ test('a database that is damaged while the sidecar runs is replaced without loss
   expect(existsSync(`${path}-wal`)).toBe(false)
   expect(validAfterRestart(dir, tokens)).toBe(21)
   expect(present(tokens[0])).toMatch(/^[\w-]{43}$/)
+})
+
+test('H73 a folder above the state folder that cannot be searched any more is a trouble of the token file, not a bug', async () => {
+  const parent = join(temporaryDirectory(), 'parent')
+  mkdirSync(parent)
+  const dir = join(parent, 'state')
+  const clock = stillClock()
+  const { store, journal, reports } = openJournaledStore(dir, { clock })
+  const { accessToken, grant = '' } = store.issue('a', 'password')
+  const other = store.issue('b', 'password')
+  renameSync(parent, `${parent}.away`)
+  // Root searches every folder, so a link to itself stands for the lack of permission.
+  symlinkSync(parent, parent)
+  for (let second = 0; second < 10; second += 1) {
+    clock.advance(SECOND)
+    store.sweep()
+  }
+  expect(reports).toContain('trouble: open')
+  expect(store.identify(accessToken).kind).toBe('valid')
+  store.revoke({ grant }, 'operator')
+  expect(reports.at(-1)).toBe('trouble: revoke')
+
+  rmSync(parent)
+  renameSync(`${parent}.away`, parent)
+  clock.advance(10 * SECOND)
+  store.sweep()
+  expect(reports.at(-1)).toBe('recovered')
+  journal.close()
+  expect(validAfterRestart(dir, [accessToken, other.accessToken])).toBe(1)
 })

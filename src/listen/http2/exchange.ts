@@ -101,6 +101,11 @@ export class Http2Exchange extends ListenerExchange {
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
+  /** The code of the reset that closed the stream (RFC 9113 §7). */
+  get resetCode(): number | undefined {
+    return this.#stream.rstCode
+  }
+
   /** The request was sent to the device, and the exchange has not ended. */
   get atDevice(): boolean {
     return this.sentAt > 0 && !this.ended

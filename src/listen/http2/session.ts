@@ -15,6 +15,7 @@ import { HeadsOfSession } from './fields.ts'
 import { Misuse } from './misuse.ts'
 import { OpenExchanges } from './open-exchanges.ts'
 import { SessionDeadlines } from './session-deadlines.ts'
+import { StreamErrors } from './stream-errors.ts'
 
 export interface Http2Handlers extends Serving {
   /** A client exceeded a limit. Its session is closed, or the stream is reset. */
@@ -50,6 +51,7 @@ export function serveSession(
   holding.set('connections', holding.held('connections') + SESSION + limits.maxHeaderSize)
   const session = openSession(socket, limits, account.streamsOffered(limits.maxStreams))
   const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
+  const errors = new StreamErrors(session)
   const misuse = new Misuse(session, { limits, onOveruse, now })
   const arrivals = new Arrivals(handlers, misuse)
   const onFull = (): void => onOveruse('max_queued_bytes')
@@ -121,6 +123,7 @@ export function serveSession(
 
   function onLeft(exchange: Http2Exchange, end: Outcome): void {
     deadlines.active = true
+    errors.closed(exchange)
     if (exchange.holding !== undefined) release(exchange.holding, exchange.charged)
     if (end === 'aborted') misuse.countReset()
   }

@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { everySecond } from '../../src/system/every-second.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('a listener that throws keeps no later one from its turn, and its error is uncaught', () => {
+  const bug = new Error('a bug')
+  const later = vi.fn()
+  const listeners = [
+    everySecond(() => {
+      throw bug
+    }),
+    everySecond(later),
+  ]
+  vi.advanceTimersByTime(1_000)
+  expect(later).toHaveBeenCalledTimes(1)
+  expect(() => vi.advanceTimersByTime(1)).toThrow(bug)
+  for (const listener of listeners) listener.close()
+})
