@@ -134,8 +134,8 @@ export const CONTRACT = {
   },
   C22: {
     sentence:
-      'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern. It adds its own forwarding fields, `Via` and `X-Request-Id`.',
-    reason: 'RFC 9110 §7.6.1 and §7.6.3; RFC 7239 §8',
+      'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern, and so does what the device says about its own address (`Alt-Svc`). It adds its own forwarding fields, `Via` and `X-Request-Id`.',
+    reason: 'RFC 9110 §7.6.1 and §7.6.3; RFC 7239 §8; RFC 7838',
   },
   C23: {
     sentence:
