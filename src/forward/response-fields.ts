@@ -21,8 +21,16 @@ interface Projection extends ResponseHead {
 const projections = new WeakMap<Fields, Projection>()
 
 /**
+ * What the device says about its own address and network, which the client does not reach. `Alt-Svc` (RFC 7838), and `Alternate-Protocol`
+ * before it, send the client past Postern. `NEL` (Network Error Logging) tells browsers to report failures of their connections to Postern to
+ * a server that the device names. What a page or its maker says about the page itself passes: `Report-To`, `Server-Timing`, and
+ * `Strict-Transport-Security`, which protects the users of the host and counts only with a certificate that the browser trusts.
+ */
+const OF_ITS_NETWORK: ReadonlySet<string> = new Set(['alt-svc', 'alternate-protocol', 'nel'])
+
+/**
  * The head of the device's response for the client, its fields in the same order and letter case: without those of the device's
- * connection, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and without those of
+ * connection and network, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and without those of
  * `upstream.drop_response`.
  */
 export function responseHead(
@@ -58,7 +66,7 @@ export function responseHead(
 
 interface FieldRule {
   readonly lower: string
-  /** It belongs to one connection. */
+  /** It belongs to one connection, or to the network of the device. */
   readonly hops: boolean
   /** How its value is adapted to the client: `always`, or only with `rewrite`. */
   readonly adapt: typeof publicUrl | undefined
@@ -81,7 +89,8 @@ const ADAPTED: ReadonlyMap<string, typeof publicUrl> = new Map([
 function ruleOf(name: string): FieldRule {
   const lower = name.toLowerCase()
   const adapt = ADAPTED.get(lower)
-  const rule = { lower, hops: isHopByHop(lower), adapt, always: adapt === publicUrl }
+  const hops = isHopByHop(lower) || OF_ITS_NETWORK.has(lower)
+  const rule = { lower, hops, adapt, always: adapt === publicUrl }
   if (name.length <= LONGEST_NAME && rules.size < MOST_NAMES) rules.set(name, rule)
   return rule
 }

@@ -5,7 +5,7 @@ import { writeRequestHead } from '../http1/request-writer.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 
 /** What a program sends with a GET over HTTP/2. */
-interface Sample {
+export interface Sample {
   readonly program: string
   readonly fields: Fields
 }

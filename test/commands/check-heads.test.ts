@@ -1,7 +1,12 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { folderToServe, startNginx } from '../devices/webdav-servers.ts'
 import { startDevice } from '../support/device.ts'
 import { nextRequest, startScripted } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
 import { runCheck } from './run-check.ts'
 
 /** What `check` prints of a device, and the settings that it says to write, read as a configuration. */
@@ -24,7 +29,7 @@ describe('postern check', () => {
     const { printed } = await check(device.url, ...set)
     const [, curl, browser] =
       /the head of a GET has (\d+) bytes from curl, (\d+) from Chromium\n/.exec(printed) ?? []
-    expect(sizes.slice(1)).toEqual([Number(curl), Number(browser)])
+    expect(sizes.slice(1, 3)).toEqual([Number(curl), Number(browser)])
     const short = await check(device.url, ...set, 'upstream.forwarding=off', 'upstream.drop=sec-*, cookie')
     expect(Number(/(\d+) from Chromium/.exec(short.printed)?.[1])).toBeLessThan(512)
     expect(Number(browser)).toBeGreaterThan(800)
@@ -81,6 +86,62 @@ describe('postern check', () => {
       expect([code, written]).toEqual([how === 'closes' ? 1 : 0, expect.objectContaining({ version: '1.0' })])
     },
   )
+
+  /** A device that compresses its page if a request fits. */
+  async function startCompressing(fits: (head: string) => boolean) {
+    return startScripted(async (peer) => {
+      const head = await nextRequest(peer)
+      const packs = /^accept-encoding:.*gzip/im.test(head) && fits(head)
+      const fields = packs ? 'Content-Encoding: gzip\r\n' : ''
+      const body = 'long enough '.repeat(100)
+      peer.end(
+        `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`,
+      )
+    })
+  }
+  const withoutVia = (head: string): boolean => !/^via:/im.test(head)
+
+  it('H172 finds that a device compresses nothing for a request with Via', async () => {
+    const device = await startCompressing(withoutVia)
+    const { code, printed, written } = await check(device.url)
+    expect(printed).toContain(
+      `WARNING device: ${device.url} answered 200; it compresses its page only for requests without Via\n`,
+    )
+    expect([code, written]).toEqual([0, expect.objectContaining({ drop: ['via'], forwarding: 'full' })])
+    const kept = await check(device.url, 'upstream.drop=x-a, x-*')
+    expect(kept.written).toMatchObject({ drop: ['x-a', 'x-*', 'via'] })
+    const { printed: page } = await runCheck(device.url, ['upstream.health.path=/'], { pages: ['/big?x=1'] })
+    expect(page).toContain(
+      'WARNING page /big?x=1: answered 200; it compresses its page only for requests without Via\n',
+    )
+  })
+
+  it.each([
+    ['compresses for all', () => true, []],
+    ['compresses for none', () => false, []],
+    ['gets no Via', withoutVia, ['upstream.drop=via']],
+    ['gets no forwarding fields', withoutVia, ['upstream.forwarding=minimal']],
+  ] as const)('H172 says nothing of a device that %s', async (_what, fits, set) => {
+    const device = await startCompressing(fits)
+    const { code, printed, lines } = await check(device.url, ...set)
+    expect([code, lines, printed]).toEqual([0, undefined, expect.stringContaining(' answered 200\n')])
+  })
+
+  it('H172 finds it in front of nginx, and clients get the page compressed as it says', async () => {
+    needs('nginx')
+    const root = folderToServe()
+    writeFileSync(join(root, 'index.html'), '<p>page</p>\n'.repeat(40_000))
+    const url = (await startNginx(root, 'gzip on;')) ?? expect.fail('it did not start')
+    const { printed, written } = await check(url)
+    expect(printed).toContain('it compresses its page only for requests without Via')
+    const lengths: number[] = []
+    for (const drop of [[], typeof written === 'object' ? written.drop : []]) {
+      const sidecar = await startSidecar({ device: { url }, config: { upstream: { drop } } })
+      const fields = ['Accept-Encoding', 'gzip']
+      lengths.push((await sidecar.request({ token: await sidecar.token(), fields })).body.length)
+    }
+    expect(lengths).toEqual([480_000, expect.toSatisfy((length: number) => length < 10_000)])
+  })
 
   it('H172 says nothing to write for a page that the device refuses to all', async () => {
     const device = await startDevice((_request, response) => response.writeHead(403).end())

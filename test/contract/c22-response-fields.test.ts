@@ -51,6 +51,44 @@ describeProtocols('C22 Response fields', (transport) => {
     if (transport === 'h2') expect(response.values('Connection')).toEqual([])
   })
 
+  it('C22 what the device says about its own address and network does not reach the client', async () => {
+    const device = await answering(
+      'Alt-Svc: h3=":443"; ma=86400',
+      'aLT-sVC: h2="192.0.2.7:443"',
+      'Alternate-Protocol: 443:npn-spdy/2',
+      'NEL: {"report_to":"all","max_age":86400}',
+      'Report-To: {"group":"all","max_age":86400,"endpoints":[{"url":"https://reports.example/"}]}',
+      'Reporting-Endpoints: all="https://reports.example/"',
+      'Server-Timing: db;dur=53',
+      'Strict-Transport-Security: max-age=60',
+    )
+    const sidecar = await startSidecar({ transport, device })
+    const token = await sidecar.token()
+    // The second head is a remembered one.
+    for (let i = 0; i < 2; i += 1) {
+      const response = await sidecar.request({ token })
+      expect([response.status, response.text]).toEqual([200, 'ok'])
+      for (const name of ['Alt-Svc', 'Alternate-Protocol', 'NEL'])
+        expect(response.values(name), name).toEqual([])
+      // Pages may report to the device's maker, and the others are about the device alone, or protect its users.
+      for (const name of ['Report-To', 'Reporting-Endpoints', 'Server-Timing', 'Strict-Transport-Security'])
+        expect(response.values(name), name).toHaveLength(1)
+    }
+  })
+
+  it('C22 nor does it with an interim response', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      const hint = 'HTTP/1.1 103 Early Hints\r\nAlt-Svc: h3=":443"\r\nLink: </a>\r\n\r\n'
+      peer.end(`${hint}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const { informational } = await sidecar.request({ token: await sidecar.token() })
+    expect(informational.map(({ status }) => status)).toEqual([103])
+    expect(informational[0]?.fields.join('\n')).toMatch(/^link$/im)
+    expect(informational[0]?.fields.join('\n')).not.toMatch(/alt-svc/i)
+  })
+
   it("C22 the client's connection stays open when the device closes its own", async () => {
     const device = await startDevice((_request, response) => {
       response.setHeader('Connection', 'close')

@@ -71,10 +71,15 @@ webdav.sqlite-db-name = "${join(own, 'locks.db')}"
     name: 'nginx',
     whole: false,
     needs: () => needs('nginx'),
-    start(root) {
-      const own = temporaryDirectory()
-      const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-      const config = (port: number) => `
+    start: (root) => startNginx(root, 'dav_methods PUT DELETE MKCOL COPY MOVE;'),
+  },
+]
+
+/** @param directive of the server */
+export function startNginx(root: string, directive: string): Promise<string | undefined> {
+  const own = temporaryDirectory()
+  const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const config = (port: number) => `
 daemon off;
 master_process off;
 pid ${join(own, 'pid')};
@@ -83,17 +88,16 @@ events { worker_connections 64; }
 http {
 ${scratch.map((name) => `  ${name}_temp_path ${join(own, name)};`).join('\n')}
   access_log off;
+  types { text/html html; }
   server {
     listen 127.0.0.1:${port};
     root ${root};
-    dav_methods PUT DELETE MKCOL COPY MOVE;
+    ${directive}
   }
 }
 `
-      return launch('nginx', (port) => ['-e', '/dev/null', '-c', configFile(own, config(port))])
-    },
-  },
-]
+  return launch('nginx', (port) => ['-e', '/dev/null', '-c', configFile(own, config(port))])
+}
 
 function configFile(folder: string, text: string): string {
   const path = join(folder, 'config')
@@ -102,7 +106,7 @@ function configFile(folder: string, text: string): string {
 }
 
 /** A folder to serve. */
-export function webdavFolder(): string {
+export function folderToServe(): string {
   const root = join(temporaryDirectory(), 'files')
   mkdirSync(root)
   return root

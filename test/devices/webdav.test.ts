@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import type { Transport } from '../support/transports.ts'
-import { webdavFolder, webdavServers } from './webdav-servers.ts'
+import { folderToServe, webdavServers } from './webdav-servers.ts'
 
 const LOCK = `<?xml version="1.0"?>
 <D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>`
@@ -23,7 +23,7 @@ const STEPS = [
 ] as const
 
 describe.each(webdavServers)('WebDAV of $name', (server) => {
-  const root = webdavFolder()
+  const root = folderToServe()
   let url: string | undefined
 
   beforeAll(async () => {

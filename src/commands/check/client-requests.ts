@@ -7,7 +7,7 @@ import { type OwnResponse, probeDevice, sendOwnRequest } from '../../device/own-
 import type { UpstreamTarget } from '../../device/target.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { createRouter } from '../../forward/routes.ts'
-import { CHROMIUM, CURL, sampleFields } from '../../forward/sample-heads.ts'
+import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-heads.ts'
 import { AUTO_BUFFER, readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
@@ -74,8 +74,6 @@ export async function changesSession(
 }
 
 type Service = Awaited<ReturnType<typeof openService>>
-
-type Sample = typeof CURL
 
 /** Other settings with which a request may be accepted, as the lines to write below the section of the service. */
 interface Trial {

@@ -6,7 +6,7 @@ import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import type { Malformed } from '../../device/connections.ts'
 import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
-import { isDelayed, probeDevice, sendOwnRequest } from '../../device/own-request.ts'
+import { isDelayed, type OwnResponse, probeDevice, sendOwnRequest } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { CHROMIUM, CURL, sampleFields, sampleSize } from '../../forward/sample-heads.ts'
@@ -20,6 +20,7 @@ import { type Clock, systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { changesSession, openService, serviceAt, tryHeads } from './client-requests.ts'
+import { COMPRESSED, tryCompression } from './compression-check.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
@@ -49,22 +50,25 @@ export function namedPageCheck(config: Config, path: string): Check {
 }
 
 async function checkNamedPage(service: ServiceConfig, key: string, path: string): Promise<Finding> {
-  const { connections, settings, signIn, told, close } = await openService(service, key)
+  const { connections, signIn, told, close } = await openService(service, key)
   const line = { method: 'GET', target: path }
   try {
     await signIn?.ready()
     const own = signIn?.credentialsFor(line)?.fields ?? []
-    const fields = withCredentials(sampleFields(CURL, settings), own)
-    const { status, fields: answered } = await sendOwnRequest(connections, { ...line, fields }, true).catch(
-      (error: unknown) => {
-        if (isBug(error)) throw error
-        const failure = failureOf(error)
-        throw new CheckFailure(`no usable answer (${failure})`, { remedy: failureHint(failure, key) })
-      },
-    )
-    const found = `answered ${status}${withoutText(answered, service)}`
+    const ask = async (by: ServiceConfig): Promise<OwnResponse> => {
+      const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
+      return sendOwnRequest(connections, { ...line, fields: withCredentials(fields, own) }, true)
+    }
+    const response = await ask(service).catch((error: unknown) => {
+      if (isBug(error)) throw error
+      const failure = failureOf(error)
+      throw new CheckFailure(`no usable answer (${failure})`, { remedy: failureHint(failure, key) })
+    })
+    const { status } = response
+    const found = `answered ${status}${withoutText(response.fields, service)}`
     if (told.malformed !== undefined) return malformedFinding(found, told.malformed, key)
-    return status >= 400 ? { warning: found } : found
+    if (status >= 400) return { warning: found }
+    return (await tryCompression(service, key, found, ask, response)) ?? found
   } finally {
     await close()
   }
@@ -124,8 +128,16 @@ async function checkHeaders(service: ServiceConfig, key: string): Promise<string
 }
 
 async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
-  const found = await judgeDevice(await upstreamTarget(service, key), service, key)
-  return (await tryHeads(service, key, pageOf(service))) ?? found
+  const target = await upstreamTarget(service, key)
+  const page = pageOf(service)
+  const found = await judgeDevice(target, service, key)
+  const refused = await tryHeads(service, key, page)
+  if (refused !== undefined || typeof found !== 'string') return refused ?? found
+  const ask = async (by: ServiceConfig): Promise<OwnResponse> => {
+    const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
+    return probeDevice(target, upstreamDeadlines(service), page, systemClock, fields)
+  }
+  return (await tryCompression(service, key, found, ask)) ?? found
 }
 
 /** Requests a page of the device, and judges the response. Rejects with `CheckFailure` if there is none. */

@@ -21,7 +21,7 @@ export const CONTRACT = {
   C19: 'By default Postern itself uses only the statuses 200, 400, 401, 429 and 500; `status_codes: http` uses the precise ones. `Proxy-Status` names the reason of a device failure.',
   C20: 'Bytes that are not HTTP get 400 and a closed connection. Empty lines around a request are skipped, a half-closed client gets its response, and no message ends the process.',
   C21: 'Method, path, query and bodies pass byte for byte, in order, streamed with back-pressure at constant memory. Status, header order, casing and repeats are kept; H173 has the casing of HTTP/2.',
-  C22: 'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern. It adds its own forwarding fields, `Via` and `X-Request-Id`.',
+  C22: 'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern, and so does what the device says about its own address (`Alt-Svc`). It adds its own forwarding fields, `Via` and `X-Request-Id`.',
   C23: 'Clients speak HTTP/1.1 or HTTP/2, chosen by ALPN, and WebSocket through the same gate. Other upgrade offers are ignored, events are not buffered, and a 100 comes after admission.',
   C24: 'A transfer that breaks at the device is visibly broken at the client. A client that leaves aborts its request at the device, and only a repeatable request is sent again: once after a reused connection, and once after a new one that the device dropped without a byte, if it worked within the last second.',
   C25: 'At most `upstream.max_in_flight` requests are at the device. A bounded queue waits behind them; past that a request is `overloaded` with `Retry-After`.',

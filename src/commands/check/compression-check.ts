@@ -1,0 +1,62 @@
+import type { ServiceConfig } from '../../config/upstream-fields.ts'
+import type { OwnResponse } from '../../device/own-request.ts'
+import { CURL, type Sample } from '../../forward/sample-heads.ts'
+import { fieldValues, lengthIn } from '../../http/fields.ts'
+import { isBug } from '../../system/setup-error.ts'
+import type { Finding } from './finding.ts'
+
+/** A request of `curl --compressed`. */
+export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }
+
+/** A shorter page (bytes) is not compressed by every server, and gains nothing. */
+const SHORTEST = 1024
+
+/** Types that servers compress. */
+const TEXT = /^(?:text\/|image\/svg|application\/(?:[\w.-]+\+)?(?:json|xml|javascript))/i
+
+function mayShrink({ status, fields }: OwnResponse): boolean {
+  const [type = ''] = fieldValues(fields, 'content-type')
+  const [length = ''] = fieldValues(fields, 'content-length')
+  return (
+    status === 200 && !isEncoded({ fields }) && TEXT.test(type) && (lengthIn(length) ?? SHORTEST) >= SHORTEST
+  )
+}
+
+function isEncoded({ fields }: Pick<OwnResponse, 'fields'>): boolean {
+  return fieldValues(fields, 'content-encoding').length > 0
+}
+
+/** Sends `COMPRESSED` by the settings of a service. */
+type Ask = (service: ServiceConfig) => Promise<OwnResponse>
+
+/**
+ * Looks whether a device that does not compress its page does so for a request without `Via`: nginx compresses nothing for a proxy
+ * (`gzip_proxied off`, its default). Undefined if it does not, or does not answer.
+ *
+ * @param found what is known of the page, for the message
+ * @param known the response by the present settings, if there is one
+ */
+export async function tryCompression(
+  service: ServiceConfig,
+  key: string,
+  found: string,
+  ask: Ask,
+  known?: OwnResponse,
+): Promise<Exclude<Finding, string> | undefined> {
+  if (service.forwarding !== 'full') return undefined
+  const drop = [...service.drop, 'via']
+  try {
+    if (!mayShrink(known ?? (await ask(service)))) return undefined
+    const other = await ask({ ...service, drop })
+    if (other.status !== 200 || !isEncoded(other)) return undefined
+  } catch (error) {
+    if (isBug(error)) throw error
+    return undefined
+  }
+  const names = drop.map((name) => (/^\w[\w-]*$/.test(name) ? name : `"${name}"`))
+  return {
+    warning: `${found}; it compresses its page only for requests without Via`,
+    meaning: 'clients get each page in its full length',
+    remedy: `write ${key}: {drop: [${names.join(', ')}]}`,
+  }
+}
