@@ -29,7 +29,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'storeUp'>
+  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'copiedAt' | 'password' | 'storeUp'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
@@ -70,6 +70,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         ...state.tokens.counts(),
         capacity: tokens.capacity,
         unsaved: state.unsaved() ?? null,
+        copiedAt: state.copiedAt() ?? null,
         unreplaced: unreplaced(state.issued()).map(({ id, label, expiresAt }) => ({ id, label, expiresAt })),
       },
       certificate: certificate.present() ?? null,

@@ -198,6 +198,7 @@ async function openState(
       return 'unavailable'
     },
     unsaved: () => undefined,
+    copiedAt: () => undefined,
     storeUp: () => store.up && store.trouble === undefined,
     troubles: () => [
       ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),

@@ -38,6 +38,9 @@ const CLOCK_SET =
   'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
 const CLOCK_BEHIND =
   'the clock is behind the last known time: tokens expire by that time until the clock is set'
+const IS_COPY =
+  'token file: it is a copy, such as a restored backup: tokens that were revoked after the copy was made are valid again'
+const COPIED_REMEDY = 'postern revoke --all, unless the folder was only moved'
 /** After a failed flush the file stays in use. */
 const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
 
@@ -51,7 +54,14 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const journal =
     policy.store === 'memory'
       ? undefined
-      : openJournal({ dir: config.stateDir, clock, listener: journalEvents(deps), table, policy, heir })
+      : openJournal({
+          dir: config.stateDir,
+          clock,
+          listener: journalEvents(config, deps),
+          table,
+          policy,
+          heir,
+        })
   const listener = tokenEvents(deps)
   const { live } = deps
   const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
@@ -144,6 +154,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       }
     },
     unsaved: () => journal?.unsaved(),
+    copiedAt: () => journal?.copiedAt(),
     storeUp: () => undefined,
     troubles: () => [],
     async close() {
@@ -161,7 +172,7 @@ function heirOf({ passwords = [] }: Config): string {
 }
 
 /** Counts and logs what happens to the token file. */
-function journalEvents({ log, metrics }: StateDependencies): JournalListener {
+function journalEvents(config: Config, { log, metrics }: StateDependencies): JournalListener {
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
   return {
     failed(operation, error) {
@@ -170,6 +181,7 @@ function journalEvents({ log, metrics }: StateDependencies): JournalListener {
       const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
       log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
     },
+    copied: () => log.warn({ path: config.stateDir, remedy: COPIED_REMEDY }, IS_COPY),
     recovered: () => log.info('token file: complete again'),
     clock: (event, ms) => {
       const seconds = Math.round(ms / 1000)
