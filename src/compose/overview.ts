@@ -30,7 +30,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'store'>
+  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'copiedAt' | 'password' | 'store'>
   readonly tables: LimitTables
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly reloads: { readonly refused: () => RefusedReload | null }
@@ -71,6 +71,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         ...state.tokens.counts(),
         capacity: tokens.capacity,
         unsaved: state.unsaved() ?? null,
+        copiedAt: state.copiedAt() ?? null,
         unreplaced: unreplaced(state.issued()).map(({ id, label, expiresAt }) => ({ id, label, expiresAt })),
       },
       certificate: certificate.present() ?? null,

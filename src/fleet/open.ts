@@ -214,6 +214,7 @@ async function openState(
       return 'unavailable'
     },
     unsaved: () => undefined,
+    copiedAt: () => undefined,
     store: condition,
     troubles: () => [
       ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),

@@ -235,6 +235,14 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     meaning: 'clients notice nothing until the sidecar restarts',
     remedy: 'make room in state_dir before that; the file is then completed within seconds',
   },
+  TokenFileCopied: {
+    level: 'warning',
+    figure: 'tokens.copiedAt',
+    here: AT_ONCE,
+    alert: null,
+    meaning: 'tokens that were revoked after the copy was made are valid again',
+    remedy: 'run postern revoke --all, and clients log in again; not needed if the folder was only moved',
+  },
   PosternTokensEvicted: {
     level: 'warning',
     // Here the part of tokens.capacity that is taken, before it is too late. The alert counts the tokens that were dropped.

@@ -162,7 +162,11 @@ const password: Rule = function* ({ facts: { password } }) {
 }
 
 const tokens: Rule = function* ({ facts: { tokens } }) {
-  const { access, refresh, capacity, unsaved } = tokens
+  const { access, refresh, capacity, unsaved, copiedAt } = tokens
+  if (copiedAt !== null) {
+    const what = 'The token file is a copy, such as a restored backup'
+    yield raise('TokenFileCopied', { what, since: copiedAt })
+  }
   if (unsaved) {
     const lost = `${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}`
     const what = `A restart would lose ${lost}: the token file cannot be written`

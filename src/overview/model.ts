@@ -81,6 +81,7 @@ export type AlarmName =
   | 'PosternStoreErrors'
   | 'NoPassword'
   | 'PosternTokensUnsaved'
+  | 'TokenFileCopied'
   | 'PosternTokensEvicted'
   | 'PosternIssuedTokenEnds'
 
@@ -140,6 +141,8 @@ export interface Condition {
     readonly capacity: number
     /** Tokens that a restart would lose; null without a token file. */
     readonly unsaved: number | null
+    /** When the token file was found to be a copy; null if it is none. */
+    readonly copiedAt: number | null
     /** The issued tokens that a person has to replace before they end, the first to end first. */
     readonly unreplaced: readonly Pick<GrantRow, 'id' | 'label' | 'expiresAt'>[]
   }

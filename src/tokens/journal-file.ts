@@ -5,7 +5,7 @@ import { ensureFolder } from '../system/own-files.ts'
 import { isWithheld } from '../system/setup-error.ts'
 import { checksum, createDatabase, DATABASE, readDatabase, setDatabaseAside } from './journal-database.ts'
 import type { Digest } from './mint.ts'
-import { fileIdentity, lockStateFolder, sync } from './state-folder.ts'
+import { fileIdentity, lastingIdentity, lockStateFolder, sync } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** The open files of a state folder. Each method throws if the disk fails. */
@@ -74,6 +74,8 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
       drop: (digest: Digest): unknown => drop.run(Buffer.from(digest, 'base64url')),
       clear: (): void => db.exec('DELETE FROM tokens'),
       setMeta: (key: string, value: string): unknown => setMeta.run(key, value),
+      /** Tells it from a copy in a later run: `isSameFile`. */
+      identity: lastingIdentity(path),
       /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
       inPlace: (): boolean => paths.every((each, i) => fileIdentity(each) === identities[i]),
       /** Makes all earlier transactions durable. Runs off this thread, except under Node's permission model. */

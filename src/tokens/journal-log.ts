@@ -10,6 +10,9 @@ const SET_ASIDE_UNREAD =
 const FROM_MEMORY = 'token file: serving from memory'
 /** After a failed flush the file stays in use. */
 const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
+const IS_COPY =
+  'token file: it is a copy, such as a restored backup: tokens that were revoked after the copy was made are valid again'
+const COPIED_REMEDY = 'postern revoke --all, unless the folder was only moved'
 const CLOCK_SET =
   'the clock was set: tokens of this run keep their age, those of the token file are judged by the new time'
 const CLOCK_BEHIND =
@@ -42,6 +45,7 @@ export function journalLog(
       said.clear()
       log.info('token file: complete again')
     },
+    copied: () => log.warn({ path: stateDir, remedy: COPIED_REMEDY }, IS_COPY),
     clock(event, ms) {
       const seconds = Math.round(ms / 1000)
       if (event === 'set') log.info({ seconds }, CLOCK_SET)

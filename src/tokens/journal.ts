@@ -6,7 +6,14 @@ import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { TokenPolicy } from './state.ts'
-import type { JournalListener, JournalOperation, TokenRecord } from './token-journal.ts'
+import { isSameFile } from './state-folder.ts'
+import {
+  COPIED,
+  IDENTITY,
+  type JournalListener,
+  type JournalOperation,
+  type TokenRecord,
+} from './token-journal.ts'
 
 interface Dependencies {
   readonly dir: string
@@ -149,6 +156,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       file.clear()
       for (const token of tokens()) file.put(time.toRecord(token))
       for (const [key, value] of meta) file.setMeta(key, value)
+      file.setMeta(IDENTITY, file.identity)
     })
     if (!whole) return 'failed'
     unwritten = new WeakSet()
@@ -172,6 +180,23 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (time.isDue()) time.keep(file)
     })
     if (file === undefined) miss(changed)
+  }
+
+  /**
+   * Finds out whether the file with these tokens is a copy, such as a backup that was restored: then tokens may be valid again that were
+   * revoked after it was made.
+   */
+  function recognize(open: JournalFile): void {
+    const known = meta.get(IDENTITY)
+    if (known === open.identity) return
+    meta.set(IDENTITY, open.identity)
+    if (known !== undefined && !isSameFile(known, open.identity) && table.grantCount > 0) {
+      meta.set(COPIED, String(clock.wall()))
+      listener.copied()
+    }
+    write('meta', true, (file) => {
+      for (const key of [IDENTITY, COPIED]) file.setMeta(key, meta.get(key) ?? '')
+    })
   }
 
   function followClock(): boolean {
@@ -201,6 +226,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   deletions.add(over)
   if (changed.length > 0) record(changed)
   if (time.isLost()) write('meta', true, (file) => time.keep(file))
+  if (file !== undefined) recognize(file)
 
   return {
     record,
@@ -218,8 +244,13 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
      * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
      */
     revoke(revoked: readonly Token[] | 'all'): void {
+      if (revoked === 'all') meta.delete(COPIED)
       const done = attempt('revoke', true, (file) => {
-        if (revoked === 'all') return file.clear()
+        if (revoked === 'all') {
+          file.clear()
+          file.setMeta(COPIED, '')
+          return
+        }
         for (const { digest } of revoked) file.drop(digest)
         // One that was evicted before may be of the same grant or password.
         for (const digest of deletions.waiting()) file.drop(digest)
@@ -235,6 +266,14 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       } catch (error) {
         listener.failed('revoke', error)
       }
+    },
+    /**
+     * When the file was found to be a copy (ms, wall clock), until all tokens are revoked, or the logins in it have expired; undefined if
+     * it is none.
+     */
+    copiedAt(): number | undefined {
+      const at = Number(meta.get(COPIED) ?? '')
+      return at > 0 && clock.wall() < at + policy.refreshLifetime ? at : undefined
     },
     /** How many live tokens are not on disk: a crash would lose them. */
     unsaved(): number {

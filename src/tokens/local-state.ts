@@ -134,6 +134,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       }
     },
     unsaved: () => journal?.unsaved(),
+    copiedAt: () => journal?.copiedAt(),
     store: () => undefined,
     troubles: () => [],
     async close() {

@@ -31,6 +31,23 @@ export function fileIdentity(path: string): string | undefined {
 }
 
 /**
+ * Names a file so that a later run tells it from a copy: its inode, and when that was created, because a file system soon uses the inode
+ * of a deleted file again. Without its device, whose number may change with a reboot, or when a volume is attached to another machine.
+ */
+export function lastingIdentity(path: string): string {
+  const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true })
+  // Where a file system keeps no time of creation, Node gives none, or that of the last change.
+  return `${ino}:${birthtimeNs === ctimeNs || birthtimeNs === 0n ? '' : birthtimeNs}`
+}
+
+/** Whether two lasting identities are of one file. A time of creation that one of them lacks tells nothing. */
+export function isSameFile(one: string, other: string): boolean {
+  const [inode, created] = one.split(':')
+  const [otherInode, otherCreated] = other.split(':')
+  return inode === otherInode && (created === otherCreated || created === '' || otherCreated === '')
+}
+
+/**
  * Locks a folder against other sidecars with an exclusive SQLite transaction on an empty file. The kernel releases the lock
  * when the process ends, in whatever way; a file with a process id would stay. `patience`: how long to wait for the lock (ms).
  * Returns a function that releases it; `undefined`: another process holds it.

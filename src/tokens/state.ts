@@ -232,6 +232,8 @@ export interface State {
   end(which: Ending, reason: string): Later<boolean>
   /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
   unsaved(): number | undefined
+  /** When the token file was found to be a copy (ms, wall clock); undefined if it is none, or once that is over. */
+  copiedAt(): number | undefined
   /** The source of the password. */
   readonly password: Pick<DevicePassword, 'state'>
   /** Undefined without a shared store. */

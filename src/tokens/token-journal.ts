@@ -34,6 +34,10 @@ export interface TokenRecord {
 export const FINGERPRINT = 'password_fingerprint'
 export const SALT = 'password_salt'
 
+/** The keys of the journal for the file that it is (`lastingIdentity`), and for when it was found to be a copy (ms, wall clock). */
+export const IDENTITY = 'file_identity'
+export const COPIED = 'copied_at'
+
 /** The id of a grant with its name. `heir` is the name of a grant without one; empty: it keeps none. */
 export function withName(grant: string, heir: string): string {
   return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
@@ -65,6 +69,8 @@ export interface JournalListener {
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
+  /** The file is a copy: its tokens may be older than a revocation. */
+  copied(): void
   /**
    * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: the wall clock is `ms` behind the last known time,
    * which counts until it is set.

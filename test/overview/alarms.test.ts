@@ -226,6 +226,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning A restart would lose 1 token:.*state_dir/,
   ],
   [
+    'a token file that is a copy',
+    { tokens: { ...CALM.tokens, copiedAt: NOW - DAY } },
+    [],
+    /^warning The token file is a copy, such as a restored backup.*revoked.*valid again.*postern revoke --all/,
+  ],
+  [
     'issued tokens that end within a week',
     {
       tokens: {

@@ -80,9 +80,11 @@ test('H72 any flipped bit is harmless or detected: it causes no crash and no tok
       const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
       const fresh = store.issue('a', 'password')
       journal.close()
-      if (reports.length === 0) expect(alive).toBe(20)
+      // After one that was set aside, the next run writes the same bytes into another file.
+      const faults = reports.filter((report) => report !== 'copied')
+      if (faults.length === 0) expect(alive).toBe(20)
       else {
-        expect(reports).toEqual([expect.stringMatching(/^set aside: /)])
+        expect(faults).toEqual([expect.stringMatching(/^set aside: /)])
         expect(alive).toBe(0)
       }
       const again = openJournaledStore(dir)

@@ -1,4 +1,13 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
@@ -402,4 +411,87 @@ test('200 logins delay the event loop by less than 5 ms at the 99th percentile',
     quiet = Math.min(quiet, turns.sort((a, b) => a - b)[197] ?? quiet)
   }
   expect(quiet).toBeLessThan(5)
+})
+
+describe('a copy of the token file', () => {
+  /** A closed folder with a token, and a revoked token that the backup of the folder still has. */
+  function backedUp() {
+    const dir = state()
+    const clock = stillClock()
+    const { store, journal } = openJournaledStore(dir, { clock })
+    store.issue('a', 'password')
+    const { refreshToken } = store.issue('b', 'password')
+    journal.close()
+    const backup = state()
+    cpSync(dir, backup, { recursive: true })
+    const after = openJournaledStore(dir, { clock })
+    expect(after.store.revoke({ token: refreshToken }, 'test')).toBeGreaterThan(0)
+    expect(after.reports).toEqual([])
+    after.journal.close()
+    return { dir, backup, clock }
+  }
+
+  test('C8 is reported once when a backup was restored, and lasts until all tokens are revoked', () => {
+    const { dir, backup, clock } = backedUp()
+    // The file system may give the copy the inode of the deleted file.
+    rmSync(dir, { recursive: true })
+    cpSync(backup, dir, { recursive: true })
+    const at = clock.wall()
+    const first = openJournaledStore(dir, { clock })
+    expect([first.reports, first.journal.copiedAt()]).toEqual([['copied'], at])
+    first.journal.close()
+    clock.advance(HOUR)
+    const second = openJournaledStore(dir, { clock })
+    expect([second.reports, second.journal.copiedAt()]).toEqual([[], at])
+    second.store.revoke({ all: true }, 'test')
+    expect(second.journal.copiedAt()).toBeUndefined()
+    second.store.issue('c', 'password')
+    second.journal.close()
+    const third = openJournaledStore(dir, { clock })
+    expect([third.reports, third.journal.copiedAt()]).toEqual([[], undefined])
+  })
+
+  test('C8 is over when its logins have expired', () => {
+    const { backup, clock } = backedUp()
+    const { journal } = openJournaledStore(backup, { clock })
+    clock.advance(WEEK - 1)
+    expect(journal.copiedAt()).toBeDefined()
+    clock.advance(1)
+    expect(journal.copiedAt()).toBeUndefined()
+  })
+
+  test('C8 is not told of without a live token', () => {
+    const { backup, clock } = backedUp()
+    clock.advance(WEEK)
+    const { reports, journal } = openJournaledStore(backup, { clock })
+    expect([reports, journal.copiedAt()]).toEqual([[], undefined])
+  })
+
+  test.each([
+    ['a renamed folder', (dir: string) => renameSync(dir, `${dir}-2`)],
+    [
+      'a file of an earlier version, which does not know which file it is',
+      (dir: string) => {
+        cpSync(dir, `${dir}-2`, { recursive: true })
+        const db = new DatabaseSync(join(`${dir}-2`, 'tokens.db'))
+        db.exec("DELETE FROM meta WHERE key = 'file_identity'")
+        db.close()
+      },
+    ],
+    [
+      'a file system that has lost the times of creation',
+      (dir: string) => {
+        renameSync(dir, `${dir}-2`)
+        const db = new DatabaseSync(join(`${dir}-2`, 'tokens.db'))
+        db.exec("UPDATE meta SET value = substr(value, 1, instr(value, ':')) WHERE key = 'file_identity'")
+        db.close()
+      },
+    ],
+  ])('is none: %s', (_what, move) => {
+    const { dir, clock } = backedUp()
+    move(dir)
+    const { store, reports } = openJournaledStore(`${dir}-2`, { clock })
+    expect(store.counts()).toEqual({ access: 1, refresh: 1 })
+    expect(reports).toEqual([])
+  })
 })

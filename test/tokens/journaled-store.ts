@@ -37,6 +37,7 @@ export function openJournaledStore(
       failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),
       clock: () => {},
+      copied: () => reports.push('copied'),
       setAside: (fault) => reports.push(`set aside: ${fault}`),
     },
   })
