@@ -27,7 +27,7 @@ export const FIRST_USE = {
   },
   H108: {
     sentence:
-      'An address, a file or a folder that cannot be used is reported by `serve` and `check` in the same words: where its key is set, the fault and what to do.',
+      'An address, a file or a folder that cannot be used is reported by `serve` and `check` in the same words: where its key is set, the fault and what to do. `serve` waits for an address that this machine does not have yet.',
     reason: 'ports below 1024, taken ports, missing files, encrypted keys, DER, swapped files',
   },
   H109: {
@@ -37,7 +37,7 @@ export const FIRST_USE = {
   },
   H235: {
     sentence:
-      '`init` shows what is typed at its menu only if it is one digit. Anything else may be the password, and is told as such.',
+      '`init` shows what is typed at its menu only if it is one digit, and behind an address that does not answer only what is an answer. Anything else may be the password, is not tried, and is told as such.',
     reason: 'a password that is typed one question too early stays on the screen and in its scrollback',
   },
   H236: {
