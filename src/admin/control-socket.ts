@@ -5,6 +5,7 @@ import type { Alarm, QuirkCondition } from '../overview/model.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { listenPrivately } from '../system/listen.ts'
+import type { LateAddress } from '../system/listen-address.ts'
 import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
@@ -26,6 +27,8 @@ interface Dependencies {
   readonly clock: Clock
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
+  /** Those that wait for this machine to have the address. */
+  readonly waiting: () => readonly LateAddress[]
   /** Those of the live page. */
   readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
@@ -74,6 +77,8 @@ export interface StatusAnswer {
   readonly alarms: readonly Alarm[]
   /** The addresses of the listeners, such as `0.0.0.0:8443`. */
   readonly listening: readonly string[]
+  /** The addresses that this machine does not have yet: left out if there are none. */
+  readonly waiting?: readonly LateAddress[]
   readonly places: readonly PlacesCondition[]
   readonly quirks: readonly RouteQuirk[]
   /** Null: the shared store does not say. */
@@ -127,6 +132,7 @@ export async function openControlSocket(
     inFlight,
     clock,
     listening,
+    waiting,
     alarms,
     places,
     quirks,
@@ -136,7 +142,14 @@ export async function openControlSocket(
 ): Promise<{ close(): Promise<void> }> {
   async function status(): Promise<Answer> {
     const found = await tokens.grants()
-    const known = { alarms: alarms(), listening: listening(), places: places(), quirks: quirks() }
+    const late = waiting()
+    const known = {
+      alarms: alarms(),
+      listening: listening(),
+      ...(late.length > 0 && { waiting: late }),
+      places: places(),
+      quirks: quirks(),
+    }
     // Mostly the alarms say why.
     if (found === 'unavailable')
       return json(200, { ...known, tokens: null, grants: null } satisfies StatusAnswer)

@@ -5,7 +5,8 @@ import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
-import { ask, noResponse } from './control.ts'
+import { ask, control, noResponse } from './control.ts'
+import type { Status } from './status.ts'
 import { findSidecar, readAdminAddress } from './whereabouts.ts'
 
 export interface HealthyOptions extends ConfigOptions {
@@ -45,14 +46,25 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
   const asked =
     admin.tls === 'on' ? askOverTls(target, path, certificateOf(sidecar)) : ask({ ...target, path }, TIMEOUT)
-  const { status, body } = await asked.catch((error: unknown) => {
-    throw new SetupError(`${where}: ${describe(error, admin)}`, { exitCode: 1 })
-  })
+  const { status, body } = await asked.catch((error: unknown) => refuse(sidecar, where, error))
   if (status !== 200) {
     throw new SetupError(`${where} responded ${status}: ${body.trim().slice(0, 500)}`, { exitCode: 1 })
   }
   io.stdout.write(`ok: ${where}\n`)
   return 0
+}
+
+/** Throws what is wrong with a sidecar that does not respond. One that waits for this address has none to ask: exit code 2. */
+async function refuse({ admin, stateDir }: Asked, where: string, error: unknown): Promise<never> {
+  const status =
+    stateDir === undefined
+      ? undefined
+      : await control<Status>(stateDir, { method: 'GET', path: '/status' }, TIMEOUT).catch(() => undefined)
+  const late = status?.waiting?.find(({ key }) => key === 'admin.address')
+  if (late === undefined) throw new SetupError(`${where}: ${describe(error, admin)}`, { exitCode: 1 })
+  throw new SetupError(
+    `${where}: the sidecar runs, and waits for ${late.address}, which this machine does not have yet`,
+  )
 }
 
 /**

@@ -60,7 +60,12 @@ async function runSidecar(
   const log = await createLog(config.log, io.logSink)
   // The last error handler: a bug in the handling of one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
-  const sidecar = await createSidecar(config, { clock: systemClock, log, collectGarbage: io.collectGarbage })
+  const sidecar = await createSidecar(config, {
+    clock: systemClock,
+    log,
+    collectGarbage: io.collectGarbage,
+    waitsForAddresses: true,
+  })
   const stopSidecar = (): Promise<void> =>
     sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'error while stopping'))
   let asked = 0
@@ -73,16 +78,19 @@ async function runSidecar(
   })
   const reloader = createReloader(sidecar, { configFile, seen, load }, log)
   io.onReload(() => reloader.reload('signal'))
-  if (asked === 0) {
-    await sidecar.start().catch((error: unknown) => {
-      if (asked === 0) throw error
-    })
-  }
-  // A program may wait for the line with the addresses, so the log's buffer is flushed.
-  log.flush()
+  // An address that this machine does not have yet can take for ever, and the rest goes on meanwhile.
+  const started =
+    asked > 0
+      ? undefined
+      : sidecar.start().then(
+          // A program may wait for the line with the addresses, so the log's buffer is flushed.
+          () => log.flush(),
+          (error: unknown) => {
+            if (asked === 0) throw error
+          },
+        )
   reloader.watch(config)
-  await stopped
-  reloader.close()
+  await Promise.race([stopped, started?.then(() => stopped) ?? stopped]).finally(reloader.close)
   await finishLog(log)
   return 0
 }

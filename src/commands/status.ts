@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { PlacesCondition, RouteQuirk, StatusAnswer, UnfinishedRequest } from '../admin/control-socket.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
+import type { LateAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
@@ -40,9 +41,10 @@ function alertsPage({ pages }: CommandIo): string {
 }
 
 function statusText(status: Status, page: string, columns: number): string {
-  const { alarms = [], places = [], quirks = [], unfinished = [] } = status
+  const { alarms = [], waiting = [], places = [], quirks = [], unfinished = [] } = status
   const present = systemClock.wall()
   const parts = [
+    ...waiting.map((each) => waitingLine(each, columns)),
     ...alarms.map((each) => alarmLines(each, present, page, columns)),
     ...(alarms.length > 0 ? ['\n'] : []),
     grantsText(status, present, columns),
@@ -51,6 +53,11 @@ function statusText(status: Status, page: string, columns: number): string {
     unfinishedLines(unfinished, present, columns),
   ]
   return parts.join('')
+}
+
+function waitingLine({ key, address }: LateAddress, columns: number): string {
+  const text = `Waiting for ${key} ${address}, which this machine does not have yet: Postern listens there as soon as it has it.`
+  return `${wrapped(text, 2, columns)}\n\n`
 }
 
 const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const

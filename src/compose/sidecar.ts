@@ -5,7 +5,7 @@ import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
-import { type Addresses, createListeners } from '../listen/public-listener.ts'
+import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
@@ -60,9 +60,13 @@ export interface SidecarDependencies {
   readonly machine?: () => MachineNames
   /** How often those names are compared with the certificate (ms). */
   readonly compareEvery?: number
+  /** Whether an address that this machine does not have yet is waited for, and does not end the start. */
+  readonly waitsForAddresses?: boolean
   /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
+
+const LATE = 'waiting for an address that this machine does not have yet'
 
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
 export async function createSidecar(config: Config, deps: SidecarDependencies): Promise<Sidecar> {
@@ -76,7 +80,14 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
 /** @param opened gets everything that has to be closed if a later part cannot be opened */
 async function openParts(
   config: Config,
-  { clock, log, collectGarbage, machine = machineNames, compareEvery = 60_000 }: SidecarDependencies,
+  {
+    clock,
+    log,
+    collectGarbage,
+    machine = machineNames,
+    compareEvery = 60_000,
+    waitsForAddresses,
+  }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   const releaseFolder = holdStateFolder(config.stateDir, pid, clock.wall())
@@ -164,10 +175,16 @@ async function openParts(
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,
+    onLate:
+      waitsForAddresses === true
+        ? ({ key, address }, error) => log.warn({ key, address, ...causeOf(error) }, LATE)
+        : undefined,
     onOpen(addresses) {
+      const isFirst = phase === 'starting'
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
-      log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
+      if (isFirst)
+        log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
     },
   })
   const control = await openControlSocket(config.stateDir, {
@@ -182,6 +199,7 @@ async function openParts(
     clock,
     inFlight: live.granted,
     listening: () => listeners.listening,
+    waiting: () => listeners.waiting,
     onFailure: (error, what) => log.error(causeOf(error), `control socket: ${what}`),
   })
 

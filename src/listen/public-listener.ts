@@ -1,12 +1,10 @@
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
 import type { Holder, Holding } from '../memory/account.ts'
 import { CONNECTION, TLS_CONNECTION } from '../memory/costs.ts'
 import type { Clock } from '../system/clock.ts'
-import { listen, tcpHostOf } from '../system/listen.ts'
-import type { ListenAddress } from '../system/listen-address.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { tcpHostOf } from '../system/listen.ts'
 import {
   accountOf,
   type ConnectedClient,
@@ -199,66 +197,5 @@ class Handshaking implements Holder {
 
   drop(): void {
     this.#socket.destroy()
-  }
-}
-
-export interface Addresses {
-  readonly public: string
-  readonly admin: string | null
-}
-
-interface ListenersDependencies {
-  readonly public: Server
-  readonly admin: Server
-  /** Called when both listen. */
-  readonly onOpen: (addresses: Addresses) => void
-}
-
-/** The sections of the configuration. */
-interface ListenerSettings {
-  readonly listen: { readonly address: ListenAddress; readonly reusePort: boolean; readonly tls: unknown }
-  readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
-}
-
-/** Opens the listeners of a sidecar, once. */
-export function createListeners(
-  { listen: { address, reusePort, tls }, admin }: ListenerSettings,
-  servers: ListenersDependencies,
-) {
-  const listening: string[] = []
-  let opening: Promise<Addresses> | undefined
-  let ended = false
-
-  function refuseAtEnd(): void {
-    if (ended) throw new SetupError('the sidecar was stopped, so it does not listen', { exitCode: 1 })
-  }
-
-  async function openBoth(): Promise<Addresses> {
-    if (admin.address !== 'off') listening.push(await listen(servers.admin, admin.address, 'admin.address'))
-    const adminAt =
-      admin.address === 'off' ? null : `${admin.tls === 'on' ? 'https' : 'http'}://${listening[0]}`
-    refuseAtEnd()
-    const bound = await listen(servers.public, address, 'listen.address', reusePort)
-    listening.push(bound)
-    refuseAtEnd()
-    const addresses = { public: `${tls === 'off' ? 'http' : 'https'}://${bound}`, admin: adminAt }
-    servers.onOpen(addresses)
-    return addresses
-  }
-
-  return {
-    /** The addresses that are open, as text. */
-    listening,
-    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
-    async open(): Promise<Addresses> {
-      refuseAtEnd()
-      opening ??= openBoth()
-      return opening
-    },
-    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
-    async endOpening(): Promise<void> {
-      ended = true
-      await opening?.catch(() => {})
-    },
   }
 }

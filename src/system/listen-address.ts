@@ -10,6 +10,13 @@ export type ListenAddress =
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'fd'; readonly fd: number }
 
+/** An address that this machine does not have yet. */
+export interface LateAddress {
+  /** Its key in the configuration. */
+  readonly key: string
+  readonly address: string
+}
+
 /** The kernel keeps 108 bytes for the path of a Unix socket, including the NUL at its end. */
 const LONGEST_SOCKET_PATH = 107
 
@@ -88,6 +95,14 @@ function tcpFault(
         reason: `this machine has no address ${host} (EADDRNOTAVAIL)`,
         remedy: 'ip addr lists its addresses; 0.0.0.0 means all IPv4, [::] all',
       }
+    case 'EINVAL': {
+      const [, zone] = /%(.+)$/.exec(host) ?? []
+      if (zone === undefined) return undefined
+      return {
+        reason: `this machine has no network interface ${zone} (EINVAL)`,
+        remedy: 'ip link lists its interfaces',
+      }
+    }
     case 'EAFNOSUPPORT':
       return {
         reason: `the system has no IPv${host.includes(':') ? 6 : 4} (EAFNOSUPPORT)`,

@@ -47,6 +47,16 @@ export async function listen(
 }
 
 /**
+ * Whether an address that `listen` refuses may come later: this machine does not have it yet, its network interface does not exist yet, or no
+ * DNS server answers yet. DHCP and a VPN give addresses after the start of the system's services.
+ */
+export function mayComeLater(error: unknown, address: ListenAddress): error is SetupError {
+  if (!(error instanceof SetupError) || address.kind !== 'tcp') return false
+  const code = codeOf(error.cause)
+  return code === 'EADDRNOTAVAIL' || code === 'EAI_AGAIN' || (code === 'EINVAL' && address.host.includes('%'))
+}
+
+/**
  * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, whose path Node does not know. Peers do not
  * tell: one that has reset its TCP connection has no address, like those on a Unix socket.
  */

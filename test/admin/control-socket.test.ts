@@ -21,6 +21,7 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     inFlight: () => [],
     clock: movableClock(),
     listening: () => [],
+    waiting: () => [],
     alarms: () => [],
     places: () => [],
     quirks: () => [],

@@ -80,6 +80,22 @@ describe('H107 the report of check', () => {
     expect(report.configuration).toMatchObject({ upstream: { url: device.url, headers: { 'X-Key': '***' } } })
   })
 
+  it('says of an address that this machine does not have that serve waits for it', async () => {
+    const site = await prepareSite({ password: HASHED_PASSWORD })
+    site.configure({ ...SLOW, listen: { address: '192.0.2.1:8443' }, admin: { address: '192.0.2.1:9464' } })
+    const report = await check(site)
+    expect(report.code).toBe(1)
+    for (const [name, who] of [
+      ['listen.address', 'no client can connect'],
+      ['admin.address', 'no program can ask the sidecar there'],
+    ] as const)
+      expect(named(report, name)).toMatchObject({
+        result: 'failed',
+        message: expect.stringContaining('this machine has no address 192.0.2.1'),
+        meaning: `serve waits until it has the address, and ${who} meanwhile`,
+      })
+  })
+
   it('warns of a device with a login of its own, unless upstream.auth or upstream.headers answers it', async () => {
     const device = await startDevice((_request, response) => {
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="camera"' }).end()

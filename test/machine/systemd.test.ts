@@ -107,6 +107,40 @@ describe('Another Linux with systemd', () => {
     expect((await machine.run(shellBlock('docs/operating.md', '-o cat -b'))).stdout).toBe('')
   })
 
+  it.each([
+    ['clients', 'LISTEN', '/healthz', 9464],
+    ['operators', 'ADMIN', '/oauth/token', 8443],
+  ])(
+    'H76 H108 runs through a boot in which the address of %s comes late, and listens there when it has come',
+    async (_whose, section, path, here) => {
+      needsMachine(...TOOLS)
+      const port = section === 'LISTEN' ? 8443 : 9464
+      const [override, address] = ['/etc/systemd/system/postern.service.d', `192.0.2.77:${port}`]
+      await type(
+        `mkdir -p ${override} && printf '[Service]\\nEnvironment=POSTERN_${section}_ADDRESS=${address}\\n' > ${override}/late.conf`,
+      )
+      await machine.reboot()
+      // Without the wait, systemd gives up after the fifth start, in the 15th second of the boot.
+      expect(await type('systemctl show -P ActiveState -P NRestarts postern')).toBe('active\n0\n')
+      const said = "journalctl --sync; journalctl -u postern -b -o cat | grep -c 'waiting for an address'"
+      expect(await type(said)).toBe('1\n')
+      const other = `curl -ksS -o /dev/null -w '%{http_code}' ${here === 9464 ? 'http' : 'https'}://localhost:${here}${path}`
+      expect(await type(other)).toMatch(/^[24]00$/)
+      machine.spawnBeside(['ip', 'addr', 'add', '192.0.2.77/32', 'dev', 'lo'])
+      const late = port === 8443 ? `https://${address}/oauth/token` : `http://${address}/healthz`
+      expect(
+        await type(
+          `curl -ksS --retry 20 --retry-delay 1 --retry-all-errors -o /dev/null -w '%{http_code}' ${late}`,
+        ),
+      ).toMatch(/[24]00$/)
+      expect(await type('systemctl show -P ActiveState -P NRestarts postern')).toBe('active\n0\n')
+      expect(await type(said)).toBe('1\n')
+      await type(`rm -r ${override}`)
+      await machine.reboot()
+      expect(await ask(token)).toBe('device\n200')
+    },
+  )
+
   it('tells by the commands of docs/operating.md who gets 429 and 401, and how the device is', async () => {
     needsMachine(...TOOLS)
     expect(await exceedTheLimit()).toMatch(/^429$/m)

@@ -138,8 +138,8 @@ async function exitCodes(): Promise<readonly string[]> {
   return codes
 }
 
-/** What `alarms`, `quirks` and `unfinished` of `status --json` hold when something is wrong. The compiler wants each of their fields. */
-const TROUBLED: Pick<Required<StatusAnswer>, 'alarms' | 'quirks' | 'unfinished'> = {
+/** What `alarms`, `quirks`, `unfinished` and `waiting` of `status --json` hold when something is wrong. The compiler wants each of their fields. */
+const TROUBLED: Pick<Required<StatusAnswer>, 'alarms' | 'quirks' | 'unfinished' | 'waiting'> = {
   alarms: [
     {
       name: 'DeviceDown' as never,
@@ -153,6 +153,7 @@ const TROUBLED: Pick<Required<StatusAnswer>, 'alarms' | 'quirks' | 'unfinished'>
   ],
   quirks: [{ route: null, kind: 'tolerant', since: 0, malformed: { request: '', fault: '', bytes: '' } }],
   unfinished: [{ grant: '', client: '', startedAt: 0 }],
+  waiting: [{ key: '', address: '' }],
 }
 
 /** A report of `verify --json` with one of everything. A run that gets so far takes minutes. */

@@ -2,12 +2,12 @@ import { createServer } from 'node:net'
 import { parseAddress } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
 import { normalizeAddress } from '../../http/ip.ts'
-import { listen, trySharedPort, trySocket } from '../../system/listen.ts'
+import { listen, mayComeLater, trySharedPort, trySocket } from '../../system/listen.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
 import type { Status } from '../status.ts'
-import type { Check, Finding } from './finding.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 export function addressChecks({ listen, admin, stateDir }: Config): readonly Check[] {
   const addresses = { 'listen.address': listen.address, 'admin.address': admin.address }
@@ -43,9 +43,19 @@ async function checkAddress(
         return `descriptor ${address.fd}, which the service manager passes at the start`
     }
   } catch (error) {
+    if (mayComeLater(error, address)) throw notYet(key, error)
     if (!(error instanceof SetupError) || codeOf(error.cause) !== 'EADDRINUSE') throw error
     return judgeTaken(address, stateDir, error)
   }
+}
+
+/** `serve` waits for such an address. */
+function notYet(key: string, { reason, remedy }: SetupError): CheckFailure {
+  const clients = key === 'listen.address' ? 'no client can connect' : 'no program can ask the sidecar there'
+  return new CheckFailure(reason, {
+    meaning: `serve waits until it has the address, and ${clients} meanwhile`,
+    remedy,
+  })
 }
 
 /** Listens for a moment, because only the kernel knows whether it is possible. */

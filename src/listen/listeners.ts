@@ -1,0 +1,143 @@
+import type { Server } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { listen, mayComeLater } from '../system/listen.ts'
+import { formatAddress, type LateAddress, type ListenAddress } from '../system/listen-address.ts'
+import { SetupError } from '../system/setup-error.ts'
+
+export interface Addresses {
+  readonly public: string
+  /** Null if there is none, or none yet. */
+  readonly admin: string | null
+}
+
+interface ListenersDependencies {
+  readonly public: Server
+  readonly admin: Server
+  /** Called when the public one listens, and again if the admin one does so later. */
+  readonly onOpen: (addresses: Addresses) => void
+  /** Called once for each address that this machine does not have yet. Without it, such an address ends the start. */
+  readonly onLate?: ((late: LateAddress, error: SetupError) => void) | undefined
+  /** Waits until the next try of such an address; ends early when `signal` aborts. Default: a second. */
+  readonly pause?: (signal: AbortSignal) => Promise<unknown>
+}
+
+/** The sections of the configuration. */
+interface ListenerSettings {
+  readonly listen: { readonly address: ListenAddress; readonly reusePort: boolean; readonly tls: unknown }
+  readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
+}
+
+const aSecond = (signal: AbortSignal): Promise<unknown> => delay(1_000, undefined, { signal }).catch(() => {})
+
+/** A listener after its first try: it listens, or waits for its address. */
+interface Opening {
+  /** Its address. */
+  readonly opened: Promise<string>
+}
+
+/**
+ * Opens the listeners of a sidecar, once. An address may come after the start, by DHCP or a VPN: with `onLate` it is tried again until it has
+ * come, however long that takes, and clients do not wait for the address of the admin listener.
+ */
+export function createListeners(
+  { listen: { address, reusePort, tls }, admin }: ListenerSettings,
+  { onLate, pause = aSecond, ...servers }: ListenersDependencies,
+) {
+  const listening: string[] = []
+  const waiting: LateAddress[] = []
+  const waits = new AbortController()
+  let opening: Promise<Addresses> | undefined
+  let ended = false
+
+  function refuseAtEnd(): void {
+    if (ended) throw new SetupError('the sidecar was stopped, so it does not listen', { exitCode: 1 })
+  }
+
+  /** Tries an address. `tryOnce` listens, and resolves with the address that the kernel bound. */
+  async function begin(key: string, at: ListenAddress, tryOnce: () => Promise<string>): Promise<Opening> {
+    try {
+      return { opened: Promise.resolve(await opened(tryOnce)) }
+    } catch (error) {
+      if (onLate === undefined || !mayComeLater(error, at)) throw error
+      const late = { key, address: formatAddress(at) }
+      waiting.push(late)
+      onLate(late, error)
+      return { opened: again(late, at, tryOnce) }
+    }
+  }
+
+  async function opened(tryOnce: () => Promise<string>): Promise<string> {
+    const bound = await tryOnce()
+    listening.push(bound)
+    refuseAtEnd()
+    return bound
+  }
+
+  async function again(
+    late: LateAddress,
+    at: ListenAddress,
+    tryOnce: () => Promise<string>,
+  ): Promise<string> {
+    for (;;) {
+      await pause(waits.signal)
+      refuseAtEnd()
+      try {
+        const bound = await opened(tryOnce)
+        waiting.splice(waiting.indexOf(late), 1)
+        return bound
+      } catch (error) {
+        if (!mayComeLater(error, at)) throw error
+      }
+    }
+  }
+
+  async function openBoth(): Promise<Addresses> {
+    let adminAt: string | null = null
+    let publicAt: string | undefined
+    function tell(): void {
+      if (publicAt !== undefined) servers.onOpen({ public: publicAt, admin: adminAt })
+    }
+    const openings: Promise<void>[] = []
+    if (admin.address !== 'off') {
+      const at = admin.address
+      const begun = await begin('admin.address', at, () => listen(servers.admin, at, 'admin.address'))
+      openings.push(
+        begun.opened.then((bound) => {
+          adminAt = `${admin.tls === 'on' ? 'https' : 'http'}://${bound}`
+          tell()
+        }),
+      )
+    }
+    refuseAtEnd()
+    openings.push(
+      begin('listen.address', address, () => listen(servers.public, address, 'listen.address', reusePort))
+        .then((begun) => begun.opened)
+        .then((bound) => {
+          publicAt = `${tls === 'off' ? 'http' : 'https'}://${bound}`
+          tell()
+        }),
+    )
+    await Promise.all(openings)
+    return { public: publicAt ?? '', admin: adminAt }
+  }
+
+  return {
+    /** The addresses that are open, as text. */
+    listening,
+    /** The addresses that this machine does not have yet. */
+    waiting,
+    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
+    async open(): Promise<Addresses> {
+      refuseAtEnd()
+      // If one cannot be opened, the other is not waited for.
+      opening ??= openBoth().finally(() => waits.abort())
+      return opening
+    },
+    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
+    async endOpening(): Promise<void> {
+      ended = true
+      waits.abort()
+      await opening?.catch(() => {})
+    },
+  }
+}
