@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { control } from '../../src/commands/control.ts'
@@ -15,11 +15,13 @@ interface Bed {
   readonly response: ServerResponse
 }
 
+const EVENTS = { 'Content-Type': 'text/event-stream' }
+
 /** A response that goes on, over HTTP/2, to a client with this window, of which the head and these bytes have come. */
-async function open(bytes: number, window: number): Promise<Bed> {
+async function open(bytes: number, window: number, fields: OutgoingHttpHeaders = EVENTS): Promise<Bed> {
   const begun = Promise.withResolvers<ServerResponse>()
   const device = await startDevice((_request, response) => {
-    response.writeHead(200, { 'Content-Length': '100000000' })
+    response.writeHead(200, fields)
     response.flushHeaders()
     if (bytes > 0) response.write('x'.repeat(bytes))
     begun.resolve(response)
@@ -34,24 +36,44 @@ async function open(bytes: number, window: number): Promise<Bed> {
   return { sidecar, session, response: await begun.promise }
 }
 
+async function revokeAll({ directory }: TestSidecar): Promise<void> {
+  await control(join(directory, 'state'), { method: 'POST', path: '/revoke', command: { all: true } })
+}
+
 it.each([
   ['with only its head', 0, 65_535],
   ['with a piece, and nothing waiting', 10, 65_535],
   ['with bytes that wait for the window of the client', 200_000, 1_000],
   ['whose body waits for a window of 0', 10, 0],
 ])(
-  'C8 C24 over HTTP/2 a response %s ends with its grant by CANCEL, never as if it were whole',
+  'C8 C24 over HTTP/2 a stream of events %s ends with its grant by CANCEL, never as if it were whole',
   async (_, bytes, window) => {
     const { sidecar, session } = await open(bytes, window)
-    const folder = join(sidecar.directory, 'state')
-    await control(folder, { method: 'POST', path: '/revoke', command: { all: true } })
+    await revokeAll(sidecar)
     expect(await session.outcome(1)).toBe(CODE.cancel)
     session.raw.end()
   },
 )
 
-it('C24 over HTTP/2 a response that the device cuts ends by INTERNAL_ERROR', async () => {
-  const { session, response } = await open(10, 65_535)
+it.each([
+  ['with a length', { 'Content-Length': '100000000' }],
+  ['in chunks', {}],
+  ['that is a file without a length', { 'Content-Type': 'application/octet-stream' }],
+] as const)(
+  'C24 over HTTP/2 a transfer %s that its grant ends is reset with INTERNAL_ERROR',
+  async (_, fields) => {
+    const { sidecar, session } = await open(10, 65_535, fields)
+    await revokeAll(sidecar)
+    expect(await session.outcome(1)).toBe(INTERNAL_ERROR)
+    session.raw.end()
+  },
+)
+
+it.each([
+  ['events', EVENTS],
+  ['a transfer', {}],
+] as const)('C24 over HTTP/2 %s that the device cuts ends by INTERNAL_ERROR', async (_, fields) => {
+  const { session, response } = await open(10, 65_535, fields)
   response.destroy()
   expect(await session.outcome(1)).toBe(INTERNAL_ERROR)
   session.raw.end()

@@ -1,29 +1,29 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
-import { delimiter, join } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { request, type ServerResponse } from 'node:http'
+import { delimiter, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'
-import { type Device, startDevice } from '../support/device.ts'
+import { type Device, readBody, startDevice } from '../support/device.ts'
 import { blocksOf, replaceIn, shellBlock } from '../support/pages.ts'
 import { until } from '../support/redis.ts'
 import { PASSWORD, startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { runOnTerminal } from '../support/terminal.ts'
 import { needs, needsLibrary } from '../support/tools.ts'
+import { acceptWebSockets } from '../support/websocket.ts'
 
 const PAGE = 'docs/clients.md'
 const ROOT = join(import.meta.dirname, '../..')
 
-/** The environment of a user: Debian's programs first, because a library of Python belongs to one Python. */
-const ENV: NodeJS.ProcessEnv = {
-  PATH: ['/usr/bin', process.env.PATH].join(delimiter),
+/** The environment of a user: Debian's programs first, because a library of Python belongs to one Python; of JavaScript, the Node.js of this run. */
+const environment = (language: Program['language']): NodeJS.ProcessEnv => ({
+  PATH: [...(language === 'js' ? [dirname(process.execPath)] : []), '/usr/bin', process.env.PATH].join(
+    delimiter,
+  ),
   HOME: temporaryDirectoryOf('home'),
-  // Go finds Debian's packages so. A module of your own names them in its go.mod.
-  GO111MODULE: 'off',
-  GOPATH: '/usr/share/gocode',
   GOCACHE: temporaryDirectoryOf('go'),
-}
+})
 
 /** A folder that outlives the run, for what compilers keep. */
 function temporaryDirectoryOf(name: string): string {
@@ -38,29 +38,39 @@ const PROGRAMS = [
   { language: 'js', file: 'client.mjs', probe: ['node', '--version'] },
 ] as const
 
-type Program = (typeof PROGRAMS)[number]
+/** The second program in JavaScript. */
+const LIVE = {
+  language: 'js',
+  file: 'live.mjs',
+  probe: ['node', '--version'],
+} as const
+
+type Program = (typeof PROGRAMS)[number] | typeof LIVE
 
 interface Scene {
   readonly device: Device
   readonly config: YamlPart
-  /** What the program asks for. */
+  /** The words behind the file in a command of the page, and those in their place. */
+  readonly words?: string
   readonly paths: string
+  /** What happens when the program has printed a text. */
+  readonly when?: readonly [shown: string, act: (revokeAll: () => Promise<void>) => unknown]
 }
 
 /**
  * Runs a program of the page as the page says, in front of a device. Skips if it lacks what it needs. The clock of the sidecar moves only when
  * the test moves it, so a program that a busy machine delays meets the same window.
  */
-async function runProgram({ language, file, probe }: Program, { device, config, paths }: Scene) {
+async function runProgram(
+  { language, file, probe }: Program,
+  { device, config, words = '/api/whatever', paths, when }: Scene,
+) {
   for (const tool of ['script', 'bash']) needs(tool)
   needsLibrary(`what ${file} needs`, probe)
-  if (language === 'go')
-    needsLibrary('golang.org/x/oauth2', ['ls', '/usr/share/gocode/src/golang.org/x/oauth2'])
+  // An empty folder outside of this checkout: the file runs as it stands on the page, with what a user has.
   const folder = temporaryDirectory()
-  const [program = '', ...others] = blocksOf(PAGE, language)
-  expect(others).toEqual([])
+  const [program = ''] = blocksOf(PAGE, language).slice(file === LIVE.file ? 1 : 0)
   writeFileSync(join(folder, file), program)
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   const sidecar = await startSidecar({
     transport: 'tls',
     device,
@@ -70,20 +80,30 @@ async function runProgram({ language, file, probe }: Program, { device, config, 
   const revokeAll = () =>
     postToSocket(join(sidecar.directory, 'state/control.sock'), '/revoke', '{"all": true}')
   const named = shellBlock('docs/clients.md', 'stty -echo')
-  const lines = shellBlock('docs/clients.md', 'python3 client.py').split('\n')
-  const command = lines.find((line) => line.includes(file)) ?? ''
+  const blocks = [
+    shellBlock('docs/clients.md', 'python3 client.py'),
+    shellBlock('docs/clients.md', 'live.mjs events'),
+  ]
+  const lines = blocks.join('\n').split('\n')
+  const command = lines.find((line) => line.includes(`${file} ${words}`)) ?? ''
   const script = [
     replaceIn(
       replaceIn(named, 'https://localhost:8443', sidecar.url),
       '/var/lib/postern',
       `${sidecar.directory}/state`,
     ),
-    replaceIn(command, '/api/whatever', paths),
+    replaceIn(command, words, paths),
   ].join('\n')
-  const session = runOnTerminal(['bash', '-c', script], { cwd: folder, env: ENV }, [
-    'Password: ',
-    `${PASSWORD}\r`,
-  ])
+  const acts = async (): Promise<string> => {
+    await when?.[1](revokeAll)
+    return ''
+  }
+  const session = runOnTerminal(
+    ['bash', '-c', script],
+    { cwd: folder, env: environment(language) },
+    ['Password: ', `${PASSWORD}\r`],
+    ...(when === undefined ? [] : [[when[0], acts] as const]),
+  )
   return { sidecar, revokeAll, session }
 }
 
@@ -149,3 +169,61 @@ it.concurrent.each(PROGRAMS)(
     expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })).toBe(2)
   },
 )
+
+it.concurrent.each([
+  ['the device', 'data: two\n\nended\n'],
+  // The same for `fetch` over HTTP/2, which newer Node.js speaks.
+  ['the login', expect.stringMatching(/^(?:ended|broken off)\n$/)],
+])('live.mjs of docs/clients.md reads events until the end of %s', async (whose, says) => {
+  const held = Promise.withResolvers<ServerResponse>()
+  const device = await startDevice((_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.write('data: one\n\n')
+    held.resolve(response)
+  })
+  const words = 'events /api/events'
+  const { session } = await runProgram(LIVE, {
+    ...{ device, config: {}, words, paths: words },
+    when: [
+      'data: one',
+      async (revokeAll) => (whose === 'the login' ? revokeAll() : (await held.promise).end('data: two\n\n')),
+    ],
+  })
+  const { code, screen } = await session
+  const [begin, rest] = screen.split('data: one\n\n')
+  expect([code, begin, rest]).toEqual([0, 'Password: \n', says])
+})
+
+it.concurrent.each([
+  ['the device', 'hello\nclosed with 4000\n'],
+  ['the login', 'hello\nbroken off, or refused\n'],
+])('live.mjs of docs/clients.md opens a WebSocket, and tells the end of %s', async (whose, says) => {
+  const device = await startDevice()
+  const { sockets } = acceptWebSockets(device, (socket) => socket.send('hello'))
+  const words = 'socket /api/socket'
+  const { session } = await runProgram(LIVE, {
+    ...{ device, config: {}, words, paths: words },
+    when: ['hello', (revokeAll) => (whose === 'the login' ? revokeAll() : sockets[0]?.close(4000))],
+  })
+  const { code, screen } = await session
+  expect([code, screen]).toEqual([0, `Password: \n${says}`])
+})
+
+it.concurrent('live.mjs of docs/clients.md uploads a file with its length', async () => {
+  const device = await startDevice(async (request, response) => {
+    const { length } = await readBody(request)
+    response.end(`${request.method} ${request.headers['content-length']} ${length}`)
+  })
+  const image = join(temporaryDirectory(), 'image.bin')
+  writeFileSync(image, Buffer.alloc(300_000))
+  const words = 'upload /api/firmware image.bin'
+  const { session } = await runProgram(LIVE, {
+    device,
+    config: {},
+    words,
+    paths: `upload /api/firmware ${image}`,
+  })
+  const { code, screen } = await session
+  expect([code, screen]).toEqual([0, 'Password: \n200 PUT 300000 300000\n'])
+  expect(device.requests[0]?.fields.join()).not.toContain('chunked')
+})

@@ -10,8 +10,8 @@ export interface Session {
   readonly screen: string
 }
 
-/** A text to wait for, and what to type when it is shown, at once or later. */
-export type Turn = readonly [shown: string, typed: string | Promise<string>]
+/** A text to wait for, and what to type when it is shown, at once or later. A function is called when it is shown. */
+export type Turn = readonly [shown: string, typed: string | Promise<string> | (() => Promise<string>)]
 
 /** Runs a command on a terminal, and types each answer when its question is shown. Throws if a question never was. */
 export async function runOnTerminal(
@@ -37,7 +37,9 @@ export async function runOnTerminal(
       if (at < 0 || shown === undefined || typed === undefined) return
       read = at + shown.length
       turns.shift()
-      void Promise.resolve(typed).then((keys) => child.stdin.write(keys))
+      void Promise.resolve(typeof typed === 'function' ? typed() : typed).then((keys) =>
+        child.stdin.write(keys),
+      )
     }
   })
   const [code] = await once(child, 'close')

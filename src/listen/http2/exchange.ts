@@ -235,15 +235,22 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   /**
-   * Resets the stream, which tells the client that the transfer broke: with INTERNAL_ERROR, and with CANCEL if Postern itself ended the
-   * exchange, such as with its grant (C8). Without an error, `destroy` would send a clean end.
+   * Resets the stream, which tells the client that the transfer broke: with INTERNAL_ERROR, because clients such as Node's take CANCEL for an
+   * end (C24). Without an error, `destroy` would send a clean end. Events have no end of their own: if Postern ends them, such as with
+   * their grant (C8), nothing is broken, and the code is CANCEL.
    */
   cut(): void {
     if (this.ended) return
     clearTimeout(this.#hold)
-    if (this.endedFor !== undefined && this.#stream.headersSent && !this.#stream.writableEnded) this.#cancel()
+    if (this.endedFor !== undefined && this.#isEndless) this.#cancel()
     else this.#stream.destroy(CUT)
     this.settle('cut')
+  }
+
+  /** Its type says that it goes on until one side ends it, and its head is sent. */
+  get #isEndless(): boolean {
+    const isStream = this.streamAt !== 0 && this.streamAt <= this.headAt
+    return isStream && this.#stream.headersSent && !this.#stream.writableEnded
   }
 
   /**
