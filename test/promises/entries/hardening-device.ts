@@ -78,7 +78,7 @@ export const DEVICE = {
   },
   H168: {
     sentence:
-      '`check`, `init` and the log name the cause of a failed handshake and the fewest keys with which it succeeds, after at most seven handshakes, the secure ones first.',
+      '`check`, `init` and the log name the cause of a failed handshake and the fewest keys with which it succeeds, after at most eight handshakes, the secure ones first.',
     reason: 'the errors of OpenSSL name neither; a wrong remedy costs hours',
   },
   H169: {
