@@ -71,6 +71,7 @@ export async function openDeviceService(
   metrics.watch(changes.changed)
   const trouble = watchTrouble(target, {
     ...{ key, clock, breaker, onBug },
+    patience: service.connectTimeout,
     onFound: ({ reason, remedy }) =>
       log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
   })

@@ -58,22 +58,22 @@ function looserThan(
 /**
  * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
  * certificate that it does not accept, TLS of another decade, or the wrong scheme in the URL. Undefined if none is the cause. At most
- * seven handshakes, the secure ones first.
+ * eight handshakes, the secure ones first.
  *
  * @param key the configuration key of the service, such as `upstream`
+ * @param patience how long each handshake may take (ms)
  * @param signal ends the attempts, which then explain nothing
- * @param patience how long a device may leave the first message of TLS without an answer (ms)
  */
 export async function diagnose(
   target: UpstreamTarget,
   key: string,
-  signal: AbortSignal,
-  patience: number = PATIENCE,
+  patience: number,
+  signal?: AbortSignal,
 ): Promise<Diagnosis | undefined> {
   const { protocol, host, hostname, port } = new URL(target.origin)
   const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
-    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, signal, patience)
+    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, patience, signal)
     // An alert is TLS, too.
     return 'error' in found && !/ALERT/.test(codeOf(found.error))
       ? undefined
@@ -83,7 +83,7 @@ export async function diagnose(
         }
   }
   const settings: TlsSettings = target.tls ?? {}
-  const first = await tryTls(target, settings, signal, patience)
+  const first = await tryTls(target, settings, patience, signal)
   if (!('error' in first)) return explainCertificate(first, target, settings, key)
   const fault = faultOf(first.error)
   const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
@@ -93,17 +93,14 @@ export async function diagnose(
   }
   const isMendable = fault === undefined ? BREAKS.has(codeOf(first.error)) : fault.remedy === undefined
   if (!isMendable) return failed
+  const isVague = fault === undefined || first.error === SILENCE
   for (const each of looserThan(settings, first.error === SILENCE)) {
-    const found = await tryTls(target, { ...settings, ...each }, signal, patience)
+    const found = await tryTls(target, { ...settings, ...each }, patience, signal)
     if ('error' in found) continue
-    const { version } = found
-    const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
-    const needed: TlsSettings = {
-      ...settings,
-      ...each,
-      ...(each.groups === undefined ? {} : { groups: found.groups }),
-      minVersion: isLower ? version : 'TLSv1.2',
-    }
+    // A device that was only busy, or just starting, needs no other keys.
+    const again = isVague ? await tryTls(target, settings, patience, signal) : first
+    if (!('error' in again)) return explainCertificate(again, target, settings, key)
+    const needed = neededFor(found, settings, each)
     const refused = explainCertificate(found, target, needed, key)
     const { tls = linesFor(needed), remedy = `write under ${key}: tls: ${tls}` } = refused ?? {}
     const cause = fault?.cause ?? 'the device breaks off the TLS handshake'
@@ -112,11 +109,19 @@ export async function diagnose(
   return failed
 }
 
+/** The present settings with no more of the looser ones than the handshake has used. */
+function neededFor({ version, groups }: Handshake, settings: TlsSettings, looser: TlsSettings): TlsSettings {
+  const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
+  return {
+    ...settings,
+    ...looser,
+    ...(looser.groups === undefined ? {} : { groups }),
+    minVersion: isLower ? version : 'TLSv1.2',
+  }
+}
+
 /** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
 const JUDGED_WITHIN = 500
-
-/** How long a device may take for a handshake (ms). The key exchange alone takes a small processor a second or two. */
-const PATIENCE = 5_000
 
 /** The device has taken the connection, and then does not answer the first message of TLS. */
 const SILENCE = Object.assign(new Error('no answer to the first message of TLS'), {
@@ -127,12 +132,12 @@ const SILENCE = Object.assign(new Error('no answer to the first message of TLS')
 function tryTls(
   target: UpstreamTarget,
   settings: TlsSettings,
-  signal: AbortSignal,
   patience: number,
+  signal: AbortSignal | undefined,
 ): Promise<TlsAttempt> {
   return new Promise((resolve) => {
     const settle = (attempt: TlsAttempt): void => {
-      signal.removeEventListener('abort', abort)
+      signal?.removeEventListener('abort', abort)
       clearTimeout(timer)
       late.clear()
       resolve(attempt)
@@ -170,8 +175,8 @@ function tryTls(
       settle({ error: isAboutClient ? Object.assign(error, { message: 'certificate required' }) : error })
     })
     socket.once('close', () => settle({ error: new Error('closed') }))
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort)
   })
 }
 
@@ -189,13 +194,12 @@ const INTERVAL = 3_600_000
 /** Failures in a row before the cause is looked for: from then on the breaker takes the device for down, too. */
 const FAILURES_IN_A_ROW = 3
 
-/** How long all handshakes may take (ms). */
-const LIMIT = 30_000
-
 interface Dependencies {
   readonly key: string
   readonly clock: Clock
   readonly breaker: Pick<Breaker, 'successes'>
+  /** The connect deadline of requests (ms): a slower handshake is of no use to them. */
+  readonly patience: number
   readonly onFound: (cause: Diagnosis) => void
   readonly onBug: (error: unknown) => void
 }
@@ -205,7 +209,10 @@ interface Dependencies {
  * cause (`diagnose`) and reports it, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does
  * not try a device that has answered in cleartext: a TLS hello confuses old firmware.
  */
-export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFound, onBug }: Dependencies) {
+export function watchTrouble(
+  target: UpstreamTarget,
+  { key, clock, breaker, patience, onFound, onBug }: Dependencies,
+) {
   const isCleartext = target.origin.startsWith('http:')
   const closing = new AbortController()
   let last = Number.NEGATIVE_INFINITY
@@ -225,7 +232,7 @@ export function watchTrouble(target: UpstreamTarget, { key, clock, breaker, onFo
       const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL
       if (!isDue || speaksHttp || closing.signal.aborted || !canDiagnose(failure, target)) return
       last = now
-      diagnose(target, key, AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)]))
+      diagnose(target, key, patience, closing.signal)
         .then((found) => {
           if (found !== undefined && !closing.signal.aborted) onFound(found)
         })

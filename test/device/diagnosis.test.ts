@@ -12,8 +12,6 @@ import { startDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { unusedPort } from '../support/raw.ts'
 
-const soon = (): AbortSignal => AbortSignal.timeout(PATIENCE)
-
 const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
   origin,
   socketPath: undefined,
@@ -28,7 +26,7 @@ const secured = async (certificate: Certificate): Promise<string> =>
 describe('H109 an https device', () => {
   it('with a self-signed certificate: the diagnosis has its fingerprint and says how to trust it', async () => {
     const url = await secured(await makeCertificate())
-    const found = await diagnose(targetOf(url), 'upstream', soon())
+    const found = await diagnose(targetOf(url), 'upstream', PATIENCE)
     expect(found?.reason).toMatch(/is self-signed; its SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
     expect(found?.remedy).toMatch(
       /^compare the fingerprint with that on the device, then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}; or set upstream\.tls\.ca /,
@@ -41,7 +39,7 @@ describe('H109 an https device', () => {
     const found = await diagnose(
       targetOf(await secured(device), { tls: deviceTls({ ca: other.cert }) }),
       'upstream',
-      soon(),
+      PATIENCE,
     )
     expect(found?.reason).toContain('is self-signed, and not in upstream.tls.ca; ')
   })
@@ -55,7 +53,7 @@ describe('H109 an https device', () => {
     const found = await diagnose(
       targetOf(url, { tls: deviceTls({ ca: device.cert }) }),
       'upstream.routes./a/',
-      soon(),
+      PATIENCE,
     )
     expect(found?.reason).toContain('is for another name: DNS:localhost, IP Address:127.0.0.1')
     expect(found?.remedy).toContain('set upstream.routes./a/.tls.server_name to one of its names')
@@ -76,7 +74,7 @@ describe('H109 an https device', () => {
         diagnose(
           targetOf(await secured(device), { tls: deviceTls({ ca: device.cert }) }),
           'upstream',
-          soon(),
+          PATIENCE,
         ),
       ),
     )
@@ -88,16 +86,16 @@ describe('H109 an https device', () => {
     const device = await makeCertificate()
     const url = await secured(device)
     expect(
-      await diagnose(targetOf(url, { tls: deviceTls({ ca: device.cert }) }), 'upstream', soon()),
+      await diagnose(targetOf(url, { tls: deviceTls({ ca: device.cert }) }), 'upstream', PATIENCE),
     ).toBeUndefined()
     expect(
-      await diagnose(targetOf(url, { tls: deviceTls({ insecure: true }) }), 'upstream', soon()),
+      await diagnose(targetOf(url, { tls: deviceTls({ insecure: true }) }), 'upstream', PATIENCE),
     ).toBeUndefined()
   })
 
   it('that answers in cleartext: the diagnosis says to write http', async () => {
     const url = (await startDevice()).url
-    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', soon())
+    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', PATIENCE)
     expect(found?.reason).toMatch(/^the device answers without TLS, and the URL says https \(/)
     expect(found?.remedy).toContain(`set upstream.url to ${url}`)
   })
@@ -109,7 +107,7 @@ describe('H109 an https device', () => {
     closeLater(() => void old.close())
     await once(old.listen(0, '127.0.0.1'), 'listening')
     const { port } = old.address() as AddressInfo
-    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', soon())
+    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE)
     expect(found?.reason).toMatch(
       /^the device takes no cipher, group or signature that it is offered \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/,
     )
@@ -123,7 +121,7 @@ describe('H109 an https device', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
     const strict = deviceTls({ ca: device.cert, minVersion: 'TLSv1.3' })
-    const found = await diagnose(targetOf(url, { tls: strict }), 'upstream', soon())
+    const found = await diagnose(targetOf(url, { tls: strict }), 'upstream', PATIENCE)
     expect(found).toEqual({
       reason: 'the device speaks only older versions of TLS',
       remedy: 'write under upstream: tls: {min_version: TLSv1.2}',
@@ -148,7 +146,7 @@ describe('H109 an https device', () => {
 describe('H109 an http device', () => {
   it('that speaks TLS: the diagnosis says to write https', async () => {
     const url = await secured(await makeCertificate())
-    expect(await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', soon())).toEqual({
+    expect(await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', PATIENCE)).toEqual({
       reason: `the device speaks TLS at ${new URL(url).host}, and upstream.url says http`,
       remedy: `set upstream.url to ${url}`,
     })
@@ -164,8 +162,7 @@ describe('H109 an http device', () => {
       `http://127.0.0.1:${await unusedPort()}`,
       `http://127.0.0.1:${port}`,
     ]
-    for (const url of urls)
-      expect(await diagnose(targetOf(url), 'upstream', AbortSignal.timeout(200))).toBeUndefined()
+    for (const url of urls) expect(await diagnose(targetOf(url), 'upstream', 200)).toBeUndefined()
   })
 })
 
@@ -173,6 +170,8 @@ it('only a failure that TLS can cause is diagnosed, and none of a Unix socket', 
   const device = targetOf('http://127.0.0.1')
   expect(canDiagnose('tls_certificate_error', targetOf('https://127.0.0.1'))).toBe(true)
   expect(canDiagnose('connection_terminated', device)).toBe(true)
+  expect(canDiagnose('connection_timeout', targetOf('https://127.0.0.1'))).toBe(true)
+  expect(canDiagnose('connection_timeout', device)).toBe(false)
   expect(canDiagnose('connection_refused', device)).toBe(false)
   expect(canDiagnose('http_protocol_error', device)).toBe(false)
   expect(canDiagnose('connection_terminated', targetOf('http://localhost', { socketPath: '/x' }))).toBe(false)
@@ -185,7 +184,7 @@ it('an attempt ends when it is aborted, and explains nothing', async () => {
   const { port } = device.address() as AddressInfo
   const ending = new AbortController()
   const accepted = once(device, 'connection') as Promise<[net.Socket]>
-  const attempt = diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', ending.signal)
+  const attempt = diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, ending.signal)
   const [socket] = await accepted
   const closed = once(
     socket.resume().on('error', () => {}),
@@ -194,5 +193,7 @@ it('an attempt ends when it is aborted, and explains nothing', async () => {
   ending.abort()
   expect(await attempt).toBeUndefined()
   await closed
-  expect(await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', ending.signal)).toBeUndefined()
+  expect(
+    await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, ending.signal),
+  ).toBeUndefined()
 })

@@ -3,18 +3,18 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { closeLater } from './cleanup.ts'
 
 /**
- * A device whose TLS has room for a first message of `size` bytes: it passes a connection on to `port` if the message is no longer, and
- * otherwise closes it, or stays silent.
+ * A device whose TLS has no room for a long first message: it passes a connection on to `port` if it `takes` a message of this length (bytes),
+ * and otherwise closes it, or stays silent.
  */
 export async function startSmallBuffer(
   port: number,
-  size: number,
+  takes: (length: number) => boolean,
   otherwise: 'closes' | 'is silent',
 ): Promise<{ readonly url: string }> {
   const device = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', (hello) => {
-      if (hello.length <= size) {
+      if (takes(hello.length)) {
         const served = connect(port, '127.0.0.1').on('error', () => {})
         served.write(hello)
         socket.pipe(served).pipe(socket)

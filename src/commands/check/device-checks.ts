@@ -162,7 +162,7 @@ export async function judgeDevice(
   const { status, fields } = response
   const found = `${at} answered ${status}${withoutText(fields, service)}`
   // A TLS server answers a cleartext request with 400.
-  const secure = status === 400 ? await diagnose(target, key, limitOf(service)) : undefined
+  const secure = status === 400 ? await diagnose(target, key, service.connectTimeout) : undefined
   if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
   const location = fields[fields.findIndex((name, i) => i % 2 === 0 && /^location$/i.test(name)) + 1] ?? ''
   if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
@@ -226,7 +226,7 @@ async function explained(
   key: string,
 ): Promise<CheckFailure> {
   const failure = failureOf(error.cause)
-  const found = canDiagnose(failure, target) ? await diagnose(target, key, limitOf(service)) : undefined
+  const found = canDiagnose(failure, target) ? await diagnose(target, key, service.connectTimeout) : undefined
   if (found !== undefined) {
     const { reason, remedy, tls } = found
     return new CheckFailure(`${error.message}: ${reason}`, { remedy, tls })
@@ -240,11 +240,6 @@ async function explained(
   return new CheckFailure(`${error.message}: ${reason}`, {
     remedy: `start what listens on the socket, let the user that runs Postern write to it, or correct ${key}.url`,
   })
-}
-
-/** Bounds all handshakes of a diagnosis. */
-function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
-  return AbortSignal.timeout(6 * connectTimeout)
 }
 
 /** Signs in and asks for a page. `failure`: why the device did not respond to the login. `changes`: see `changesSession`. */
