@@ -5,6 +5,7 @@ import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import type { LoginHistory } from '../oauth/login-history.ts'
 import type { Facts } from '../overview/alarm.ts'
 import { alarmsOf } from '../overview/alarms.ts'
 import { createGrantSearch } from '../overview/grant-search.ts'
@@ -31,6 +32,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
   readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'password' | 'storeUp'>
   readonly tables: LimitTables
+  readonly history: Pick<LoginHistory, 'guesses'>
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly readiness: () => Readiness
   readonly memory: Pick<Memory, 'condition'>
@@ -79,6 +81,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
         absent: source.absent ?? null,
       },
+      wrongPasswords: sources.history.guesses(),
       store: up === undefined ? null : { up },
     }
   }

@@ -154,7 +154,7 @@ export const CONTRACT = {
   },
   C26: {
     sentence:
-      'What clients make Postern hold is bounded in bytes, over all of them and by client. Whoever holds most loses first; a client that holds little is served, and its request at the device is not shed.',
-    reason: 'decision: no flood, with a token or without, takes the service from others',
+      'What clients make Postern hold is bounded in bytes, over all of them and by client. Whoever holds most loses first; a client that holds little is served, and its request at the device is not shed. Addresses that guess passwords, however many, do not keep those out who have logged in before.',
+    reason: 'decision: no flood, with a token or without, takes the service from others, logging in included',
   },
 } as const satisfies Readonly<Record<`C${number}`, Promised>>

@@ -118,7 +118,7 @@ export const CONNECTIONS = {
   },
   H181: {
     sentence:
-      'With `limits.wrong_passwords: slow`, the fifth wrong password of a client waits 0.25 s before it is verified, each further one twice as long, up to 30 s; ten quiet minutes or a right password (of a name without `allow`) end that. Many wrong passwords of all clients slow those without a live grant (of such a name), too. A right password always works, later: past the body deadline 429 says when. Clients behind one address share its turns.',
+      'With `limits.wrong_passwords: slow`, the fifth wrong password of a client waits 0.25 s before it is verified, each further one twice as long, up to 30 s; ten quiet minutes or a right password (of a name without `allow`) end that. Many wrong passwords of all clients slow those that have not logged in before (with such a name), too. A right password always works, later: past the body deadline 429 says when. Clients behind one address share its turns.',
     reason: 'guessing by one address and by many; a lock-out would be an attack on the operator',
   },
   H182: {

@@ -83,7 +83,8 @@ export const REQUESTS = {
     reason: 'RFC 6749 appendix B; decoders that replace bytes make two passwords equal',
   },
   H32: {
-    sentence: 'Password hashes run in a bounded queue, those of the clients in turn, and off the event loop.',
+    sentence:
+      'Password hashes run in a bounded queue and off the event loop. Clients take weighted turns, and equal passwords that wait at the same time share one hash.',
     reason: 'login flood; CVE-2016-20013 for the cost of long passwords',
   },
   H33: {
