@@ -87,6 +87,21 @@ it('H195 H308 each login verifies the password of every name, in one entry of th
   expect(derivations.most).toBe(2)
 })
 
+it('H195 logins that share a verification are judged each by its own username', async () => {
+  const names = makeNames(everything(['admin', 'monitor']))
+  for (const name of ['admin', 'monitor']) names.set(name, argon2id(passwordOf(name)))
+  const passwords = await open(names)
+  derivations.count = 0
+  // The first two begin, and the others wait for one verification.
+  const usernames = ['admin', 'monitor', 'admin', 'monitor', undefined, 'nobody']
+  const all = await Promise.all(
+    usernames.map((username, at) => passwords.verify(passwordOf('monitor'), `client ${at}`, username)),
+  )
+  const results = all.map(({ result }) => result)
+  expect(results).toEqual(['other-name', 'right', 'other-name', 'right', 'right', 'right'])
+  expect(derivations.count).toBe(3 * 2)
+})
+
 it('H195 a password of two names, however they are stored, logs nobody in, and is reported once until one changes', async () => {
   const names = makeNames(everything(['admin', 'monitor', 'other']))
   names.set('admin', argon2id('the same'))
