@@ -5,6 +5,7 @@ import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import type { LoginHistory } from '../oauth/login-history.ts'
 import type { Facts } from '../overview/alarm.ts'
 import { alarmsOf } from '../overview/alarms.ts'
 import { createGrantSearch } from '../overview/grant-search.ts'
@@ -32,6 +33,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
   readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'copiedAt' | 'password' | 'store'>
   readonly tables: LimitTables
+  readonly history: Pick<LoginHistory, 'guesses'>
   readonly certificate: Pick<ServedCertificate, 'present'>
   readonly reloads: { readonly refused: () => RefusedReload | null }
   readonly readiness: () => Readiness
@@ -81,6 +83,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
         absent: source.absent ?? null,
       },
+      wrongPasswords: sources.history.guesses(),
       store: state.store() ?? null,
       refusedReload: sources.reloads.refused(),
     }

@@ -4,6 +4,7 @@ import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
+import type { LoginHistory } from '../oauth/login-history.ts'
 import { createAccessLog, refusedConnections } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -24,6 +25,7 @@ interface Parts {
   readonly settings: Settings
   readonly memory: Pick<Memory, 'account'>
   readonly live: LiveExchanges
+  readonly history: LoginHistory
   readonly state: State
   readonly tables: LimitTables
   readonly services: Pick<DeviceServices, 'upstream'>
@@ -33,10 +35,23 @@ interface Parts {
 
 /** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
 export function openPublicSide(config: Config, parts: Parts) {
-  const { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug } = parts
+  const {
+    clock,
+    log,
+    metrics,
+    settings,
+    memory,
+    live,
+    history,
+    state,
+    tables,
+    services,
+    certificate,
+    onBug,
+  } = parts
   const accessLog = createAccessLog(log, clock, settings)
   const requests = createRecentRequests(clock, state.issued)
-  const { credentials, ...own } = tokenServices(state, { metrics, clock, live }, settings)
+  const { credentials, ...own } = tokenServices(state, { metrics, clock, live, history }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
     ...own,

@@ -20,6 +20,7 @@ import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
+import { openLoginHistory, revocable } from './login-history.ts'
 import { describePlan, type Memory, openMemory } from './memory.ts'
 import { openOverview } from './overview.ts'
 import { openPublicSide } from './public-side.ts'
@@ -102,6 +103,7 @@ async function openParts(
   const live = tellMemory(createLiveExchanges(), memory)
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
+  const history = openLoginHistory(log, clock, settings, onBug)
   const uploadTimeout = (): number => settings.config.listen.bodyTimeout
   const parts = { clock, log, metrics, settings, uploadTimeout, onBug }
   const services = await openDeviceServices(config, parts, opened)
@@ -115,9 +117,11 @@ async function openParts(
     onPasswordRead: () => void warnOf(settings.config),
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
     hashMemory: memory.hashes,
+    precedence: history,
     onBug,
   })
   opened.defer(state.close)
+  const tokens = revocable(state.tokens, history)
   if (places !== undefined) await services.join(places)
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
     clock,
@@ -134,11 +138,25 @@ async function openParts(
     issued: () => state.issued().length,
     issuedEnds: () => unreplaced(state.issued())[0]?.expiresAt,
     unsaved: state.unsaved,
+    guessing: () => history.guesses().addresses,
     windows: (type) => tables[type].size,
     memory: memory.account,
     upstream: services.load,
   })
-  const built = { clock, log, metrics, settings, memory, live, state, tables, services, certificate, onBug }
+  const built = {
+    clock,
+    log,
+    metrics,
+    settings,
+    memory,
+    live,
+    history,
+    state,
+    tables,
+    services,
+    certificate,
+    onBug,
+  }
   const { listener, endRequests, requests, sessions, close: closePublicSide } = openPublicSide(config, built)
   opened.defer(closePublicSide)
 
@@ -150,14 +168,24 @@ async function openParts(
   const current = (): Config => settings.config
   const common = { clock, machine, metrics, readiness, current }
   const reloads = watchReloads(clock, metrics)
-  const shown = { reloads, memory, timeline, services, state, tables, certificate, node: versions.node }
+  const shown = {
+    reloads,
+    memory,
+    timeline,
+    services,
+    state,
+    tables,
+    history,
+    certificate,
+    node: versions.node,
+  }
   const overview = openOverview({ ...common, ...shown })
   opened.defer(overview.close)
   const admin = await openAdmin(config, {
     ...common,
     overview,
     requests,
-    tokens: state.tokens,
+    tokens,
     log,
     onBug,
     certificate,
@@ -188,7 +216,7 @@ async function openParts(
     },
   })
   const control = await openControlSocket(config.stateDir, {
-    tokens: state.tokens,
+    tokens,
     handOut: state.handOut,
     sharesTokens: state.store() !== undefined,
     requests,

@@ -9,6 +9,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { createOwnWindows } from '../limits/own-windows.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
+import type { LoginHistory } from '../oauth/login-history.ts'
 import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
 import {
@@ -110,12 +111,21 @@ function logEnded(refusals: readonly Refusal[], log: Logger): void {
 /** The sidecar's own endpoints, such as `/oauth/token` with its grant types, and the sessions of browsers. */
 export function tokenServices(
   { logIn, tokens, end }: State,
-  { metrics, clock, live }: Pick<StateDependencies, 'metrics' | 'clock'> & { readonly live: LiveExchanges },
+  {
+    metrics,
+    clock,
+    live,
+    history,
+  }: Pick<StateDependencies, 'metrics' | 'clock'> & {
+    readonly live: LiveExchanges
+    readonly history: LoginHistory
+  },
   settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
 ) {
-  const slowed = slowLogins(logIn, { clock, settings, grants: tokens.grants, onSlowed: metrics.loginSlowed })
+  const recorded = history.recorded(logIn, tokens)
+  const slowed = slowLogins(recorded, { clock, settings, history, onSlowed: metrics.loginSlowed })
   const password = createPasswordGrant(slowed, metrics.passwordFailed, metrics.upstream(undefined).failed)
-  const grants = [password, createRefreshGrant(tokens.refresh)]
+  const grants = [password, createRefreshGrant(tokens.refresh, history.refreshed)]
   for (const name of [...grants.map((each) => each.name), ISSUED]) metrics.tokensIssued(name, 0)
   const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
   const { login, logout, pageFor } = createBrowserLogin(password, sessions, settings)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { describeStore, type StoreAddress } from '../config/store-fields.ts'
+import type { OnEnd } from '../password/login-queue.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
 import { reportHandOut } from '../tokens/handout.ts'
@@ -123,8 +124,8 @@ async function openState(
     },
     onBug,
   })
-  const { hashMemory: memory } = deps
-  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed), memory }
+  const { hashMemory: memory, precedence } = deps
+  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed), memory, precedence }
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
 
@@ -199,11 +200,17 @@ async function openState(
       }
       return 'unavailable'
     },
-    async logIn(candidate, client, grantType, username) {
+    async logIn(candidate, request, grantType, username) {
+      const { client } = request
+      const onEnd: OnEnd = (left) => request.onEnd(left)
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const { result, generation, name = '' } = await password.verify(candidate, client.key, username)
+        const {
+          result,
+          generation,
+          name = '',
+        } = await password.verify(candidate, client.key, username, onEnd)
         if (generation !== password.generation || generation !== present.generation) continue
         if (result !== 'right') return result
         if (!hasName(name)) return 'wrong'

@@ -27,6 +27,7 @@ const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
   'rate-limited': 'limited',
   'wrong-passwords': 'limited',
   overloaded: 'busy',
+  'logins-overloaded': 'busy',
   upstream: 'failed',
   'store-unavailable': 'fault',
   'server-error': 'fault',

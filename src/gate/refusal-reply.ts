@@ -67,6 +67,7 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'rate-limited': response(429, 'rate_limited', 'The rate limit is exceeded.'),
   'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
   overloaded: response(503, 'overloaded', 'The device is busy.'),
+  'logins-overloaded': response(503, 'overloaded', 'Too many logins wait: try again later.'),
   // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3).
   // Of one that was reached.
   upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
@@ -134,6 +135,7 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
       return ['Allow', refusal.allow]
     case 'rate-limited':
     case 'wrong-passwords':
+    case 'logins-overloaded':
       return ['Retry-After', String(refusal.retryAfter)]
     case 'overloaded':
       return ['Retry-After', String(refusal.retryAfter), ...proxyStatus('connection_limit_reached')]

@@ -72,8 +72,23 @@ export function normalizeAddress(address: string): string | undefined {
 export function prefix64(address: string): string {
   const parsed = parseAddress(address)
   if (parsed === undefined || !isVersion6(parsed)) return address
-  const network = new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0])
-  return `${network.toString()}/64`
+  return prefixOf(parsed, 64)
+}
+
+/**
+ * The network of a client by its key (`prefix64`). An IPv6 site usually has a whole /48, so one attacker has 65,536 clients:
+ * `2001:db8:1:2::/64` becomes `2001:db8:1::/48`. Every other key is returned unchanged.
+ */
+export function prefix48(key: string): string {
+  const [address = ''] = key.split('/', 1)
+  const parsed = parseAddress(address)
+  return parsed === undefined || !isVersion6(parsed) ? key : prefixOf(parsed, 48)
+}
+
+/** @param bits a multiple of 16 */
+function prefixOf({ parts }: ipaddr.IPv6, bits: number): string {
+  const network = new ipaddr.IPv6(parts.map((part, at) => (16 * at < bits ? part : 0)))
+  return `${network.toString()}/${bits}`
 }
 
 /** The bytes of an address in network order; undefined for text that is not an address. */

@@ -34,6 +34,8 @@ export type Refusal =
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
+  /** Too many passwords wait to be verified. The device is not busy. */
+  | { readonly kind: 'logins-overloaded'; readonly retryAfter: number }
   | {
       readonly kind: 'upstream'
       readonly failure: UpstreamFailure

@@ -1,11 +1,8 @@
-import type { Client } from '../http/admission.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { prefix64 } from '../http/ip.ts'
-import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import { Listed, WindowList } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { LogIn, LogInResult, Tokens } from '../tokens/state.ts'
+import type { LogIn, LogInResult, LoginRequest } from '../tokens/state.ts'
 import type { FormSettings } from './form-request.ts'
+import type { LoginHistory } from './login-history.ts'
 
 /** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
 const MEMORY = 600_000
@@ -30,8 +27,8 @@ const MOST_OF_CLIENT = 64
 interface Attempt {
   /** It is refused if its turn comes later (ms on the monotonic clock). */
   readonly until: number
-  /** Its client had a live grant, so it does not wait for the wrong passwords of others. */
-  readonly spared: boolean
+  /** The key of its client. */
+  readonly client: string
   /** It was counted as one that waits for wrong passwords. */
   slowed: boolean
   readonly settle: (turn: Turn) => void
@@ -50,8 +47,6 @@ class Guesses extends Listed {
   shared = 0
   /** Attempts that are being verified. */
   running = 0
-  /** The latest password was right, so the client does not wait for the wrong ones of others. */
-  right = false
   /** When the next attempt begins, or may begin if the one that waited until then was refused or has left. */
   nextAt: number | undefined
   timer: NodeJS.Timeout | undefined
@@ -65,26 +60,14 @@ interface SlowLoginDependencies {
   readonly clock: Clock
   /** A reload replaces what it holds. */
   readonly settings: FormSettings & {
-    readonly gate: { readonly scopes: Scopes | undefined }
     readonly config: {
       readonly limits: { readonly wrongPasswords: 'off' | 'slow'; readonly maxKeys: number }
     }
   }
-  readonly grants: Tokens['grants']
+  readonly history: Pick<LoginHistory, 'isKnown' | 'isUnlimited'>
   /** An attempt has to wait. */
   readonly onSlowed: () => void
 }
-
-/** The request of an attempt. */
-type Asking = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
-
-/** A login as the endpoints ask for it: the same as `LogIn`, but it may wait before. */
-export type SlowLogIn = (
-  password: string,
-  request: Asking,
-  grantType: string,
-  username?: string,
-) => Promise<LogInResult>
 
 /**
  * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
@@ -95,45 +78,21 @@ export type SlowLogIn = (
  * - Waits follow verdicts. Before four wrong ones, as many attempts are verified at the same time as may be wrong without a wait; the others
  *   wait for their verdicts. So right passwords pass as fast as they hash (hashing has two places), and a client gains nothing by wrong ones
  *   at the same time.
- * - A right password ends the wait of its client, also of the attempts behind it. A client with a live grant does not wait for the wrong
- *   passwords of others. Both hold only for names without `allow`: a password that may do little must not help to guess another one.
- * - A waiting attempt holds no place for hashing. Its turn passes on if its client leaves. The number of waiting attempts is bounded.
+ * - A right password ends the wait of its client, also of the attempts behind it. A client that is known does not wait for the wrong passwords
+ *   of others. Both hold only for names without `allow`: a password that may do little must not help to guess another one.
+ * - A waiting attempt holds no place for hashing. Its turn passes on if its client leaves. The number of waiting attempts is bounded; those of
+ *   unknown clients make room for one of a known client.
  * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones count together.
  */
 export function slowLogins(
   logIn: LogIn,
-  { clock, settings, grants, onSlowed }: SlowLoginDependencies,
-): SlowLogIn {
+  { clock, settings, history, onSlowed }: SlowLoginDependencies,
+): LogIn {
   const clients = new WindowList<Guesses>()
   let others = new Guesses()
   const all = { wrong: 0, at: 0 }
-  let waiting = 0
-  /** The clients with a live grant, and when they were read. */
-  let known: Promise<ReadonlySet<string>> = Promise.resolve(new Set())
-  let readAt = Number.NEGATIVE_INFINITY
-
-  async function readGrants(): Promise<ReadonlySet<string>> {
-    const live = await grants()
-    const found = live === 'unavailable' ? [] : live.filter(({ id }) => isUnlimited(id))
-    return new Set(found.map(({ client }) => prefix64(client)))
-  }
-
-  /** Reads the grants at most once a second: many attempts must not make it costly. If a shared store does not respond, there are none. */
-  async function hasGrant({ key }: Client): Promise<boolean> {
-    const now = clock.monotonic()
-    if (now - readAt >= 1_000) {
-      readAt = now
-      known = readGrants()
-    }
-    return (await known).has(key)
-  }
-
-  /** Whether the name of a grant has no `allow`. */
-  function isUnlimited(grant = ''): boolean {
-    const { scopes } = settings.gate
-    const scope = scopes?.get(nameOfGrant(grant))
-    return scopes === undefined || (scope !== undefined && scope.allows === undefined)
-  }
+  /** All attempts that wait, in the order in which they arrived. */
+  const waiting = new Map<Attempt, Guesses>()
 
   function guessesOf(key: string): Guesses {
     const now = clock.monotonic()
@@ -166,7 +125,7 @@ export function slowLogins(
   function advance(guesses: Guesses): void {
     clearTimeout(guesses.timer)
     for (let [next] = guesses.waiting; next !== undefined; [next] = guesses.waiting) {
-      const ofAll = next.spared || guesses.right ? 0 : waitForAll()
+      const ofAll = history.isKnown(next.client) ? 0 : waitForAll()
       const pace = Math.max(waitAfter(guesses.wrong, OF_CLIENT), ofAll)
       const most = pace === 0 ? OF_CLIENT.free - guesses.wrong : 1
       if (guesses.running >= most) return
@@ -194,21 +153,21 @@ export function slowLogins(
     const at = attempts.indexOf(attempt)
     if (at < 0) return false
     attempts.splice(at, 1)
-    waiting -= 1
+    waiting.delete(attempt)
     attempt.settle(turn)
     return true
   }
 
   /** Waits until an attempt may be verified. */
-  function turnOf(guesses: Guesses, spared: boolean, request: Asking): Promise<Turn> {
+  function turnOf(guesses: Guesses, request: LoginRequest): Promise<Turn> {
     const until = clock.monotonic() + settings.config.listen.bodyTimeout
     return new Promise((settle) => {
-      const attempt: Attempt = { until, spared, slowed: false, settle }
+      const attempt: Attempt = { until, client: request.client.key, slowed: false, settle }
       guesses.waiting.push(attempt)
-      waiting += 1
+      waiting.set(attempt, guesses)
       advance(guesses)
-      if (guesses.waiting.length > MOST_OF_CLIENT || waiting > MOST_WAITING)
-        leave(guesses, attempt, 'overloaded')
+      if (guesses.waiting.length > MOST_OF_CLIENT) leave(guesses, attempt, 'overloaded')
+      else if (waiting.size > MOST_WAITING) makeRoom()
       // If its client leaves, nobody reads the response.
       request.onEnd(() => {
         if (leave(guesses, attempt, 'overloaded')) advance(guesses)
@@ -216,18 +175,23 @@ export function slowLogins(
     })
   }
 
+  /** The latest attempt goes: if there is one, of those whose clients are not known. */
+  function makeRoom(): void {
+    const all = [...waiting].reverse()
+    const [attempt, guesses] = all.find(([{ client }]) => !history.isKnown(client)) ?? all[0] ?? []
+    if (attempt !== undefined && guesses !== undefined) leave(guesses, attempt, 'overloaded')
+  }
+
   function judge(guesses: Guesses, result: LogInResult): void {
     if (result === 'wrong' || result === 'other-name') {
       guesses.wrong += 1
-      guesses.right = false
       forgetSome()
       if (guesses.shared < SHARE) {
         guesses.shared += 1
         all.wrong += 1
       }
-    } else if (typeof result === 'object' && 'accessToken' in result && isUnlimited(result.grant)) {
+    } else if (typeof result === 'object' && 'accessToken' in result && history.isUnlimited(result.grant)) {
       guesses.wrong = 0
-      guesses.right = true
       guesses.nextAt = undefined
     }
     if (clients.has(guesses)) {
@@ -237,14 +201,12 @@ export function slowLogins(
   }
 
   return async (password, request, grantType, username) => {
-    const { client } = request
-    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, client, grantType, username)
-    const guesses = guessesOf(client.key)
-    const spared = waitForAll() > 0 && (await hasGrant(client))
-    const turn = request.ended ? 'overloaded' : await turnOf(guesses, spared, request)
+    if (settings.config.limits.wrongPasswords === 'off') return logIn(password, request, grantType, username)
+    const guesses = guessesOf(request.client.key)
+    const turn = request.ended ? 'overloaded' : await turnOf(guesses, request)
     if (turn !== 'begins') return turn
     try {
-      const result = await logIn(password, client, grantType, username)
+      const result = await logIn(password, request, grantType, username)
       judge(guesses, result)
       return result
     } finally {

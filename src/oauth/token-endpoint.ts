@@ -1,8 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
-import type { IssuedTokens, Tokens } from '../tokens/state.ts'
+import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type Form, type FormSettings, readForm, required } from './form-request.ts'
-import type { SlowLogIn } from './slow-logins.ts'
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType {
@@ -63,7 +62,7 @@ const RETRY_AFTER_OVERLOAD = 1
  * (C3). A password of another name gets the response to a wrong one.
  */
 export function createPasswordGrant(
-  logIn: SlowLogIn,
+  logIn: LogIn,
   onWrongPassword: () => void,
   onUnavailable: (failure: UpstreamFailure) => void,
 ): GrantType {
@@ -81,7 +80,7 @@ export function createPasswordGrant(
           onWrongPassword()
           return { ...NOT_RIGHT, cause: result }
         case 'overloaded':
-          return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
+          return { kind: 'logins-overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
         case 'unavailable':
           return { kind: 'store-unavailable' }
       }
@@ -94,15 +93,23 @@ export function createPasswordGrant(
   }
 }
 
-/** Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say why the token is invalid. */
-export function createRefreshGrant(refresh: Tokens['refresh']): GrantType {
+/**
+ * Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say why the token is invalid.
+ *
+ * @param onRefreshed gets the request and the id of the grant
+ */
+export function createRefreshGrant(
+  refresh: Tokens['refresh'],
+  onRefreshed: (request: Exchange, grant: string) => void,
+): GrantType {
   return {
     name: 'refresh_token',
-    async exchange(form) {
+    async exchange(form, request) {
       const token = required(form, 'refresh_token')
       if (typeof token !== 'string') return token
       const issued = await refresh(token)
       if (issued === 'unavailable') return { kind: 'store-unavailable' }
+      if (issued?.grant !== undefined) onRefreshed(request, issued.grant)
       return issued ?? { kind: 'invalid-grant', description: 'The refresh token is not valid.' }
     },
   }

@@ -81,7 +81,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     figure: 'postern_refusals_total of the reason overloaded',
     here: { ...AT_ONCE, over: MINUTE },
     alert: { ...AT_ONCE, threshold: 10, over: 5 * MINUTE },
-    meaning: 'the queue for the device, the WebSockets, the streams or the logins are at their maximum',
+    meaning: 'the queue for the device, the WebSockets or the streams are at their maximum',
     remedy: QUEUE_REMEDY,
     follows: DEVICE,
   },
@@ -226,6 +226,15 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     meaning: 'logins with it are refused, and its tokens have ended',
     remedy:
       'unlock the account (usermod -U, chage -E -1) or give it a password; with passwords, the name can be removed instead. It holds within seconds',
+  },
+  PosternPasswordGuessing: {
+    level: 'warning',
+    figure: 'postern_password_failures_total',
+    here: { ...AT_ONCE, threshold: 20, over: 10 * MINUTE },
+    // Or ten slowed logins: with limits.wrong_passwords: slow, one address sends no more than twenty wrong passwords in this time.
+    alert: { ...AT_ONCE, threshold: 20, events: 10, over: 10 * MINUTE },
+    meaning:
+      'an attacker guesses, or a client has an old password; while passwords wait, clients that have logged in before go first',
   },
   PosternTokensUnsaved: {
     level: 'warning',

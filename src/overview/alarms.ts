@@ -1,5 +1,6 @@
 import { count, type Facts, nameOf, type Rule, raise, words } from './alarm.ts'
 import { DAY, HOUR, KINDS, MINUTE, SECOND } from './alarm-kinds.ts'
+import { crowdedLogins, guessing } from './guessing.ts'
 import { manyRefusals, memory, queueing, serverErrors, slowness } from './load-alarms.ts'
 import type { Alarm, Point, ServiceCondition } from './model.ts'
 
@@ -220,4 +221,6 @@ const RULES: readonly Rule[] = [
   password,
   tokens,
   issuedTokens,
+  guessing,
+  crowdedLogins,
 ]

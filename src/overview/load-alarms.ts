@@ -5,7 +5,7 @@ import type { ServiceCondition } from './model.ts'
 // The alarms of what happened in the last minute, and of what clients hold.
 
 /** The refusals that are responses of 500 and above: the errors count them. */
-const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
+const FAILURES = ['upstream', 'overloaded', 'logins_overloaded', 'store_unavailable', 'server_error']
 
 /** From this part of the queue on it is an alarm at once. */
 const FILLS = 0.5
@@ -15,7 +15,11 @@ export const serverErrors: Rule = function* ({ last }) {
   const points = last(over)
   const requests = sumOf(points, (point) => point.requests)
   // Overload has an alarm of its own.
-  const errors = sumOf(points, ({ serverErrors, refusals }) => serverErrors - (refusals.overloaded ?? 0))
+  const errors = sumOf(
+    points,
+    ({ serverErrors, refusals: { overloaded = 0, logins_overloaded = 0 } }) =>
+      serverErrors - overloaded - logins_overloaded,
+  )
   if (errors <= events || errors <= threshold * requests) return
   const device = sumOf(points, ({ refusals }) => refusals.upstream ?? 0)
   const cause = 2 * device > errors ? ', most because the device failed' : ''

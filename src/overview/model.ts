@@ -84,6 +84,7 @@ export type AlarmName =
   | 'TokenFileCopied'
   | 'PosternTokensEvicted'
   | 'PosternIssuedTokenEnds'
+  | 'PosternPasswordGuessing'
 
 /** `critical`: clients cannot use the device. `warning`: a person should look. `note`: it asks for no action. */
 export type AlarmLevel = 'critical' | 'warning' | 'note'
@@ -155,6 +156,14 @@ export interface Condition {
     readonly problem: string | null
     /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
     readonly absent: string | null
+  }
+  /** Those of the last five to ten minutes. */
+  readonly wrongPasswords: {
+    readonly wrong: number
+    /** From how many addresses; an IPv6 /48 is one. */
+    readonly addresses: number
+    /** Those with most, at most ten, as `listen.deny` takes them. */
+    readonly from: readonly string[]
   }
   /** Null without a shared store. */
   readonly store: {

@@ -2,10 +2,11 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { PasswordCheck } from '../sign-in/logins.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
-import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
+import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { PasswordSourceState } from './source.ts'
 import type { Verification, Verified } from './verifier.ts'
+import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
 /** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
 type Unavailable = { readonly unavailable: UpstreamFailure }
@@ -30,9 +31,12 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
  * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
-export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswordEvents) {
-  const queue = createBoundedQueue(BOUNDS)
-  const inFlight = new Map<string, Promise<Verified | Unavailable>>()
+export function createDevicePassword(
+  signIn: DeviceSignIn,
+  events: DevicePasswordEvents,
+  precedence: Precedence = ALL_EQUAL,
+) {
+  const queue = createLoginQueue<Verified | Unavailable>(BOUNDS, precedence)
   let known: string | undefined
   let problem: string | undefined
   let generation = 0
@@ -94,27 +98,24 @@ export function createDevicePassword(signIn: DeviceSignIn, events: DevicePasswor
     return 'right'
   }
 
-  async function checkInTurn(password: string, client: string): Promise<Verified | Unavailable> {
-    const entry = await queue.enter(client)
-    if (entry.kind !== 'entered') return { result: 'overloaded', generation }
-    try {
-      const result = await check(password)
-      return typeof result === 'string' ? { result, generation } : result
-    } finally {
-      entry.leave()
-    }
-  }
-
   return {
     /**
-     * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client` and
-     * `generation`: as in `Passwords`. The device has one account here, so a username says nothing.
+     * Signs in to the device; logins with the same password that wait at the same time share one sign-in. If a different password is right,
+     * `changed` is called before `right` is returned. The parameters are as in `Passwords`. The device has one account here, so a username
+     * says nothing, and it gets the bytes of the password as they came.
      */
-    verify(password: string, client: string, _username?: string): Promise<Verified | Unavailable> {
-      const key = digestOf(password).toString('base64')
-      const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
-      inFlight.set(key, running)
-      return running
+    async verify(
+      password: string,
+      client: string,
+      _username?: string,
+      onEnd?: OnEnd,
+    ): Promise<Verified | Unavailable> {
+      const signInOnce = async (): Promise<Verified | Unavailable> => {
+        const result = await check(password)
+        return typeof result === 'string' ? { result, generation } : result
+      }
+      const verified = await queue.enter({ client, password, against: 'device' }, signInOnce, onEnd)
+      return verified === 'overloaded' ? { result: verified, generation } : verified
     },
     get generation(): number {
       return generation

@@ -1,5 +1,6 @@
 import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import type { OnEnd } from './login-queue.ts'
 import type { PasswordLocation } from './read-source.ts'
 import {
   openPasswordSource,
@@ -8,6 +9,7 @@ import {
   type PasswordSourceState,
 } from './source.ts'
 import { createVerifier, type HashMemory, type Verified } from './verifier.ts'
+import type { Precedence } from './weighted-turns.ts'
 
 interface NamedSource extends PasswordLocation {
   /** Empty for the only password of a configuration without names. */
@@ -36,6 +38,7 @@ export async function openPasswords(
     events = {},
     hasName = () => true,
     memory,
+    precedence,
   }: {
     readonly clock: Clock
     readonly events?: Partial<PasswordsEvents>
@@ -43,9 +46,11 @@ export async function openPasswords(
     readonly hasName?: (name: string) => boolean
     /** Default: as much as a login takes. */
     readonly memory?: HashMemory | undefined
+    /** Default: all clients are equal. */
+    readonly precedence?: Precedence | undefined
   },
 ) {
-  const verifier = createVerifier(memory)
+  const verifier = createVerifier(memory, precedence)
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier
@@ -76,12 +81,16 @@ export async function openPasswords(
   const all = [...opened.values()]
 
   /** The names that the password is right for. All are verified, so that the time does not tell which one it is. */
-  async function namesOf(password: string, client: string): Promise<readonly string[] | 'overloaded'> {
+  async function namesOf(
+    password: string,
+    client: string,
+    onEnd?: OnEnd,
+  ): Promise<readonly string[] | 'overloaded'> {
     const present = [...opened].flatMap(([name, { current }]) =>
       current === undefined ? [] : { name, credential: current.credential },
     )
     const credentials = present.map(({ credential }) => credential)
-    const found = await verifier.verify(credentials, password, client)
+    const found = await verifier.verify(credentials, password, client, onEnd)
     if (found === 'overloaded') return found
     return present.filter(({ name }, at) => found.includes(at) && hasName(name)).map(({ name }) => name)
   }
@@ -95,14 +104,15 @@ export async function openPasswords(
   return {
     /**
      * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
-     * `generation`: verify again. The password of two names is `wrong`. `client`: as in `Verifier`.
+     * `generation`: verify again. The password of two names is `wrong`. A verification that several logins share is judged for each.
+     * `client` and `onEnd`: as in `Verifier`.
      *
      * @param username that came with the password: if it is one of the names, the password has to be that of this name. Any other one says
      * nothing. All passwords are verified in either case
      */
-    async verify(password: string, client: string, username?: string): Promise<Verified> {
+    async verify(password: string, client: string, username?: string, onEnd?: OnEnd): Promise<Verified> {
       const before = generation
-      const found = await namesOf(password, client)
+      const found = await namesOf(password, client, onEnd)
       if (found === 'overloaded') return { result: found, generation: before }
       const [name] = found
       if (name !== undefined && found.length === 1) {

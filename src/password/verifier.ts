@@ -1,9 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { inMib } from '../system/mebibytes.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
+import { formsOf, LONGEST_FORM } from './forms.ts'
 import { derive, memoryFor } from './key-derivation.ts'
+import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { Credential, DigestCredential } from './stored-line.ts'
+import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
 /**
  * `overloaded`: the queue was full or the wait too long, so the password was not checked. `other-name`: the password is right, but for
@@ -36,20 +38,15 @@ const UNBOUNDED: HashMemory = { limit: Number.POSITIVE_INFINITY, hold() {} }
  */
 const BOUNDS = { inside: 2, waiting: 64, maxWait: 5000 }
 
-/**
- * The longest password that C libraries hash (bytes): `CRYPT_MAX_PASSPHRASE_SIZE` without its NUL. The cost of crypt(3)
- * grows with the password length, so a long wrong password could cost thousands of times as much (CVE-2016-20013).
- */
-const LONGEST_CRYPT_PASSWORD = 511
-
 /** Too fast to wait for a turn. */
 const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
-export function createVerifier(memory: HashMemory = UNBOUNDED) {
+export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Precedence = ALL_EQUAL) {
   const bounds = { ...BOUNDS }
-  const queue = createBoundedQueue(bounds)
+  const queue = createLoginQueue<readonly number[]>(bounds, precedence)
+  const numbersOf = createNumbers()
   const workers = createCryptWorkers()
 
   const matches = async (credential: Credential, password: string): Promise<boolean> => {
@@ -66,34 +63,49 @@ export function createVerifier(memory: HashMemory = UNBOUNDED) {
     }
   }
 
+  /** The positions of the credentials that the first form with a match is right for. All forms are compared with all credentials. */
+  async function compare(
+    credentials: readonly Credential[],
+    forms: readonly string[],
+  ): Promise<readonly number[]> {
+    const found = forms.map((): number[] => [])
+    for (const [at, credential] of credentials.entries()) {
+      for (const [i, form] of forms.entries()) if (await matches(credential, form)) found[i]?.push(at)
+    }
+    return found.find(({ length }) => length > 0) ?? []
+  }
+
   return {
     /**
-     * Compares `password`, as its exact UTF-8 bytes, with all credentials, and returns the positions of those that match. All are compared
-     * in one entry of the queue, also after a match: so the time does not tell which one matched, or whether one did. Never blocks the
-     * event loop. `client`: the key of the client that sent it; if passwords wait, the clients take turns.
+     * Compares `password` with all credentials, and returns the positions of those that match: its exact UTF-8 bytes, or if none matches those,
+     * another of its forms (`formsOf`). All are compared in one turn, also after a match: so the time does not tell which one matched, or
+     * whether one did. Never blocks the event loop. Logins with the same password that wait at the same time share one comparison.
+     *
+     * @param client the key of the client: see `WeightedTurns`
      */
     async verify(
       credentials: readonly Credential[],
       password: string,
       client: string,
+      onEnd?: OnEnd,
     ): Promise<readonly number[] | 'overloaded'> {
+      const forms = formsOf(password)
       // The largest, not the sum: one credential is verified after the other.
       const needed = Math.max(0, ...credentials.map(memoryOf))
       bounds.inside = 2 * needed > memory.limit ? 1 : BOUNDS.inside
-      const isSlow = credentials.some((each) => !FAST.has(each.kind) && !neverMatches(each, password))
-      const entry = isSlow ? await queue.enter(client) : undefined
-      if (entry !== undefined && entry.kind !== 'entered') return 'overloaded'
-      memory.hold(needed)
-      try {
-        const found: number[] = []
-        for (const [at, credential] of credentials.entries()) {
-          if (await matches(credential, password)) found.push(at)
+      const verify = async (): Promise<readonly number[]> => {
+        memory.hold(needed)
+        try {
+          return await compare(credentials, forms)
+        } finally {
+          memory.hold(-needed)
         }
-        return found
-      } finally {
-        memory.hold(-needed)
-        entry?.leave()
       }
+      const isSlow = credentials.some(
+        (each) => !FAST.has(each.kind) && forms.some((form) => !neverMatches(each, form)),
+      )
+      if (!isSlow) return verify()
+      return queue.enter({ client, password, against: numbersOf(credentials) }, verify, onEnd)
     },
     /** Why this process cannot verify any password against this credential; `undefined` if it can. */
     obstacle(credential: Credential): string | undefined {
@@ -120,11 +132,29 @@ export function beyondMemory(credential: Credential, limit: number): string | un
   return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(limit)} (listen.memory)`
 }
 
+/** Numbers credentials, so that a text names a list of them. */
+function createNumbers() {
+  const numbers = new WeakMap<Credential, number>()
+  let last = 0
+  function numberOf(credential: Credential): number {
+    const known = numbers.get(credential)
+    if (known !== undefined) return known
+    last += 1
+    numbers.set(credential, last)
+    return last
+  }
+  return (credentials: readonly Credential[]): string => credentials.map(numberOf).join()
+}
+
+/**
+ * C libraries hash no password above 511 bytes (`CRYPT_MAX_PASSPHRASE_SIZE` without its NUL). The cost of crypt(3) grows with the length,
+ * so a long wrong password could cost thousands of times as much (CVE-2016-20013).
+ */
 function neverMatches({ kind }: Credential, password: string): boolean {
   // No tool hashes a NUL. bcrypt repeats its key after a NUL, so `a` and `a\0a` would be the same password.
   if (password.includes('\0')) return true
   const bounded = kind === 'md5-crypt' || kind === 'sha-crypt'
-  return bounded && Buffer.byteLength(password) > LONGEST_CRYPT_PASSWORD
+  return bounded && Buffer.byteLength(password) > LONGEST_FORM
 }
 
 /** Compares digests of equal length in constant time, so the timing does not even reveal the length of the password. */

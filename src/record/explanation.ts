@@ -145,6 +145,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'address-denied': 'listen.allow and listen.deny do not let this address in.',
   overloaded:
     'Too many requests wait, this one waited for too long or until Postern stopped, or too many tunnels or streams are open. The client may try again after a second.',
+  'logins-overloaded':
+    'Too many passwords wait to be verified, or this one waited for too long. Clients that have logged in before go first. The client may try again after a second.',
   'cross-origin':
     'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',

@@ -24,6 +24,7 @@ export const REASONS = {
   'wrong-passwords': 'wrong_passwords',
   'address-denied': 'address_denied',
   overloaded: 'overloaded',
+  'logins-overloaded': 'logins_overloaded',
   upstream: 'upstream',
   'store-unavailable': 'store_unavailable',
   'server-error': 'server_error',

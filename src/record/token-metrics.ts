@@ -10,6 +10,8 @@ export interface TokenCounts {
   readonly issuedEnds: () => number | undefined
   /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
+  /** Addresses with wrong passwords in the last minutes. */
+  readonly guessing: () => number
 }
 
 /** Logins, and the tokens that come of them. */
@@ -22,6 +24,14 @@ export function createTokenMetrics(
     'logins_slowed_total',
     'Logins that waited because of wrong passwords before them.',
   )()
+  gauge(
+    'guessing_addresses',
+    'Addresses with wrong passwords within the last five to ten minutes. An IPv6 /48 is one.',
+    [],
+    (guessing) => {
+      guessing().value = counts()?.guessing() ?? 0
+    },
+  )
   gauge('tokens', 'Live tokens.', ['kind'], (tokens) => {
     for (const kind of ['access', 'refresh'] as const) tokens(kind).value = counts()?.tokens()[kind] ?? 0
   })

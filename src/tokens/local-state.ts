@@ -122,9 +122,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
      * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
      * of an earlier password and revoke it.
      */
-    async logIn(candidate, client, grantType, username) {
+    async logIn(candidate, request, grantType, username) {
+      const { client } = request
       for (;;) {
-        const verified = await password.verify(candidate, client.key, username)
+        const verified = await password.verify(candidate, client.key, username, (left) => request.onEnd(left))
         if ('unavailable' in verified) return verified
         const { result, generation, name = '' } = verified
         if (result === 'right') await settled()
@@ -154,12 +155,12 @@ function heirOf({ passwords = [] }: Config): string {
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
-  { clock, signIn, hasName, hashMemory: memory }: StateDependencies,
+  { clock, signIn, hasName, hashMemory: memory, precedence }: StateDependencies,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!checkedByDevice(config))
-    return openPasswords(passwordSources(config), { clock, events, hasName, memory })
+    return openPasswords(passwordSources(config), { clock, events, hasName, memory, precedence })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
-  return createDevicePassword(signIn, events)
+  return createDevicePassword(signIn, events, precedence)
 }

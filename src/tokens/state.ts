@@ -1,10 +1,12 @@
 import type { Client } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
 import type { PasswordSourceState } from '../password/source.ts'
 import type { HashMemory } from '../password/verifier.ts'
+import type { Precedence } from '../password/weighted-turns.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -173,10 +175,13 @@ export type LogInResult =
   | { readonly unavailable: UpstreamFailure }
   | { readonly slowedFor: number }
 
+/** The request of a login. */
+export type LoginRequest = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
+
 /** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in `Passwords.verify`. */
 export type LogIn = (
   password: string,
-  client: Client,
+  request: LoginRequest,
   grantType: string,
   username?: string,
 ) => Promise<LogInResult>
@@ -277,6 +282,8 @@ export interface StateDependencies {
   /** Whether the configuration has this name; the empty one is that of `password`. */
   readonly hasName: (name: string) => boolean
   readonly hashMemory: HashMemory
+  /** Of the clients whose passwords wait. */
+  readonly precedence: Precedence
   readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void

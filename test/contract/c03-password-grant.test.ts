@@ -34,6 +34,12 @@ describeProtocols('C3 C4 The password grant', (transport) => {
     expectTokens(await sidecar.postToken(grant))
   })
 
+  it('C3 the password in the decomposed form of Unicode is the same one, as macOS types it', async () => {
+    const password = PASSWORD.normalize('NFD')
+    expect(password).not.toBe(PASSWORD)
+    expectTokens(await sidecar.postToken({ ...grant, password }))
+  })
+
   it.each([
     ['username', { username: 'admin' }],
     ['an empty username', { username: '' }],

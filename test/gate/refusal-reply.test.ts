@@ -32,6 +32,7 @@ const ROWS: readonly Row[] = [
   [{ kind: 'unauthorized', cause: 'expired' }, 401, 401, 'invalid_token', ...INVALID],
   [{ kind: 'rate-limited', retryAfter: 7 }, 429, 429, 'rate_limited', 'Retry-After', '7'],
   [{ kind: 'wrong-passwords', retryAfter: 8 }, 429, 429, 'rate_limited', 'Retry-After', '8'],
+  [{ kind: 'logins-overloaded', retryAfter: 1 }, 503, 500, 'overloaded', 'Retry-After', '1'],
   [{ kind: 'overloaded', retryAfter: 1 }, 503, 500, 'overloaded', ...BUSY],
   [
     { kind: 'upstream', failure: 'connection_refused', retryAfter: 5 },

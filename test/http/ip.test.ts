@@ -1,7 +1,7 @@
 import { isIPv6 as isIPv6OfNode } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isIPv6, matchesAny, normalizeAddress, parseCidr, prefix64 } from '../../src/http/ip.ts'
+import { isIPv6, matchesAny, normalizeAddress, parseCidr, prefix48, prefix64 } from '../../src/http/ip.ts'
 
 function ranges(...texts: string[]) {
   return texts.map((text) => parseCidr(text) ?? expect.fail(`${text} is no range`))
@@ -100,6 +100,17 @@ describe('prefix64', () => {
 
   it('does not change a text that is no address', () => {
     expect(prefix64('unix')).toBe('unix')
+  })
+})
+
+describe('prefix48', () => {
+  it('is equal for two clients of one /48, and different for another /48', () => {
+    const keys = ['2001:db8:1:2::7', '2001:db8:1:ffff::7', '2001:db8:2:2::7', '::ffff:0:0:7'].map(prefix64)
+    expect(keys.map(prefix48)).toEqual(['2001:db8:1::/48', '2001:db8:1::/48', '2001:db8:2::/48', '::/48'])
+  })
+
+  it('does not change another key', () => {
+    for (const key of ['192.0.2.1', 'unix', '']) expect(prefix48(key)).toBe(key)
   })
 })
 

@@ -68,7 +68,7 @@ it.each([
 
 it.each([
   ['wrong', { kind: 'invalid-grant', description: expect.any(String) }, ['wrong']],
-  ['overloaded', { kind: 'overloaded', retryAfter: 1 }, []],
+  ['overloaded', { kind: 'logins-overloaded', retryAfter: 1 }, []],
   ['unavailable', { kind: 'store-unavailable' }, []],
   [{ slowedFor: 1_001 }, { kind: 'wrong-passwords', retryAfter: 2 }, []],
   [

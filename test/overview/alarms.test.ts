@@ -166,6 +166,26 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning 3 requests were refused as overloaded.*upstream\.max_in_flight/,
   ],
   [
+    'logins that wait for each other, with the queue for the device empty',
+    {},
+    [point({ refusals: { logins_overloaded: 3 } })],
+    /^warning 3 logins were refused as overloaded(?!.*max_in_flight).*logged in before go first/,
+  ],
+  [
+    'guessed passwords, which explain refused logins',
+    {
+      wrongPasswords: { wrong: 52, addresses: 16, from: ['192.0.2.1', '2001:db8::/48', '192.0.2.3', 'unix'] },
+    },
+    [point({ refusals: { logins_overloaded: 3 } })],
+    /^warning 52 wrong passwords from 16 addresses \(most from 192\.0\.2\.1, 2001:db8::\/48, 192\.0\.2\.3\).*deny: \["192\.0\.2\.1", "2001:db8::\/48", "192\.0\.2\.3"\]\.$/,
+  ],
+  [
+    'a client with an old password',
+    { wrongPasswords: { wrong: 21, addresses: 1, from: ['192.0.2.1'] } },
+    [],
+    /^warning 21 wrong passwords from 192\.0\.2\.1 within ten minutes/,
+  ],
+  [
     'a queue that fills',
     main({ queue: { queued: 32, size: 64, maxInFlight: 8 } }),
     [],

@@ -62,6 +62,7 @@ export function calm(now: number): Condition {
     tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0, copiedAt: null, unreplaced: [] },
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
     password: { source: 'file', changedAt: now - 19 * DAY, problem: null, absent: null },
+    wrongPasswords: { wrong: 3, addresses: 2, from: ['198.51.100.23', '2001:db8:7::/48'] },
     store: null,
     refusedReload: null,
   }

@@ -46,9 +46,14 @@ describe('A stored line', () => {
     expect(await verify(line, 'password')).toBe('right')
   })
 
-  it('in plain text is compared byte by byte, without Unicode normalisation', async () => {
+  it('in plain text is compared byte by byte, in each of its forms', async () => {
     expect(await verify('caf\u00e9 ', 'caf\u00e9 ')).toBe('right')
-    expect(await verify('caf\u00e9 ', 'cafe\u0301 ')).toBe('wrong')
+    expect(await verify('caf\u00e9 ', 'cafe\u0301 ')).toBe('right')
+    expect(await verify('cafe\u0301 ', 'caf\u00e9 ')).toBe('right')
+    expect(await verify('caf\u00e9 ', 'cafe ')).toBe('wrong')
+    // Compatibility forms (NFKC) are other passwords: the ligature and its letters, the blank and the no-break space.
+    expect(await verify('\ufb01', 'fi')).toBe('wrong')
+    expect(await verify('a b', 'a\u00a0b')).toBe('wrong')
     expect(await verify('caf\u00e9 ', 'caf\u00e9')).toBe('wrong')
     expect(await verify('caf\u00e9 ', '')).toBe('wrong')
   })

@@ -78,13 +78,28 @@ it('H195 H308 each login verifies the password of every name, in one entry of th
     expect(await passwords.verify(passwordOf('name-7'), 'client', username)).toMatchObject({ result })
     expect(derivations.count, username).toBe(16)
   }
-  // 66 of 200 are accepted, as of one password, and two are verified at a time.
+  // 66 of 200 different ones are accepted, as of one name, and two are verified at a time.
   derivations.most = 0
   const all = await Promise.all(
-    Array.from({ length: 200 }, (_, at) => passwords.verify('wrong', `client ${at}`)),
+    Array.from({ length: 200 }, (_, at) => passwords.verify(`wrong ${at}`, `client ${at}`)),
   )
   expect(all.filter(({ result }) => result === 'wrong')).toHaveLength(66)
   expect(derivations.most).toBe(2)
+})
+
+it('H195 logins that share a verification are judged each by its own username', async () => {
+  const names = makeNames(everything(['admin', 'monitor']))
+  for (const name of ['admin', 'monitor']) names.set(name, argon2id(passwordOf(name)))
+  const passwords = await open(names)
+  derivations.count = 0
+  // The first two begin, and the others wait for one verification.
+  const usernames = ['admin', 'monitor', 'admin', 'monitor', undefined, 'nobody']
+  const all = await Promise.all(
+    usernames.map((username, at) => passwords.verify(passwordOf('monitor'), `client ${at}`, username)),
+  )
+  const results = all.map(({ result }) => result)
+  expect(results).toEqual(['other-name', 'right', 'other-name', 'right', 'right', 'right'])
+  expect(derivations.count).toBe(3 * 2)
 })
 
 it('H195 a password of two names, however they are stored, logs nobody in, and is reported once until one changes', async () => {

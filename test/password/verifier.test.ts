@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { formsOf } from '../../src/password/forms.ts'
 import type { Credential } from '../../src/password/stored-line.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier, type Verifier } from '../../src/password/verifier.ts'
@@ -54,12 +56,12 @@ describe('Two hundred concurrent verifications', () => {
     'H32 leave the event loop free: less than half of their work is done on it: %s',
     async (_kind, cheap, costly = cheap) => {
       const verifier = opened()
-      const [stored, slow] = [cheap(), costly()]
-      await verifyOne(verifier, stored, 'warm up', '192.0.2.1')
+      await verifyOne(verifier, cheap(), 'warm up', '192.0.2.1')
       const share = shareOfThread()
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, place) =>
-          verifyOne(verifier, place < COSTLY ? slow : stored, PASSWORDS.unicode, '192.0.2.1'),
+          // Each with a credential of its own: the same one would be compared once for all.
+          verifyOne(verifier, place < COSTLY ? costly() : cheap(), PASSWORDS.unicode, '192.0.2.1'),
         ),
       )
       expect(share()).toBeLessThan(0.5)
@@ -73,8 +75,8 @@ describe('Two hundred concurrent verifications', () => {
     const verifier = opened()
     const stored = vector('mkpasswd -m bcrypt -R 6')
     let settled = 0
-    const all = Array.from({ length: 200 }, async () => {
-      const verdict = await verifyOne(verifier, stored, PASSWORDS.unicode, '192.0.2.1')
+    const all = Array.from({ length: 200 }, async (_, i) => {
+      const verdict = await verifyOne(verifier, stored, `wrong ${i}`, '192.0.2.1')
       settled += 1
       return { verdict, place: settled }
     })
@@ -94,18 +96,66 @@ describe('Two hundred concurrent verifications', () => {
   })
 })
 
-it('H32 a client that floods logins delays the login of another client by one turn, and does not shut it out', async () => {
+it('H32 a client that floods logins delays the login of another client by a few turns, and does not shut it out', async () => {
   const verifier = opened()
   const stored = credential(SCRYPT_10)
   let done = 0
-  const flood = Array.from({ length: 200 }, async () => {
-    const verdict = await verifyOne(verifier, stored, 'wrong', '192.0.2.66')
+  const flood = Array.from({ length: 200 }, async (_, i) => {
+    const verdict = await verifyOne(verifier, stored, `wrong ${i}`, '192.0.2.66')
     if (verdict === 'wrong') done += 1
   })
   expect(await verifyOne(verifier, stored, PASSWORDS.unicode, '192.0.2.1')).not.toBe('overloaded')
-  // The two that were under way, those that began with it, and a few whose threads ended first; not the 64 that waited.
+  // The two that were under way, and those that were drawn before it, each of two with a chance of a half; not the 64 that waited.
   expect(done).toBeLessThan(20)
   await Promise.all(flood)
+})
+
+describe('The forms of a password', () => {
+  const [composed, decomposed] = ['caf\u00e9', 'cafe\u0301']
+  /** `printf 'caf\u00e9' | openssl passwd -1 -salt salt -stdin`, and the same of `cafe\u0301`. */
+  const lines = { nfc: '$1$salt$8LK2ccq1WNBdY1BaIa64V.', nfd: '$1$salt$SNiniucu7hYdhBynWEsVz/' }
+
+  it('match a hash of the composed or the decomposed one, whichever comes', async () => {
+    const verifier = opened()
+    for (const line of [lines.nfc, lines.nfd]) {
+      for (const form of [composed, decomposed])
+        expect(await verifyOne(verifier, credential(line), form, '192.0.2.1'), line).toBe('right')
+    }
+    expect(await verifyOne(verifier, credential(lines.nfc), 'cafe', '192.0.2.1')).toBe('wrong')
+  })
+
+  it('H195 are compared with every credential, and the bytes as they came are matched first', async () => {
+    const both = [credential(lines.nfd), credential(lines.nfc)]
+    const verifier = opened()
+    expect(await verifier.verify(both, decomposed, 'client')).toEqual([0])
+    expect(await verifier.verify(both, composed, 'client')).toEqual([1])
+    // Neither composed nor decomposed: the composed one comes before the other.
+    const mixed = formsOf('e\u0301\u00e9')
+    expect(mixed).toEqual(['e\u0301\u00e9', '\u00e9\u00e9', 'e\u0301e\u0301'])
+  })
+
+  it('are as long as 511 bytes', () => {
+    expect(formsOf('\u00e9'.repeat(170))).toEqual(['\u00e9'.repeat(170), 'e\u0301'.repeat(170)])
+    expect(formsOf('\u00e9'.repeat(171))).toEqual(['\u00e9'.repeat(171)])
+    expect(formsOf('plain')).toEqual(['plain'])
+  })
+
+  it('are all compared, whether the first one matches or none', async () => {
+    let compared = 0
+    const counted: Credential = {
+      kind: 'plain',
+      get digest() {
+        compared += 1
+        return hash('sha256', composed, 'buffer')
+      },
+    }
+    const counts: number[] = []
+    for (const password of [composed, decomposed, `${composed} wrong`]) {
+      await verifyOne(opened(), counted, password, '192.0.2.1')
+      counts.push(compared)
+    }
+    expect(counts).toEqual([2, 4, 6])
+  })
 })
 
 describe('A verification', () => {

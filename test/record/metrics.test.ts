@@ -60,7 +60,7 @@ it('what a scrape asks has no sample before there is an answer, and then the las
   const { metrics, samples } = start()
   const asked = async () => {
     const found = await samples()
-    return ['memory_', 'certificate_', 'tokens', 'rate_windows'].map((family) =>
+    return ['memory_', 'certificate_', 'tokens', 'rate_windows', 'guessing_'].map((family) =>
       ofFamily(found, `postern_${family}`),
     )
   }
@@ -79,6 +79,7 @@ it('what a scrape asks has no sample before there is an answer, and then the las
     tokens: () => ({ access: 3, refresh: 1 }),
     unsaved: () => 2,
     issued: () => 4,
+    guessing: () => 7,
     issuedEnds: () => 1_900_000_000_000,
     windows: (endpoint) => endpoint.length,
     upstream: () => ({ inFlight: 0, queued: 0, tolerant: false, limit: 0 }),
@@ -98,6 +99,7 @@ it('what a scrape asks has no sample before there is an answer, and then the las
       'postern_rate_windows{endpoint="api"}': 3,
       'postern_rate_windows{endpoint="oauth"}': 5,
     },
+    { postern_guessing_addresses: 7 },
   ])
   held.sums.bodies = 0
   expect((await asked())[0]).toMatchObject({ 'postern_memory_bytes{of="bodies"}': 0 })

@@ -26,6 +26,7 @@ export const TOKENS: Row = {
       queries: [
         { expr: events('postern_password_failures_total', 'instance'), legend: '{{instance}}' },
         { expr: events('postern_logins_slowed_total', 'instance'), legend: '{{instance}}: slowed' },
+        { expr: total('postern_guessing_addresses', 'instance'), legend: '{{instance}}: addresses' },
       ],
     }),
     chart({

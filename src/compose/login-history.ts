@@ -1,0 +1,34 @@
+import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts'
+import type { Guesses } from '../oauth/wrong-passwords.ts'
+import { denyLine } from '../overview/guessing.ts'
+import type { Logger } from '../record/log.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Tokens } from '../tokens/state.ts'
+import type { Settings } from './settings.ts'
+
+const GUESSING =
+  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status has the present ones'
+const CROWDED =
+  'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
+
+/** Remembers the logins of this sidecar, and logs when passwords are guessed. */
+export function openLoginHistory(
+  log: Logger,
+  clock: Clock,
+  settings: Settings,
+  onBug: (error: unknown) => void,
+): LoginHistory {
+  const warn = (text: string) => (guesses: Guesses) => log.warn({ ...guesses, deny: denyLine(guesses) }, text)
+  return createLoginHistory({ clock, settings, onGuessing: warn(GUESSING), onCrowded: warn(CROWDED), onBug })
+}
+
+/** The tokens as operators revoke them: a client whose grant an operator has revoked is not known any more. */
+export function revocable<T extends Pick<Tokens, 'revoke'>>(tokens: T, history: LoginHistory): T {
+  return {
+    ...tokens,
+    revoke(which, reason) {
+      history.revoked(which)
+      return tokens.revoke(which, reason)
+    },
+  }
+}

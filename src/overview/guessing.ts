@@ -1,0 +1,41 @@
+import { parseCidr } from '../http/ip.ts'
+import { count, type Rule, raise, sumOf } from './alarm.ts'
+import { KINDS } from './alarm-kinds.ts'
+import type { Condition } from './model.ts'
+
+/** So many are named in the sentence of the alarm. */
+const NAMED = 3
+
+/** Passwords are being guessed. */
+export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
+  const { wrong, addresses, from } = wrongPasswords
+  if (wrong <= KINDS.PosternPasswordGuessing.here.threshold) return
+  const most = from.slice(0, NAMED).join(', ')
+  const where = addresses === 1 ? most : `${count(addresses)} addresses (most from ${most})`
+  yield raise('PosternPasswordGuessing', {
+    what: `${count(wrong)} wrong passwords from ${where} within ten minutes`,
+    remedy: `correct the client if it is yours; to keep the worst out, write under listen: ${denyLine(wrongPasswords)}`,
+  })
+}
+
+/** Logins were refused because too many passwords wait. Guessing has an alarm of its own. */
+export const crowdedLogins: Rule = function* ({ facts, last }) {
+  const { over, threshold } = KINDS.PosternOverloaded.here
+  const refused = sumOf(last(over), ({ refusals }) => refusals.logins_overloaded ?? 0)
+  if (refused <= threshold || facts.wrongPasswords.wrong > KINDS.PosternPasswordGuessing.here.threshold)
+    return
+  const were = refused === 1 ? 'login was' : 'logins were'
+  yield raise('PosternOverloaded', {
+    of: 'logins',
+    what: `${count(refused)} ${were} refused as overloaded in the last minute`,
+    meaning: 'more passwords come than this machine can verify; clients that have logged in before go first',
+    remedy:
+      'let clients keep their token for its hour, instead of a login for each request; a cheaper hash (postern hash-password) or a faster machine verifies more',
+  })
+}
+
+/** The line of `listen` that keeps these addresses out. */
+export function denyLine({ from }: Pick<Condition['wrongPasswords'], 'from'>): string {
+  const addresses = from.filter((address) => parseCidr(address) !== undefined)
+  return `deny: [${addresses.map((address) => `"${address}"`).join(', ')}]`
+}

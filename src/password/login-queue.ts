@@ -1,0 +1,146 @@
+import { createHmac, randomBytes, randomInt } from 'node:crypto'
+import { prefix48 } from '../http/ip.ts'
+import { type Precedence, WeightedTurns } from './weighted-turns.ts'
+
+export interface LoginBounds {
+  /** How many passwords are verified at the same time. It may change. */
+  readonly inside: number
+  /** How many verifications wait. */
+  readonly waiting: number
+  /** How long one login waits (ms). */
+  readonly maxWait: number
+}
+
+/** Registers a listener for the end of the request of a login. */
+export type OnEnd = (listener: () => void) => void
+
+interface Job {
+  readonly client: string
+  readonly password: string
+  readonly against: string
+}
+
+/** A verification, done once for all logins that wait for it. */
+interface Verification<R> {
+  readonly key: string
+  readonly verify: () => Promise<R>
+  readonly logins: Set<Login<R>>
+}
+
+interface Login<R> {
+  readonly client: string
+  readonly address: string
+  readonly wanted: Verification<R>
+  readonly settle: (result: Promise<R> | 'overloaded') => void
+}
+
+/**
+ * The logins whose passwords wait to be verified: at most `bounds.inside` at a time, in the order of `WeightedTurns`.
+ *
+ * Logins that wait for the same verification share it: it begins with the first turn that one of them gets. Each keeps its own deadline, and
+ * one that leaves ends only itself. A verification that has begun is joined by no login: the shorter wait would tell its client that another
+ * one uses the same password now.
+ *
+ * @param random from 0 to below 1
+ */
+export function createLoginQueue<R>(
+  bounds: LoginBounds,
+  precedence: Precedence,
+  random: () => number = () => randomInt(2 ** 32) / 2 ** 32,
+) {
+  const turns = new WeightedTurns<Login<R>>(precedence, random)
+  const secret = randomBytes(32)
+  /** Those that wait. */
+  const waiting = new Map<string, Verification<R>>()
+  let inside = 0
+
+  function begin({ verify }: Pick<Verification<R>, 'verify'>): Promise<R> {
+    inside += 1
+    return verify().finally(() => {
+      inside -= 1
+      fill()
+    })
+  }
+
+  /** Begins verifications while there is a place. */
+  function fill(): void {
+    while (inside < bounds.inside) {
+      const next = turns.next()
+      if (next === undefined) return
+      end(next.wanted, begin(next.wanted))
+    }
+  }
+
+  function end({ logins }: Verification<R>, result: Promise<R> | 'overloaded'): void {
+    for (const login of logins) login.settle(result)
+  }
+
+  function leave(login: Login<R>): void {
+    const { logins, key } = login.wanted
+    turns.leave(login)
+    logins.delete(login)
+    if (logins.size === 0) waiting.delete(key)
+  }
+
+  /** Waits for a turn of `wanted`. */
+  function wait(
+    client: string,
+    wanted: Verification<R>,
+    onEnd: OnEnd | undefined,
+  ): Promise<R | 'overloaded'> {
+    return new Promise((resolve) => {
+      const login: Login<R> = {
+        client,
+        address: prefix48(client),
+        wanted,
+        settle(result) {
+          clearTimeout(timer)
+          leave(login)
+          resolve(result)
+        },
+      }
+      const giveUp = (): void => login.settle('overloaded')
+      const timer = setTimeout(giveUp, bounds.maxWait)
+      waiting.set(wanted.key, wanted)
+      wanted.logins.add(login)
+      turns.join(login)
+      onEnd?.(giveUp)
+    })
+  }
+
+  /** The verification with the smallest share makes room for a new one. If that is the new one, it does not wait. */
+  function makeRoom(): void {
+    if (waiting.size <= bounds.waiting) return
+    const shares = turns.shares()
+    let least: { readonly wanted: Verification<R>; readonly share: number } | undefined
+    for (const wanted of waiting.values()) {
+      let share = 0
+      for (const login of wanted.logins) share += shares.get(login) ?? 0
+      // Of several with the same share, the one that came last.
+      if (share <= (least?.share ?? share)) least = { wanted, share }
+    }
+    if (least !== undefined) end(least.wanted, 'overloaded')
+  }
+
+  return {
+    /**
+     * Runs `verify` in its turn. `overloaded`: too many others wait, the wait was too long, or the request has ended.
+     *
+     * @param client its key
+     * @param against what the password is compared with: logins with the same one and the same password share one run
+     */
+    enter(
+      { client, password, against }: Job,
+      verify: () => Promise<R>,
+      onEnd?: OnEnd,
+    ): Promise<R | 'overloaded'> {
+      fill()
+      if (inside < bounds.inside) return begin({ verify })
+      // A keyed digest: the queue keeps no password beside those that wait.
+      const key = `${against} ${createHmac('sha256', secret).update(password).digest('base64')}`
+      const settled = wait(client, waiting.get(key) ?? { key, verify, logins: new Set() }, onEnd)
+      makeRoom()
+      return settled
+    },
+  }
+}
