@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { Deadline } from '../system/deadline.ts'
+import { HANDSHAKE_WORK, type TurnBudget } from '../system/turn-budget.ts'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
 import { LAST_REQUEST } from './http1/connection.ts'
 import type { Lingering } from './linger.ts'
@@ -15,6 +16,8 @@ export interface HandshakeDependencies {
   readonly material: TlsMaterial
   /** Closes the connections of clients that speak plain HTTP. */
   readonly lingering: Pick<Lingering, 'end'>
+  /** What is done in a turn of the event loop for the client of a connection. */
+  readonly turnsOf: (wire: Socket) => TurnBudget
   /** Called after a handshake. `wire`: the TCP socket below `socket`. */
   readonly accept: (socket: TLSSocket, wire: Socket) => void
   readonly onFailed: (reason: FailedHandshake) => void
@@ -88,7 +91,17 @@ export function createHandshakes(deps: HandshakeDependencies) {
         if (byte >= 0x41 && byte <= 0x5a) {
           settle(handshake, 'plain_http')
           deps.lingering.end(socket, deps.plainHttpMessage())
-        } else handshakeOf.run(handshake, () => server.emit('connection', socket))
+          return
+        }
+        const shake = (): unknown => handshakeOf.run(handshake, () => server.emit('connection', socket))
+        const turns = deps.turnsOf(socket)
+        if (turns.take(HANDSHAKE_WORK)) shake()
+        else
+          turns.wait(() => {
+            if (socket.destroyed) return
+            turns.spend(HANDSHAKE_WORK)
+            shake()
+          })
       })
     },
     /** New handshakes use this certificate. */

@@ -11,6 +11,9 @@ export const REQUEST_WORK: number = 16 * 1024
 export const READ_WORK: number = 1024
 export const PIECE_WORK: number = 128
 
+/** The work of a TLS handshake, which signs (1 ms or more): a turn begins one for each client. */
+export const HANDSHAKE_WORK: number = PER_TURN
+
 /** At most so many clients that wait are served in one turn. */
 const MOST_SERVED = PER_TURN / REQUEST_WORK
 

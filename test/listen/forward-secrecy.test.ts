@@ -4,6 +4,7 @@ import tls from 'node:tls'
 import { expect, it } from 'vitest'
 import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
+import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -73,6 +74,7 @@ it('H217 the same holds after a new certificate', async () => {
   const handshakes = createHandshakes({
     limits: { handshakeTimeout: 60_000 },
     material: { ...known, ...one },
+    turnsOf: () => new TurnBudget(),
     lingering: createLingering(),
     accept: () => {},
     onFailed: () => {},

@@ -1,9 +1,13 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
+import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { makeCertificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
@@ -48,6 +52,7 @@ it('a handshake that a stop ends does not count as a client that left', async ()
   const handshakes = createHandshakes({
     limits: { handshakeTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
+    turnsOf: () => new TurnBudget(),
     lingering: createLingering(),
     accept: () => {},
     onFailed: (reason) => failed.push(reason),
@@ -64,6 +69,50 @@ it('a handshake that a stop ends does not count as a client that left', async ()
   handshakes.drain()
   await Promise.all([raw.closed, closed])
   expect(failed).toEqual([])
+})
+
+/** A budget that knows in which turn of the event loop work was done. */
+class RecordingBudget extends TurnBudget {
+  readonly done: number[] = []
+
+  override take(work: number): boolean {
+    const taken = super.take(work)
+    if (taken) this.done.push(turnOfLoop())
+    return taken
+  }
+
+  override spend(work: number): void {
+    super.spend(work)
+    this.done.push(turnOfLoop())
+  }
+}
+
+it('C26 of the handshakes that one client begins at once, a turn of the event loop does two, and all are done', async () => {
+  const turns = new RecordingBudget()
+  const { cert, key } = await makeCertificate()
+  const valid = { from: { of: '', at: 0 }, until: { of: '', at: 0 } }
+  let accepted = 0
+  const handshakes = createHandshakes({
+    limits: { handshakeTimeout: 60_000 },
+    material: { cert, key, valid, names: [], authority: undefined },
+    turnsOf: () => turns,
+    lingering: createLingering(),
+    accept(socket) {
+      accepted += 1
+      socket.destroy()
+    },
+    onFailed() {},
+    plainHttpMessage: () => '',
+  })
+  const server = createServer(handshakes.begin).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => void server.close())
+  const { port } = server.address() as AddressInfo // listening on TCP
+  for (let i = 0; i < 20; i += 1) connect({ port, rejectUnauthorized: false }).on('error', () => {})
+  await expect.poll(() => accepted).toBe(20)
+  expect(turns.done).toHaveLength(20)
+  const perTurn = Map.groupBy(turns.done, (turn) => turn)
+  expect(Math.max(...[...perTurn.values()].map((each) => each.length))).toBeLessThanOrEqual(2)
 })
 
 function failuresOf(sidecar: TestSidecar, reason: string): Promise<number> {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { Gauge, Registry } from 'prom-client'
 import { expect, it, vi } from 'vitest'
 import { createMetricRegistry } from '../../src/record/metric-registry.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
 import { readTree } from '../support/source-tree.ts'
 
 it('a bucket of a histogram counts the values up to its bound, in each series', async () => {
@@ -70,6 +71,46 @@ it('prom-client writes the text, also of a metric that another registry holds', 
   )
   expect(written).toHaveBeenCalledTimes(3)
   written.mockRestore()
+})
+
+it('C26 twenty readers at once get one text, written a few families in a turn of the event loop', async () => {
+  const turns: number[] = []
+  const written = vi.spyOn(Registry.prototype, 'getSingleMetricAsString').mockImplementation(async (name) => {
+    turns.push(turnOfLoop())
+    return name
+  })
+  const registry = createMetricRegistry()
+  for (let i = 0; i < 50; i += 1) registry.gauge(`things_${i}`, 'Things.')
+  const texts = await Promise.all(Array.from({ length: 20 }, () => registry.text()))
+  expect(new Set(texts).size).toBe(1)
+  expect(turns).toHaveLength(50)
+  const perTurn = [...Map.groupBy(turns, (turn) => turn).values()].map(({ length }) => length)
+  expect(Math.max(...perTurn)).toBeLessThanOrEqual(8)
+  written.mockRestore()
+})
+
+it('a reader that comes while a text is written gets a later one, which knows what happened before it came', async () => {
+  const registry = createMetricRegistry()
+  const tries = registry.counter('tries_total', 'Tries.')()
+  const first = registry.text()
+  await new Promise(setImmediate)
+  tries.add(1)
+  const second = registry.text()
+  expect(await second).toContain('postern_tries_total 1')
+  await first
+  tries.add(1)
+  expect(await registry.text()).toContain('postern_tries_total 2')
+})
+
+it('a text that fails fails for its readers only', async () => {
+  const registry = createMetricRegistry()
+  let broken = true
+  registry.gauge('things', 'Things.', [], () => {
+    if (broken) throw new Error('no things')
+  })
+  await expect(registry.text()).rejects.toThrow('no things')
+  broken = false
+  expect(await registry.text()).toContain('postern_things')
 })
 
 it('no exposition text is written in src/', () => {

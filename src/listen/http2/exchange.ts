@@ -6,6 +6,7 @@ import type { Reply } from '../../http/refusal.ts'
 import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
+import { TurnBudget } from '../../system/turn-budget.ts'
 import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { ListenerExchange } from '../exchange.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
@@ -131,11 +132,15 @@ export class Http2Exchange extends ListenerExchange {
     return this.#openBody().within(stallTimeout)
   }
 
+  get #turns(): TurnBudget {
+    return this.holding?.client.turns ?? new TurnBudget()
+  }
+
   #openBody(): RequestBody {
     if (this.requestBody !== undefined) return this.requestBody
     const stream = this.#stream
     if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
-    const body = stream.endAfterHeaders ? RequestBody.empty() : bodyOf(stream)
+    const body = stream.endAfterHeaders ? RequestBody.empty() : bodyOf(stream, this.#turns)
     if (this.ended || stream.destroyed) body.break()
     this.requestBody = body
     return body

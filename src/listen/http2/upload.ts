@@ -1,14 +1,31 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { RequestBody } from '../../http/request-body.ts'
+import { READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 
 /**
  * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
  * stream bound what is unread; a broken body discards what arrives. Node's own iterator is not used because it destroys a stream that
  * is not read to its end, and then no response could be sent on it.
+ *
+ * @param turns what is read in a turn of the event loop for the client, over all its streams. What waits takes none of its window anew.
  */
-export function bodyOf(stream: ServerHttp2Stream): RequestBody {
+export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
   const body = new RequestBody(pull, 0)
+  let deferred = false
+  function readOn(): void {
+    deferred = false
+    turns.spend(READ_WORK + stream.readableLength)
+    read()
+  }
   function pull(): void {
+    if (deferred || body.full) return
+    if (turns.take(READ_WORK + stream.readableLength)) read()
+    else {
+      deferred = true
+      turns.wait(readOn)
+    }
+  }
+  function read(): void {
     while (!body.full) {
       const chunk: unknown = stream.read()
       if (!Buffer.isBuffer(chunk)) return
