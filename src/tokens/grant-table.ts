@@ -29,6 +29,8 @@ export interface Grant {
   refresh: Token | undefined
   /** The last use, as in `Token`; `UNUSED` if this process saw none. */
   usedAt: number
+  /** It is revoked, and its tokens are still to be removed. To every caller of the table it is gone. */
+  revoked: boolean
 }
 
 /** A number, so that V8 keeps `usedAt` without an extra heap object. */
@@ -86,7 +88,6 @@ export function createGrantTable(initialCapacity: number) {
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
-
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
     share = shareOf(capacity)
@@ -103,7 +104,15 @@ export function createGrantTable(initialCapacity: number) {
 
   /** @param label of an issued grant; undefined for a login */
   function open(id: string, client: string, issuedAt: number, label?: string): Grant {
-    const grant: Grant = { id, client, issuedAt, tokens: [], refresh: undefined, usedAt: UNUSED }
+    const grant: Grant = {
+      id,
+      client,
+      issuedAt,
+      tokens: [],
+      refresh: undefined,
+      usedAt: UNUSED,
+      revoked: false,
+    }
     if (label === undefined) {
       recency.set(id, grant)
       return grant
@@ -114,8 +123,8 @@ export function createGrantTable(initialCapacity: number) {
   }
 
   function* grants(): Generator<Grant, void> {
-    for (const grant of recency.rvalues()) if (grant !== undefined) yield grant
-    yield* issued.values()
+    for (const grant of recency.rvalues()) if (grant?.revoked === false) yield grant
+    for (const grant of issued.values()) if (!grant.revoked) yield grant
   }
 
   function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
@@ -219,10 +228,22 @@ export function createGrantTable(initialCapacity: number) {
     return evicted
   }
 
+  function find(digest: Digest): Token | undefined {
+    const token = index.get(digest)
+    return token === undefined || token.grant.revoked ? undefined : token
+  }
+
   return {
-    find: (digest: Digest): Token | undefined => index.get(digest),
+    find,
     /** Does not count as a use. */
-    grant: (id: string): Grant | undefined => recency.peek(id) ?? issued.get(id),
+    grant(id: string): Grant | undefined {
+      const grant = recency.peek(id) ?? issued.get(id)
+      return grant === undefined || grant.revoked ? undefined : grant
+    },
+    /** Revokes grants at once. Their tokens still take room until each is dropped. */
+    revoke(grants: readonly Grant[]): void {
+      for (const grant of grants) grant.revoked = true
+    },
     /** Whether the tokens of another login would evict a grant. */
     get isFull(): boolean {
       return index.size - issued.size + 2 > capacity
@@ -235,8 +256,11 @@ export function createGrantTable(initialCapacity: number) {
     issued: issued as ReadonlyMap<string, Grant>,
     /** At most `most`: the issued ones, then the most recently used. */
     recent(most: number): readonly Grant[] {
-      const logins = recency.values().filter((grant) => grant !== undefined)
-      return [...issued.values(), ...logins.take(Math.max(0, most - issued.size))].slice(0, most)
+      const logins = recency.values().filter((grant) => grant?.revoked === false)
+      return [
+        ...issued.values().filter(({ revoked }) => !revoked),
+        ...logins.take(Math.max(0, most - issued.size)),
+      ].slice(0, most)
     },
     open,
     /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
@@ -252,7 +276,11 @@ export function createGrantTable(initialCapacity: number) {
     expire,
     evict,
     /** Why an access token that `find` does not know was removed, as far as the table remembers. */
-    removalReason: (digest: Digest): 'expired' | 'revoked' | undefined => removals.get(digest),
+    removalReason(digest: Digest): 'expired' | 'revoked' | undefined {
+      const token = index.get(digest)
+      const isRevoked = token?.grant.revoked === true && token.kind === 'access'
+      return isRevoked ? 'revoked' : removals.get(digest)
+    },
     /** The number of live tokens of logins. Spent refresh tokens are not counted, though they take room. */
     counts: (): { readonly access: number; readonly refresh: number } => ({ ...live }),
     resize,

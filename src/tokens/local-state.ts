@@ -23,7 +23,7 @@ import {
   tokenEvents,
 } from './state.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
-import { createTokenStore } from './token-store.ts'
+import { createTokenStore, PASSWORD_CHANGED } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
@@ -48,7 +48,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {
-    tokens.revoke(name === '' ? { all: true } : { name }, 'password_changed')
+    tokens.revoke(name === '' ? { all: true } : { name }, PASSWORD_CHANGED)
   }
 
   const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
@@ -58,6 +58,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   /** Revokes the tokens of each name whose password is gone or differs from the one in the journal, and saves the present fingerprints. */
   async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
     if (journal === undefined) return
+    // With the new fingerprint in the journal, a restart would take what is left of the former password for valid.
+    await tokens.removed()
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (generation !== password.generation) return settle(fingerprint)
@@ -68,6 +70,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     const isSame = comparePasswords(text, stored ?? '', heir)
     const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
     for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
+    await tokens.removed()
+    if (generation !== password.generation) return settle(fingerprint)
     journal.setMeta(SALT, salt)
     journal.setMeta(FINGERPRINT, text)
   }
@@ -141,6 +145,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     async close() {
       sweeping.close()
       password.close()
+      tokens.close()
       journal?.close()
     },
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import {
   endOfGrant,
@@ -43,6 +44,12 @@ import {
 export type * from './state.ts'
 
 export type TokenStore = ReturnType<typeof createTokenStore>
+
+/** Why tokens end whose password has changed: a value of the `reason` label of `postern_tokens_revoked_total`. */
+export const PASSWORD_CHANGED = 'password_changed'
+
+/** How many revoked grants are removed in a turn of the event loop. Of 100,000 at once, the removal would block it for most of a second. */
+const REMOVED_PER_TURN = 500
 
 interface RecordsDependencies {
   readonly clock: Clock
@@ -111,7 +118,7 @@ export function createTokenStore(deps: Dependencies) {
     const meaning = refreshMeans(token, now, policy.refreshGrace)
     if (token === undefined || meaning === 'unknown') return undefined
     if (meaning === 'reuse') {
-      revokeGrants([token.grant.id], 'refresh_token_reuse')
+      revoke({ grant: token.grant.id }, 'refresh_token_reuse')
       return undefined
     }
     if (table.isFull) records.touchInFlight(now)
@@ -156,12 +163,6 @@ export function createTokenStore(deps: Dependencies) {
     return { kind: 'valid', grant: token.grant.id }
   }
 
-  /** The grants that a revocation means, also those that are over but have a request in flight. */
-  function select(which: Revocation): readonly string[] {
-    const stored = storedOf(which).map(({ id }) => id)
-    return [...stored, ...unfinishedOf(which, live, (id) => table.grant(id) !== undefined)]
-  }
-
   function storedOf(which: Revocation): readonly Grant[] {
     if ('all' in which) return [...table.grants()]
     if ('client' in which || 'name' in which)
@@ -171,18 +172,18 @@ export function createTokenStore(deps: Dependencies) {
     return grant === undefined ? [] : [grant]
   }
 
-  function revokeGrants(grants: readonly string[], reason: string, all = false): number {
-    records.revoke(grants, all)
-    if (grants.length > 0) {
-      listener.revoked(grants.length, reason, grants)
-      live.cut(grants)
-    }
-    return grants.length
-  }
-
   function revoke(which: Revocation, reason: string): number {
     records.expire(policy)
-    return revokeGrants(select(which), reason, 'all' in which)
+    const stored = storedOf(which)
+    // Those that are over, but have a request in flight.
+    const unfinished = unfinishedOf(which, live, (id) => table.grant(id) !== undefined)
+    records.revoke(stored, 'all' in which, reason === PASSWORD_CHANGED)
+    const ids = stored.map(({ id }) => id).concat(unfinished)
+    if (ids.length > 0) {
+      listener.revoked(ids.length, reason, ids)
+      live.cut(ids)
+    }
+    return ids.length
   }
 
   /** A grant is over when it has no usable token: a spent refresh token is none. */
@@ -241,6 +242,10 @@ export function createTokenStore(deps: Dependencies) {
       deps.journal?.maintain()
     },
     applyPolicy,
+    /** Resolves when the file holds no token any more that was revoked because its password has changed. */
+    removed: records.removed,
+    /** Removes no further token of a changed password: the fingerprint in the file revokes them at the next start. */
+    close: records.close,
   } satisfies Tokens & Record<string, unknown>
 }
 
@@ -251,13 +256,35 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
    * after the grace.
    */
   const responses = new Map<Token, IssuedTokens>()
+  let removing: Promise<void> = Promise.resolve()
+  let closed = false
+
+  function drop(tokens: readonly Token[]): void {
+    for (const token of tokens) {
+      if (!token.removed) table.drop(token, 'revoked')
+      responses.delete(token)
+    }
+  }
+
+  /** Removes revoked tokens over several turns; with `stored` also from the journal, where each part is durable. */
+  async function dropInTurns(ofGrants: readonly (readonly Token[])[], stored: boolean): Promise<void> {
+    for (let at = 0; at < ofGrants.length; at += REMOVED_PER_TURN) {
+      await nextTurn()
+      if (closed) return
+      const tokens = ofGrants.slice(at, at + REMOVED_PER_TURN).flat()
+      drop(tokens)
+      if (stored) journal?.revoke(tokens)
+    }
+  }
 
   function makeRoom(grown?: Grant): void {
     const evicted = table.evict(grown)
     if (evicted.length === 0) return
     journal?.forget(evicted)
     for (const kind of ['access', 'refresh'] as const) {
-      const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
+      const count = evicted.filter(
+        (token) => token.kind === kind && token.spent === undefined && !token.grant.revoked,
+      ).length
       if (count > 0) listener.evicted(kind, count)
     }
   }
@@ -311,15 +338,25 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
       responses.set(token, response)
     },
     responseTo: (token: Token): IssuedTokens | undefined => responses.get(token),
-    /** Deletes the tokens of grants, durably. `all`: also stored ones that this process never loaded. */
-    revoke(grants: readonly string[], all: boolean): void {
-      const tokens = grants.flatMap((id) => table.grant(id)?.tokens ?? [])
-      for (const token of tokens) {
-        table.drop(token, 'revoked')
-        responses.delete(token)
-      }
+    /**
+     * Deletes the tokens of grants, durably. From then on all of them are refused. Many are removed over several turns: if `all` are meant,
+     * which the journal forgets at once, and if their password has changed, which revokes them at the next start, too.
+     *
+     * @param all also stored ones that this process never loaded
+     */
+    revoke(grants: readonly Grant[], all: boolean, passwordChanged: boolean): void {
+      const tokens = grants.map((grant) => grant.tokens)
+      const spread = (all || passwordChanged) && grants.length > REMOVED_PER_TURN
+      // Before the journal: if it has to write itself anew, it writes what the table has.
+      if (spread) table.revoke(grants)
+      else drop(tokens.flat())
       if (all) journal?.revoke('all')
-      else if (tokens.length > 0) journal?.revoke(tokens)
+      else if (!spread && tokens.length > 0) journal?.revoke(tokens.flat())
+      if (spread) removing = removing.then(() => dropInTurns(tokens, !all))
+    },
+    removed: (): Promise<void> => removing,
+    close(): void {
+      closed = true
     },
   }
 }

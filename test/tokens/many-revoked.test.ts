@@ -1,0 +1,66 @@
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { PASSWORD_CHANGED } from '../../src/tokens/token-store.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { openJournaledStore } from './journaled-store.ts'
+
+const MANY = 1200
+const REVOKED = { kind: 'refused', cause: 'revoked' }
+
+test.each([
+  ['all tokens', { all: true }],
+  ['those of a name', { name: 'monitor' }],
+] as const)(
+  'C8 many grants of a changed password end at once, and are removed over several turns: %s',
+  async (_what, which) => {
+    const dir = join(temporaryDirectory(), 'state')
+    const { store, journal } = openJournaledStore(dir, { capacity: 4 * MANY })
+    const old = Array.from({ length: MANY }, () => store.issue('a', 'password', 'monitor'))
+    expect(store.revoke(which, PASSWORD_CHANGED)).toBe(MANY)
+
+    // In the same turn: none of them is accepted by any way.
+    for (const { accessToken, refreshToken = '' } of old) {
+      expect(store.identify(accessToken)).toEqual(REVOKED)
+      expect(store.refresh(refreshToken)).toBeUndefined()
+    }
+    expect([store.grants(), store.owners(), store.recentGrants(5).grants]).toEqual([[], [], []])
+    expect(store.revoke({ grant: old[0]?.grant ?? '' }, 'operator')).toBe(0)
+    const next = store.issue('a', 'password', 'monitor')
+    const left = [store.counts().access]
+    while (left.at(-1) !== 1) {
+      await nextTurn()
+      left.push(store.counts().access)
+    }
+    // At most 500 of them in a turn.
+    expect(left.every((count, i) => i === 0 || (left[i - 1] ?? 0) - count <= 500)).toBe(true)
+    expect(store.identify(old[0]?.accessToken ?? '')).toEqual(REVOKED)
+
+    await store.removed()
+    journal.close()
+    const again = openJournaledStore(dir, { capacity: 4 * MANY }).store
+    expect(again.grants().map(({ id }) => id)).toEqual([next.grant])
+  },
+)
+
+test('C8 revoked grants that make room for a new login leave the file, too', async () => {
+  const dir = join(temporaryDirectory(), 'state')
+  const { store, journal } = openJournaledStore(dir, { capacity: 2 * MANY })
+  for (let i = 0; i < MANY; i += 1) store.issue('a', 'password', 'monitor')
+  store.revoke({ name: 'monitor' }, PASSWORD_CHANGED)
+  const next = store.issue('a', 'password', 'monitor')
+  await store.removed()
+  journal.close()
+  const again = openJournaledStore(dir, { capacity: 2 * MANY }).store
+  expect(again.grants().map(({ id }) => id)).toEqual([next.grant])
+})
+
+test('C8 a stop within the removal keeps the former fingerprint, which revokes the rest at the next start', async () => {
+  const { store, journal } = openJournaledStore(join(temporaryDirectory(), 'state'), { capacity: 4 * MANY })
+  for (let i = 0; i < MANY; i += 1) store.issue('a', 'password', 'monitor')
+  store.revoke({ name: 'monitor' }, PASSWORD_CHANGED)
+  store.close()
+  journal.close()
+  await store.removed()
+  expect(store.counts().access).toBe(MANY)
+})
