@@ -116,7 +116,8 @@ export const DEVICE = {
   H175: {
     sentence:
       "With `host: target`, Postern's own origin in `Origin` and `Referer` becomes the device's, and any other stays foreign. In `Destination` and the tags of `If` (WebDAV) it becomes the scheme of the device and the `Host` that it gets, whatever `host` is. With `rewrite: on`, what names the device in `Link`, `Refresh` and `Set-Cookie` names Postern, as `Location` always does, with or without its scheme or user information; the rest stays byte for byte.",
-    reason: "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern; servers of WebDAV compare a `Destination` with their scheme and `Host`",
+    reason:
+      "the device's own defence against requests of foreign pages (CSRF) must hold behind Postern; servers of WebDAV compare a `Destination` with their scheme and `Host`",
   },
   H178: {
     sentence:
