@@ -80,11 +80,11 @@ function lineOf(exchange: Recorded, query: AccessLogRules['query'], time: string
 
 /** What most requests do not have. */
 function unusualText(exchange: Exchange): string {
-  const { refusal, wouldRefuse, outcome } = exchange
-  const ending = endingOf(exchange)
+  const { refusal, wouldRefuse, endedFor, idle, outcome } = exchange
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
   if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
-  if (ending !== '' && refusal === undefined) text += `,"ended_for":"${ending}"`
+  if ((endedFor !== undefined || idle) && refusal === undefined)
+    text += `,"ended_for":"${endingOf(exchange)}"`
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
   return text
 }
@@ -158,10 +158,9 @@ export type RefusalName =
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
 
-/** Why Postern ended an exchange that it had admitted, for the access log and for explanations. Empty: it did not. */
-export function endingOf({ endedFor, idle }: Pick<Exchange, 'endedFor' | 'idle'>): RefusalName | 'idle' | '' {
-  if (endedFor !== undefined) return nameOf(endedFor)
-  return idle ? 'idle' : ''
+/** Why Postern ended an exchange that it had admitted, for the access log and for explanations. Called if it did: most requests cost no call. */
+export function endingOf({ endedFor }: Pick<Exchange, 'endedFor'>): RefusalName | 'idle' {
+  return endedFor === undefined ? 'idle' : nameOf(endedFor)
 }
 
 /** Names a refusal for the access log and for explanations. */

@@ -67,7 +67,20 @@ export type RequestFacts = ReturnType<typeof factsOf>
  * @param wall when it ended (ms since the Unix epoch)
  */
 function factsOf(exchange: Recorded, wall: number) {
-  const { client, head, start, duration, decision, refusal, wouldRefuse, identity, sentAt, headAt } = exchange
+  const {
+    client,
+    head,
+    start,
+    duration,
+    decision,
+    refusal,
+    wouldRefuse,
+    endedFor,
+    idle,
+    identity,
+    sentAt,
+    headAt,
+  } = exchange
   const { failure = '', cause } = exchange
   return {
     id: exchange.requestId,
@@ -115,7 +128,7 @@ function factsOf(exchange: Recorded, wall: number) {
     /** The sentence that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
     /** Why it was ended although it was admitted. */
-    endedFor: endingOf(exchange),
+    endedFor: endedFor === undefined && !idle ? ('' as const) : endingOf(exchange),
     wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
     method: head.method.slice(0, LONGEST_METHOD).replace(UNPRINTABLE, '?'),

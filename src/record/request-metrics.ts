@@ -108,8 +108,7 @@ export function createRequestMetrics(
       else if (isTried) named(nameOfGrant(exchange.grant ?? ''), 'would_refuse').value += 1
       else if (scope !== undefined) named(scope.name, 'admitted').value += 1
       else if (refusal?.kind === 'rate-limited' && exchange.per === 'name') countLimited(exchange)
-      const reason = endReasonOf(exchange)
-      if (reason !== undefined) ended(reason).value += 1
+      if (exchange.endedFor !== undefined || exchange.idle) ended(endReasonOf(exchange)).value += 1
       // An `allow` on trial refuses nothing: only its name counts what it would refuse.
       const gateRefusal = refusal ?? (isTried ? undefined : wouldRefuse)
       if (gateRefusal === undefined) return

@@ -30,9 +30,9 @@ export const REASONS = {
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>
 
-/** The `reason` label of `postern_requests_ended_total`; undefined for an exchange that Postern did not end. */
-export function endReasonOf({ endedFor, idle }: Pick<Exchange, 'endedFor' | 'idle'>): string | undefined {
-  if (endedFor === undefined) return idle ? 'idle' : undefined
+/** The `reason` label of `postern_requests_ended_total`, of an exchange that Postern ended. */
+export function endReasonOf({ endedFor }: Pick<Exchange, 'endedFor'>): string {
+  if (endedFor === undefined) return 'idle'
   return endedFor.kind === 'unauthorized' ? endedFor.cause : REASONS[endedFor.kind]
 }
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { needs, needsLibrary, type Probe } from '../support/tools.ts'
+import type { Probe } from '../support/tools.ts'
 import { launch } from './launch.ts'
 
 /** A server of WebDAV, and a folder that it serves. */
@@ -9,20 +9,21 @@ export interface WebdavServer {
   readonly name: string
   /** Whether it lists folders and locks files, which nginx does not. */
   readonly whole: boolean
-  /** Skips the test where a part is missing. */
-  needs(): void
-  /** Serves `root` until the test file ends. Resolves with the URL, or undefined if the program is missing. */
+  /** Its package in Debian, and what fails where that is missing. */
+  readonly debian: string
+  readonly probe: Probe
+  /** Serves `root` until the test file ends. */
   start(root: string): Promise<string | undefined>
 }
 
 const MODULES = '/usr/lib/apache2/modules'
-const LIGHTTPD_MODULE: Probe = ['test', '-e', '/usr/lib/lighttpd/mod_webdav.so']
 
 export const webdavServers: readonly WebdavServer[] = [
   {
     name: 'Apache httpd',
     whole: true,
-    needs: () => needs('apache2'),
+    debian: 'apache2-bin',
+    probe: ['test', '-e', `${MODULES}/mod_dav_fs.so`],
     start(root) {
       const own = temporaryDirectory()
       const config = (port: number) => `
@@ -49,10 +50,8 @@ Require all granted
   {
     name: 'lighttpd',
     whole: true,
-    needs: () => {
-      needs('lighttpd')
-      needsLibrary('lighttpd-mod-webdav', LIGHTTPD_MODULE)
-    },
+    debian: 'lighttpd-mod-webdav',
+    probe: ['test', '-e', '/usr/lib/lighttpd/mod_webdav.so'],
     start(root) {
       const own = temporaryDirectory()
       const config = (port: number) => `
@@ -70,7 +69,8 @@ webdav.sqlite-db-name = "${join(own, 'locks.db')}"
   {
     name: 'nginx',
     whole: false,
-    needs: () => needs('nginx'),
+    debian: 'nginx-light',
+    probe: ['nginx', '-v'],
     start: (root) => startNginx(root, 'dav_methods PUT DELETE MKCOL COPY MOVE;'),
   },
 ]

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { needs, run } from '../support/tools.ts'
+import { hasLibrary, needs, needsLibrary, run } from '../support/tools.ts'
 import type { Transport } from '../support/transports.ts'
 import { folderToServe, webdavServers } from './webdav-servers.ts'
 
@@ -27,14 +27,14 @@ describe.each(webdavServers)('WebDAV of $name', (server) => {
   let url: string | undefined
 
   beforeAll(async () => {
-    url = await server.start(root)
+    if (hasLibrary(server.probe)) url = await server.start(root)
   })
 
   async function started(
     host: string,
     transport: Transport,
   ): Promise<{ sidecar: TestSidecar; token: string }> {
-    server.needs()
+    needsLibrary(server.debian, server.probe)
     const device = { url: url ?? expect.fail('it did not start') }
     const sidecar = await startSidecar({ transport, device, config: { upstream: { host } } })
     writeFileSync(join(root, 'a.txt'), 'written')
@@ -91,4 +91,10 @@ describe.each(webdavServers)('WebDAV of $name', (server) => {
     expect(readFileSync(join(root, 'e.txt'), 'utf8')).toBe('written')
     expect(existsSync(join(root, 'a.txt'))).toBe(false)
   })
+})
+
+it('.ci/run installs each of them, and rclone', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../.ci/run'), 'utf8')
+  const needed = [...webdavServers.map(({ debian }) => debian), 'rclone']
+  expect(needed.filter((name) => !text.includes(name))).toEqual([])
 })

@@ -5,7 +5,6 @@ import type { Addressed } from '../../src/http/browsers.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'

@@ -32,7 +32,7 @@ export const CONNECTIONS = {
   H245: 'As the account fills, Postern sheds in stages, which are logged and counted: fewer streams for new HTTP/2 connections, own answers that nobody reads for a second, connections without work, then the holdings of clients above the fair share, the largest first and requests at the device last. A client below it loses nothing; behind a trusted proxy the clients are judged, not the proxy.',
   H246: 'At the end clients with a live grant share first, and a client that holds nothing may still connect to log in. A revoked grant gives no precedence.',
   H247: 'Once a second the memory of the process and of its cgroups is looked at. If it is fuller than the account says, shares shrink until it fits.',
-  H248: '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it. `check` and the start say how much, and which keys cannot be used up under it.',
+  H248: '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it, and at most 512 MiB or what two of the configured hashes need. `check`, the start and `status` say how much, and which keys cannot be used up under it.',
   H249: 'A stream for which there is no memory is refused unread (`REFUSED_STREAM`), reaches neither window nor device, and may be repeated; a request over HTTP/1 gets `overloaded`; a connection closes before TLS.',
   H250: 'Under each flood of C26 the process stays within its memory, `/healthz` answers, and a client with a token at another address loses no request.',
   H251: 'A hash that takes more memory than clients may hold is refused at the start, and two are verified at once only if both fit.',
