@@ -1,8 +1,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PlacesCondition, RouteQuirk, StatusAnswer, UnfinishedRequest } from '../admin/control-socket.ts'
+import type {
+  MemoryStatus,
+  PlacesCondition,
+  RouteQuirk,
+  StatusAnswer,
+  UnfinishedRequest,
+} from '../admin/control-socket.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
+import { inMib } from '../system/mebibytes.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
@@ -40,7 +47,7 @@ function alertsPage({ pages }: CommandIo): string {
 }
 
 function statusText(status: Status, page: string, columns: number): string {
-  const { alarms = [], places = [], quirks = [], unfinished = [] } = status
+  const { alarms = [], places = [], quirks = [], unfinished = [], memory } = status
   const present = systemClock.wall()
   const parts = [
     ...alarms.map((each) => alarmLines(each, present, page, columns)),
@@ -48,9 +55,14 @@ function statusText(status: Status, page: string, columns: number): string {
     grantsText(status, present, columns),
     ...places.map((each) => placesLine(each, present, columns)),
     ...quirks.map((each) => quirkLine(each, present, columns)),
+    memory === undefined ? '' : memoryLine(memory, columns),
     unfinishedLines(unfinished, present, columns),
   ]
   return parts.join('')
+}
+
+function memoryLine({ held, plan }: MemoryStatus, columns: number): string {
+  return `${wrapped(`memory: clients hold ${inMib(held)}; ${plan}`, 2, columns)}\n`
 }
 
 const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const

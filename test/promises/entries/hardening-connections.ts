@@ -148,7 +148,7 @@ export const CONNECTIONS = {
   },
   H248: {
     sentence:
-      '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it. `check` and the start say how much, and which keys cannot be used up under it.',
+      '`listen.memory: auto` is a share of the least of what the machine, every cgroup above the process and the heap of V8 leave it, and at most 512 MiB or what two of the configured hashes need. `check`, the start and `status` say how much, and which keys cannot be used up under it.',
     reason: 'a number that suits one machine lets another be killed',
   },
   H249: {
