@@ -35,11 +35,25 @@ interface Dependencies {
   readonly places: () => readonly PlacesCondition[]
   /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
+  readonly memory: () => MemoryStatus
   /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
   readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
 }
+
+/** What clients make the process hold (bytes). */
+export interface MemoryStatus {
+  readonly held: number
+  readonly limit: number
+  /** Where the limit is from: a sentence. */
+  readonly plan: string
+  /** What bounds the process, the least first. */
+  readonly bounds: MemoryBounds
+}
+
+type MemoryBound = { readonly bytes: number; readonly by: string }
+type MemoryBounds = readonly [MemoryBound, ...MemoryBound[]]
 
 /** A quirk of a service of the device. */
 export interface RouteQuirk extends QuirkCondition {
@@ -81,6 +95,7 @@ export interface StatusAnswer {
   readonly waiting?: readonly LateAddress[]
   readonly places: readonly PlacesCondition[]
   readonly quirks: readonly RouteQuirk[]
+  readonly memory: MemoryStatus
   /** Null: the shared store does not say. */
   readonly tokens: { readonly access: number; readonly refresh: number } | null
   readonly grants: readonly GrantSummary[] | null
@@ -136,6 +151,7 @@ export async function openControlSocket(
     alarms,
     places,
     quirks,
+    memory,
     retry,
     onFailure,
   }: Dependencies,
@@ -147,6 +163,7 @@ export async function openControlSocket(
       alarms: alarms(),
       listening: listening(),
       ...(late.length > 0 && { waiting: late }),
+      memory: memory(),
       places: places(),
       quirks: quirks(),
     }

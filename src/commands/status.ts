@@ -1,9 +1,16 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PlacesCondition, RouteQuirk, StatusAnswer, UnfinishedRequest } from '../admin/control-socket.ts'
+import type {
+  MemoryStatus,
+  PlacesCondition,
+  RouteQuirk,
+  StatusAnswer,
+  UnfinishedRequest,
+} from '../admin/control-socket.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
 import type { LateAddress } from '../system/listen-address.ts'
+import { inMib } from '../system/mebibytes.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/state.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
@@ -41,7 +48,7 @@ function alertsPage({ pages }: CommandIo): string {
 }
 
 function statusText(status: Status, page: string, columns: number): string {
-  const { alarms = [], waiting = [], places = [], quirks = [], unfinished = [] } = status
+  const { alarms = [], waiting = [], places = [], quirks = [], unfinished = [], memory } = status
   const present = systemClock.wall()
   const parts = [
     ...waiting.map((each) => waitingLine(each, columns)),
@@ -50,6 +57,7 @@ function statusText(status: Status, page: string, columns: number): string {
     grantsText(status, present, columns),
     ...places.map((each) => placesLine(each, present, columns)),
     ...quirks.map((each) => quirkLine(each, present, columns)),
+    memory === undefined ? '' : memoryLine(memory, columns),
     unfinishedLines(unfinished, present, columns),
   ]
   return parts.join('')
@@ -58,6 +66,10 @@ function statusText(status: Status, page: string, columns: number): string {
 function waitingLine({ key, address }: LateAddress, columns: number): string {
   const text = `Waiting for ${key} ${address}, which this machine does not have yet: Postern listens there as soon as it has it.`
   return `${wrapped(text, 2, columns)}\n\n`
+}
+
+function memoryLine({ held, plan }: MemoryStatus, columns: number): string {
+  return `${wrapped(`memory: clients hold ${inMib(held)}; ${plan}`, 2, columns)}\n`
 }
 
 const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const

@@ -1,10 +1,13 @@
+import type { MemoryStatus } from '../admin/control-socket.ts'
+import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import { Account } from '../memory/account.ts'
 import { budgetOf, keysAbove, type MemoryBudget, type UnusableKey } from '../memory/budget.ts'
-import { memoryBounds, memoryInUse } from '../memory/machine-memory.ts'
+import { type MemoryBounds, memoryBounds, memoryInUse } from '../memory/machine-memory.ts'
 import type { Condition } from '../overview/model.ts'
-import type { HashMemory } from '../password/verifier.ts'
+import { readSource } from '../password/read-source.ts'
+import { type HashMemory, memoryOf } from '../password/verifier.ts'
 import { type Logger, unwrittenBytes } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -14,23 +17,38 @@ import { watchFloods } from './floods.ts'
 
 /** What `listen.memory` came to, and the keys that cannot be used up under it. */
 export interface MemoryPlan extends MemoryBudget {
+  readonly bounds: MemoryBounds
   readonly unusable: readonly UnusableKey[]
 }
 
-/** Plans the memory by the configuration and by what bounds this process now. */
-export function planMemory({ listen, upstream }: Config): MemoryPlan {
-  const budget = budgetOf(listen.memory, memoryBounds())
+/** Plans the memory by the configuration, and by what bounds this process now or, for `check`, the sidecar that runs. */
+export async function planMemory(config: Config, bounds: MemoryBounds = memoryBounds()): Promise<MemoryPlan> {
+  const { listen, upstream } = config
+  const budget = budgetOf(listen.memory, bounds, await largestHash(config))
   const maxTunnels = servicesOf(upstream).reduce((sum, { service }) => sum + service.maxTunnels, 0)
   const unusable = keysAbove(budget.limit, { ...listen, secure: listen.tls !== 'off', maxTunnels })
-  return { ...budget, unusable }
+  return { ...budget, bounds, unusable }
 }
 
-/** The sentence of `check` and of the start. */
-export function describePlan({ limit, bound, isGiven, unusable }: MemoryPlan): string {
+/** The memory that the largest stored hash takes (bytes), as far as the files can be read now. */
+async function largestHash(config: Config): Promise<number> {
+  const page = config.admin.passwordFile
+  const sources = [
+    ...(checkedByDevice(config) ? [] : passwordSources(config)),
+    ...(page === undefined ? [] : [{ file: page }]),
+  ]
+  const found = await Promise.all(sources.map((source) => readSource(source)))
+  return Math.max(0, ...found.map((each) => ('credential' in each ? memoryOf(each.credential) : 0)))
+}
+
+/** The sentence of `check`, of the start and of `status`. */
+export function describePlan({ limit, bound, isGiven, isCapped, unusable }: MemoryPlan): string {
   const whole = `clients may hold ${inMib(limit)}`
   const source = isGiven
     ? `as listen.memory says; ${bound.by} has ${inMib(bound.bytes)}`
-    : `a share of ${inMib(bound.bytes)}, which ${bound.by} has`
+    : isCapped
+      ? `the most that auto takes; ${bound.by} has ${inMib(bound.bytes)}`
+      : `a share of ${inMib(bound.bytes)}, which ${bound.by} has`
   const keys = unusable.map(({ key, fits }) => `${key} (fits: ${fits})`).join(', ')
   return `${whole}, ${source}${keys === '' ? '' : `; not to be used up under it: ${keys}`}`
 }
@@ -56,8 +74,7 @@ interface MemoryDependencies {
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
 /** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
-export function openMemory(config: Config, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
-  const plan = planMemory(config)
+export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
   const floods = watchFloods(log, plan.limit)
@@ -104,6 +121,11 @@ export function openMemory(config: Config, { clock, log, metrics, ownsProcess }:
       limit: plan.limit,
       stage: account.stage ?? null,
       shed: floods.timesShed(),
+    }),
+    /** What `postern status` says. */
+    status: (): MemoryStatus => ({
+      ...{ held: account.total, limit: plan.limit },
+      ...{ plan: describePlan(plan), bounds: plan.bounds },
     }),
     /** Charges, once a second, what the viewers of the live page have not read. */
     watchPage(bytes: () => number): void {

@@ -19,7 +19,7 @@ export async function warnOfNextStart(config: Config, log: Logger): Promise<void
     ({ key, file }) =>
       /password(?:_file|\.file)$/.test(key) && file !== page && !passwords.some((each) => each.key === key),
   )
-  const { limit } = planMemory(config)
+  const { limit } = await planMemory(config)
   const own = page === undefined ? [] : [{ key: 'admin.password_file', file: page, isOneOfSeveral: false }]
   const sources = [
     ...passwords.map((source) => ({ ...source, isOneOfSeveral: passwords.length > 1 })),

@@ -21,7 +21,7 @@ import { openAdmin } from './admin.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
-import { describePlan, type Memory, openMemory } from './memory.ts'
+import { describePlan, type Memory, openMemory, planMemory } from './memory.ts'
 import { openOverview } from './overview.ts'
 import { openPublicSide } from './public-side.ts'
 import { createReload, watchReloads } from './reload.ts'
@@ -98,7 +98,12 @@ async function openParts(
   /** Always the present ones: a reload replaces what it holds. */
   const settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
-  const memory = openMemory(config, { clock, log, metrics, ownsProcess: collectGarbage !== undefined })
+  const memory = openMemory(await planMemory(config), {
+    clock,
+    log,
+    metrics,
+    ownsProcess: collectGarbage !== undefined,
+  })
   opened.defer(memory.close)
   const live = tellMemory(createLiveExchanges(), memory)
   const onBug = (error: unknown): void =>
@@ -223,6 +228,7 @@ async function openParts(
     alarms: () => overview.condition().alarms,
     places: services.places,
     quirks: services.quirks,
+    memory: memory.status,
     retry: services.retry,
     clock,
     inFlight: live.granted,

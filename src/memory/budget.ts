@@ -1,5 +1,5 @@
 import { CONNECTION, STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
-import type { MemoryBound } from './machine-memory.ts'
+import type { MemoryBound, MemoryBounds } from './machine-memory.ts'
 
 const MIB = 1024 ** 2
 
@@ -15,6 +15,9 @@ const SHARE = 0.45
 /** The part of V8's heap that may be held: about half of what clients hold is in it. */
 const SHARE_OF_HEAP = 0.8
 
+/** The most that `auto` takes (bytes): clients of one device hold far less, and a large machine has other programs. */
+const MOST = 512 * MIB
+
 /** The account is never smaller (bytes): with less, not even a few clients could be served. */
 const LEAST = 8 * MIB
 
@@ -25,20 +28,25 @@ export interface MemoryBudget {
   readonly bound: MemoryBound
   /** `listen.memory` names the limit. */
   readonly isGiven: boolean
+  /** The limit is the most that `auto` takes, and less than the share of the bound. */
+  readonly isCapped: boolean
 }
 
-/** @param bounds the least first */
-export function budgetOf(
-  memory: number | 'auto',
-  bounds: readonly [MemoryBound, ...MemoryBound[]],
-): MemoryBudget {
+/** @param hash the memory of the largest configured hash (bytes): two logins at a time have room in what `auto` takes */
+export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0): MemoryBudget {
   const [bound] = bounds
-  if (memory !== 'auto') return { limit: memory, bound, isGiven: true }
+  if (memory !== 'auto') return { limit: memory, bound, isGiven: true, isCapped: false }
   const limits = bounds.map(({ bytes, by }) =>
     by === "V8's heap" ? SHARE_OF_HEAP * bytes : SHARE * (bytes - RESERVE),
   )
-  const limit = Math.round(Math.max(LEAST, Math.min(...limits)))
-  return { limit, bound: bounds[limits.indexOf(Math.min(...limits))] ?? bound, isGiven: false }
+  const share = Math.round(Math.max(LEAST, Math.min(...limits)))
+  const most = Math.max(MOST, 2 * hash)
+  return {
+    limit: Math.min(share, most),
+    bound: bounds[limits.indexOf(Math.min(...limits))] ?? bound,
+    isGiven: false,
+    isCapped: share > most,
+  }
 }
 
 /** The keys of the configuration that bound what clients hold. */

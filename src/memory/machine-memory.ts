@@ -5,8 +5,12 @@ import { getHeapStatistics } from 'node:v8'
 /** What bounds the memory of this process. */
 export interface MemoryBound {
   readonly bytes: number
-  readonly by: 'the machine' | "V8's heap" | `the cgroup ${string}`
+  /** `the machine`, `V8's heap`, or `the cgroup` and its folder. */
+  readonly by: string
 }
+
+/** The least first. */
+export type MemoryBounds = readonly [MemoryBound, ...MemoryBound[]]
 
 /** Reads a file; undefined if there is none, or no permission. */
 export type ReadFile = (path: string) => string | undefined
@@ -81,7 +85,7 @@ export function memoryBounds({
   readonly read?: ReadFile
   readonly total?: number
   readonly heap?: number
-} = {}): readonly [MemoryBound, ...MemoryBound[]] {
+} = {}): MemoryBounds {
   const cgroups = cgroupsOf(read).flatMap(({ path, limit }): MemoryBound[] => {
     const bytes = bytesIn(read(limit))
     return bytes === undefined ? [] : [{ bytes, by: `the cgroup ${path}` }]
@@ -91,9 +95,7 @@ export function memoryBounds({
     { bytes: total, by: 'the machine' },
     { bytes: heap, by: "V8's heap" },
   ]
-  const [least = { bytes: total, by: 'the machine' as const }, ...others] = all.sort(
-    (a, b) => a.bytes - b.bytes,
-  )
+  const [least = { bytes: total, by: 'the machine' }, ...others] = all.sort((a, b) => a.bytes - b.bytes)
   return [least, ...others]
 }
 

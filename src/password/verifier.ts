@@ -121,7 +121,7 @@ export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Prece
 }
 
 /** The memory that a verification takes (bytes), as far as it is worth counting. */
-function memoryOf(credential: Credential): number {
+export function memoryOf(credential: Credential): number {
   return credential.kind === 'argon2id' || credential.kind === 'scrypt' ? memoryFor(credential) : 0
 }
 

@@ -5,11 +5,13 @@ import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { openControlSocket } from '../../src/admin/control-socket.ts'
+import { type MemoryStatus, openControlSocket } from '../../src/admin/control-socket.ts'
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
+
+const MEMORY: MemoryStatus = { held: 0, limit: 1, plan: '', bounds: [{ bytes: 2, by: 'the machine' }] }
 
 async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; revoke?: () => never } = {}) {
   const failures: string[] = []
@@ -25,6 +27,7 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     alarms: () => [],
     places: () => [],
     quirks: () => [],
+    memory: () => MEMORY,
     retry: () => 2,
     onFailure: (_error, what) => failures.push(what),
   })
@@ -63,7 +66,7 @@ it('the control socket is at no moment open to other users, also in a folder tha
   for (const [socket = 0, folder = 0] of bound) expect(socket & folder & 0o077).toBe(0)
   expect([readdirSync(stateDir), modeOf(join(stateDir, 'control.sock'))]).toEqual([['control.sock'], 0o600])
   expect(await ask(stateDir, 'GET', '/status')).toBe(
-    '200 {"alarms":[],"listening":[],"places":[],"quirks":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
+    `200 {"alarms":[],"listening":[],"memory":${JSON.stringify(MEMORY)},"places":[],"quirks":[],"tokens":{"access":0,"refresh":0},"grants":[]}`,
   )
   await close()
   expect([readdirSync(stateDir), failures]).toEqual([[], []])
@@ -109,6 +112,6 @@ it('H291 `status` answers without the grants when the shared store does not say 
   const stateDir = join(temporaryDirectory(), 'state')
   await open(stateDir, { grants: () => 'unavailable' })
   expect(await ask(stateDir, 'GET', '/status')).toBe(
-    '200 {"alarms":[],"listening":[],"places":[],"quirks":[],"tokens":null,"grants":null}',
+    `200 {"alarms":[],"listening":[],"memory":${JSON.stringify(MEMORY)},"places":[],"quirks":[],"tokens":null,"grants":null}`,
   )
 })

@@ -42,6 +42,16 @@ it.each([128, 256, 512])('H248 `auto` leaves the process what it needs itself, o
   expect(limit + 56 * MIB).toBeLessThan(0.75 * mib * MIB)
 })
 
+it('H248 `auto` takes at most 512 MiB, or what two of the configured hashes need', () => {
+  const large = memoryBounds({ read: reader({}), total: 24_576 * MIB, heap: 9_830 * MIB })
+  expect(budgetOf('auto', large)).toMatchObject({ limit: 512 * MIB, isCapped: true })
+  expect(budgetOf('auto', large, 19 * MIB).limit).toBe(512 * MIB)
+  expect(budgetOf('auto', large, 1_024 * MIB).limit).toBe(2_048 * MIB)
+  expect(budgetOf(7_000 * MIB, large).limit).toBe(7_000 * MIB)
+  const small = memoryBounds({ read: reader({}), total: 256 * MIB, heap: 128 * MIB })
+  expect(budgetOf('auto', small, 1_024 * MIB)).toMatchObject({ limit: 90 * MIB, isCapped: false })
+})
+
 it('H248 a size is taken as it is', () => {
   expect(budgetOf(32 * MIB, [{ bytes: total, by: 'the machine' }])).toMatchObject({
     limit: 32 * MIB,

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
-import { describePlan, planMemory } from '../../compose/memory.ts'
+import { describePlan, type MemoryPlan, planMemory } from '../../compose/memory.ts'
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { isLoopback } from '../../http/ip.ts'
@@ -20,7 +20,9 @@ import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { explainPathError, presentPart } from '../../system/named-file.ts'
-import { isBug } from '../../system/setup-error.ts'
+import { isBug, SetupError } from '../../system/setup-error.ts'
+import { control } from '../control.ts'
+import type { Status } from '../status.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
@@ -32,7 +34,7 @@ export function passwordCheck(config: Config): Check {
     run: async () =>
       checkedByDevice(config)
         ? 'the device, which checks the password of every grant'
-        : readPasswords(passwordSources(config), planMemory(config).limit),
+        : readPasswords(passwordSources(config), (await planAsRunning(config)).limit),
   }
 }
 
@@ -53,6 +55,19 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   })
 }
 
+/** How long the sidecar that runs may take to say what bounds it (ms). */
+const ANSWERED_WITHIN = 2_000
+
+/** Plans the memory by what bounds the sidecar on this `state_dir`, if one runs: its unit may give it less than this command has. */
+async function planAsRunning(config: Config): Promise<MemoryPlan> {
+  const asked = { method: 'GET', path: '/status' }
+  const running = await control<Status>(config.stateDir, asked, ANSWERED_WITHIN).catch((error: unknown) => {
+    if (error instanceof SetupError) return undefined
+    throw error
+  })
+  return planMemory(config, running?.memory?.bounds)
+}
+
 /** Says what clients may hold, and which keys admit more than that. */
 export function memoryCheck(config: Config): Check {
   return {
@@ -60,7 +75,7 @@ export function memoryCheck(config: Config): Check {
     key: 'listen.memory',
     meaning: 'what clients hold is not bounded',
     remedy: 'set listen.memory',
-    run: async () => describePlan(planMemory(config)),
+    run: async () => describePlan(await planAsRunning(config)),
   }
 }
 
@@ -143,10 +158,10 @@ export function pageChecks(config: Config): readonly Check[] {
         key: 'admin.password_file',
         meaning: 'serve does not start: it cannot guard the live page',
         remedy: 'correct admin.password_file',
-        run: () =>
+        run: async () =>
           readPasswords(
             [{ name: '', file: passwordFile, key: 'admin.password_file' }],
-            planMemory(config).limit,
+            (await planAsRunning(config)).limit,
           ),
       },
     ]
