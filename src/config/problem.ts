@@ -70,19 +70,23 @@ function meantBy(path: Path): Path | undefined {
   const written = [...path.slice(0, -1), ...(path.at(-1) ?? '').split('.')]
   const fields = fieldsAlong(written)
   const isKnown = fields.length === written.length || fields.at(-1)?.kind === 'headers'
-  return isKnown ? written : nearestTo(path)?.split('.')
+  if (isKnown) return written
+  const meant = nearestTo(path)?.split('.')
+  const isBelow = path.slice(0, -1).every((key, at) => meant?.[at] === key)
+  return isBelow && meant?.length === written.length ? meant : undefined
 }
 
 const ancestorsOf = (path: Path = []): readonly string[] =>
   path.slice(0, -1).map((_, length) => path.slice(0, length + 1).join('.'))
 
-/** What to write in place of a key with dots. A value that may be secret, or is a mapping, is left to the operator. */
+/** What to write in place of a key with dots. A value that may be secret, is a mapping or cannot be right is left to the operator. */
 function nested(path: Path, meant: Path, tree: YamlValue): string {
   const value = valueAt(tree, path)
+  const fields = fieldsAlong(meant)
+  const field = fields.length === meant.length ? fields.at(-1) : undefined
+  const isScalar = value !== undefined && (typeof value !== 'object' || value === null)
   const isSaid =
-    typeof value !== 'object' &&
-    value !== undefined &&
-    !fieldsAlong(meant).some(({ kind, secret }) => secret || kind === 'headers')
+    isScalar && field !== undefined && !fields.some(({ secret }) => secret) && 'value' in decode(field, value)
   /** The part that the file has already. */
   let present = 0
   while (present < meant.length - 1 && isMapping(valueAt(tree, meant.slice(0, present + 1)))) present += 1

@@ -98,6 +98,21 @@ const MISTAKES: readonly (readonly [mistake: string, file: string, ...problems: 
     'postern.yaml:3: limits.wrong_password: a key of the file has no dots; write limits: {wrong_passwords: "slow"}',
   ],
   [
+    'a port alone, with dots',
+    `${MINIMAL}listen.port: 8443`,
+    'postern.yaml:3: listen.port: a key of the file has no dots; write listen: {address: ...}',
+  ],
+  [
+    'a dot at the end of a section',
+    `${MINIMAL}limits.: {}`,
+    'postern.yaml:3: limits.: unknown key; did you mean limits?',
+  ],
+  [
+    'dots for which nothing is near',
+    `${MINIMAL}foo.bar: 1`,
+    'postern.yaml:3: foo.bar: unknown key; deploy/configuration.md lists the known ones',
+  ],
+  [
     'a header with dots before it',
     `${MINIMAL}upstream.headers.X-Key: hunter2`,
     'postern.yaml:3: upstream.headers.X-Key: a key of the file has no dots; write headers: {X-Key: ...} below upstream',

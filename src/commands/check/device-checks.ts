@@ -186,7 +186,7 @@ export async function judgeDevice(
       warning: `${found}, which asks for a ${login === 'basic' ? 'Basic' : 'Digest'} login of its own`,
       meaning:
         'clients cannot answer it, as their Authorization field is for Postern: they get 401 for every such page',
-      remedy: `set ${key}.auth: {kind: ${login}, user: NAME, password: {file: FILE}}, and Postern signs in for them`,
+      remedy: `set ${key}.auth: {kind: ${login}, user: NAME, password: {file: FILE}}, and Postern signs in for them; if only this page has a login, name another one in ${key}.health.path`,
       login,
     }
   }
