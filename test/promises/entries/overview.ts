@@ -56,7 +56,7 @@ export const OVERVIEW = {
   },
   H158: {
     sentence:
-      'The live page raises one alarm for each cause, which says since when and what to do and links its section of docs/alerts.md; its state line is green only without one. Each figure says what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark (H329, H330).',
+      'The live page raises one alarm for each cause, which says since when and what to do and links its section of docs/alerts.md; its state line is green only without a warning and without a critical alarm. Each figure says what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark (H329, H330).',
     reason: 'WCAG 2.2 AA, which axe-core checks; decision: an operator stands before the device with a phone',
   },
   H159: {
