@@ -3,11 +3,12 @@ import { busyNotes, costCheck, OURS, ratioCheck, rowFaults, rowsTable } from '..
 import type { Check } from '../figure.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { haproxyPeer } from '../peers/haproxy.ts'
+import { haproxyLuaPeer } from '../peers/haproxy-lua.ts'
 import { nginxAuthPeer, nginxPeer } from '../peers/nginx.ts'
 import { fastifyPeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
 
-const PEERS = [fastifyPeer, nginxAuthPeer, haproxyPeer, nginxPeer]
+const PEERS = [fastifyPeer, nginxAuthPeer, haproxyPeer, haproxyLuaPeer, nginxPeer]
 
 export const forwarding: Figure = {
   id: 'P1',
@@ -22,12 +23,17 @@ export const forwarding: Figure = {
       checks: [
         ratioCheck(rows, 'haproxy', {
           id: 'P1 haproxy CPU',
-          what: 'of HAProxy doing the same job, by processor time',
+          what: 'of HAProxy with a file of tokens, by processor time',
           by: 'CPU',
           reach: 0.65,
           aim: 0.75,
         }),
-        ratio('haproxy', 'HAProxy doing the same job'),
+        ratioCheck(rows, 'haproxy with Lua', {
+          id: 'P1 haproxy Lua CPU',
+          what: 'of HAProxy that also takes logins, by Lua, by processor time',
+          by: 'CPU',
+        }),
+        ratio('haproxy', 'HAProxy with a file of tokens'),
         ratio('fastify', 'Fastify with http-proxy, rate-limit and bearer-auth', 2.8),
         ratio('nginx auth_request', 'nginx with auth_request to a token service', 1.3),
         ratio('nginx', 'bare nginx'),

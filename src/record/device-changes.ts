@@ -3,6 +3,9 @@ import type { Logger } from './log.ts'
 
 /** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
 const LINES = 10
+/** At the level `error`, because clients get nothing, though it is no fault of the sidecar. */
+export const DEVICE_DOWN = 'the device is down'
+
 const REMEDY = 'run postern check: it connects to the device and says what fails'
 /** The length of a period (ms). */
 const PERIOD = 60_000
@@ -44,7 +47,7 @@ export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock,
         return
       }
       lines += 1
-      if (wentAway === undefined) log.error({ url, failure, remedy: REMEDY }, 'the device is down')
+      if (wentAway === undefined) log.error({ url, failure, remedy: REMEDY }, DEVICE_DOWN)
       else log.info({ seconds: Math.round((clock.monotonic() - wentAway) / 1000) }, 'the device is up again')
     },
     /** Writes the pending sum. */

@@ -51,15 +51,13 @@ export function createRecentRequests(
   const refused = createRing('refused', REFUSED)
   const rings = [answered, failed, limited, refused]
 
-  function ringOf({ status, failure, refusal }: Exchange) {
-    if (status >= 500 || failure !== undefined) return failed
-    if (refusal === undefined) return answered
-    return refusal.kind === 'rate-limited' ? limited : refused
-  }
-
   return {
     add(exchange: Exchange): void {
-      ringOf(exchange).add(exchange, clock.wall())
+      const { status, failure, refusal } = exchange
+      const isFailed = status >= 500 || failure !== undefined
+      const ofRefusals = refusal?.kind === 'rate-limited' ? limited : refused
+      const ring = isFailed ? failed : refusal === undefined ? answered : ofRefusals
+      ring.add(exchange, clock.wall())
     },
     /** The latest first, at most 100: of those that are wanted, or of all, with the same room for each reason that has so many. */
     recent({ reason, status }: Wanted = {}): readonly RequestRow[] {

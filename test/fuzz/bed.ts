@@ -1,3 +1,4 @@
+import { DEVICE_DOWN } from '../../src/record/device-changes.ts'
 import { leftBehind } from '../process/at-rest.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
 import { figuresOf } from '../support/process-figures.ts'
@@ -64,7 +65,9 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
     newFaults() {
       const lines = served.log.slice(readLog)
       readLog = served.log.length
-      const faults = lines.filter(({ level }) => level >= 50).map((line) => `logged: ${JSON.stringify(line)}`)
+      const faults = lines
+        .filter(({ level, msg }) => level >= 50 && msg !== DEVICE_DOWN)
+        .map((line) => `logged: ${JSON.stringify(line)}`)
       if (exit !== reportedExit) faults.push(exit)
       reportedExit = exit
       return faults

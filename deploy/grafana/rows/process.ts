@@ -7,7 +7,7 @@ export const PROCESS: Row = {
     chart({
       title: 'Memory',
       description:
-        'Resident memory, and the part of it that is JavaScript. About 80 MiB idle, more after a flood: docs/sizing.md#memory.',
+        'Resident memory, and the part of it that is JavaScript. What is usual: docs/sizing.md#memory.',
       unit: 'bytes',
       queries: [
         { expr: at('process_resident_memory_bytes'), legend: '{{instance}} resident' },

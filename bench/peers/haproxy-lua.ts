@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
+import { haproxyPeer } from './haproxy.ts'
+import type { Peer } from './peer.ts'
+
+const PASSWORD = 'secret'
+const REQUESTS = 1_000_000_000
+
+const SCRIPT = fileURLToPath(new URL('documented.lua', import.meta.url))
+
+/** HAProxy that does the documented job by `documented.lua`: logins, tokens that end, fixed windows. One thread; no log, no metrics. */
+export const haproxyLuaPeer: Peer = {
+  name: 'haproxy with Lua',
+  does: 'logins, tokens, windows, header policy',
+  fast: true,
+  version: haproxyPeer.version,
+  async start({ devicePort, core }) {
+    const port = await freePort()
+    const config = join(await temporaryFolder(), 'haproxy.cfg')
+    const url = `http://127.0.0.1:${port}`
+    await writeFile(config, configuration(port, devicePort, REQUESTS))
+    const child = await startChild('haproxy', ['-db', '-f', config], { core })
+    await listening(port, child)
+    const body = new URLSearchParams({ grant_type: 'password', password: PASSWORD })
+    const response = await fetch(`${url}/oauth/token`, { method: 'POST', body })
+    // The answer of our own script.
+    const { access_token: token } = (await response.json()) as { readonly access_token: string }
+    return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
+  },
+}
+
+/** @param requests how many of the API a client may send in a window */
+export function configuration(port: number, devicePort: number, requests: number): string {
+  return `global
+  nbthread 1
+  maxconn 4096
+  setenv PASSWORD_SHA256 ${createHash('sha256').update(PASSWORD).digest('hex')}
+  setenv API_REQUESTS ${requests}
+  setenv OAUTH_REQUESTS 30
+  lua-load ${SCRIPT}
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+  http-reuse always
+frontend public
+  bind 127.0.0.1:${port}
+  http-request use-service lua.token if { path -m str /oauth/token }
+  http-request lua.gate
+  http-request set-header X-Forwarded-For %[src]
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Host %[req.hdr(Host)]
+  http-request set-header X-Request-Id %[uuid()]
+  http-request set-header Via "1.1 haproxy"
+  http-response set-header X-RateLimit-Limit ${requests} if { var(txn.reset) -m found }
+  http-response set-header X-RateLimit-Remaining %[var(txn.remaining)] if { var(txn.reset) -m found }
+  http-response set-header X-RateLimit-Reset %[var(txn.reset)] if { var(txn.reset) -m found }
+  default_backend device
+backend device
+  server device 127.0.0.1:${devicePort} pool-max-conn 256
+`
+}
