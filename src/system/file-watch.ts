@@ -51,8 +51,10 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
       const changed = now !== seen
       if (changed) changedAt = clock.monotonic()
       if (changed || watchers.length === 0) listen(await eventfulPaths(file))
-      if (changed || isRecent() || isDue()) noteRead(await read())
-      seen = now
+      const succeeded = changed || isRecent() || isDue() ? await read() : undefined
+      if (succeeded !== undefined) noteRead(succeeded)
+      // A file that was missing and is read has come between. Missing once more, it would look as before.
+      seen = succeeded === true && isError(now) ? '' : now
     } finally {
       checking = false
       const usual = watchers.length === 0 ? POLL_INTERVAL : CALM_INTERVAL
@@ -143,4 +145,8 @@ async function signature(file: string): Promise<string> {
   } catch (error) {
     return String(error)
   }
+}
+
+function isError(signature: string): boolean {
+  return !/^\d/.test(signature)
 }

@@ -114,3 +114,16 @@ it('H75 a read that failed is repeated until it succeeds, although the file does
   await delay(100)
   expect(read).toHaveBeenCalledTimes(3)
 })
+
+it('H75 a file that comes and goes within one look is looked at again', async () => {
+  const clock = movableClock()
+  // The file comes between the look at its metadata and the second read, which finds it, and is gone at the next look.
+  const results = [false, true, false]
+  const read = vi.fn(async () => {
+    clock.advance(10_000)
+    return results[read.mock.calls.length - 1] ?? false
+  })
+  const watch = watchFile(join(temporaryDirectory(), 'password'), clock, read)
+  closeLater(() => watch.close())
+  await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
+})
