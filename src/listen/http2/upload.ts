@@ -1,6 +1,6 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { RequestBody } from '../../http/request-body.ts'
-import { READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 
 /**
  * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
@@ -27,9 +27,11 @@ export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBod
   }
   function read(): void {
     while (!body.full) {
-      const chunk: unknown = stream.read()
-      if (!Buffer.isBuffer(chunk)) return
-      body.push(chunk)
+      const pieces = readPieces(stream)
+      const [first] = pieces
+      if (first === undefined) return
+      turns.spend(PIECE_WORK * pieces.length)
+      body.push(pieces.length === 1 ? first : Buffer.concat(pieces))
     }
   }
   const end = (): void => (isClean(stream) ? body.finish() : body.break())
@@ -37,6 +39,21 @@ export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBod
   if (stream.readableEnded) end()
   else stream.on('readable', pull).on('end', end)
   return body
+}
+
+/** Pieces are joined until they have so many bytes together. */
+const JOINED = 4 * 1024
+
+/** The next pieces of a stream: a client may send frames of one byte, and Node returns each by itself. */
+function readPieces(stream: ServerHttp2Stream): Buffer[] {
+  const pieces: Buffer[] = []
+  for (let size = 0; size < JOINED; ) {
+    const piece: unknown = stream.read()
+    if (!Buffer.isBuffer(piece)) break
+    pieces.push(piece)
+    size += piece.length
+  }
+  return pieces
 }
 
 /** How long (ms) an upload is discarded, and how long it may pause meanwhile. */
