@@ -470,7 +470,7 @@ describe('a copy of the token file', () => {
   test.each([
     ['a renamed folder', (dir: string) => renameSync(dir, `${dir}-2`)],
     [
-      'a file of an earlier version, which does not know which file it is',
+      'a file that does not say which file it is',
       (dir: string) => {
         cpSync(dir, `${dir}-2`, { recursive: true })
         const db = new DatabaseSync(join(`${dir}-2`, 'tokens.db'))
