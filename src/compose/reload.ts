@@ -9,11 +9,11 @@ import { warnOfNextStart } from './next-start.ts'
 import { deriveSettings, type Settings } from './settings.ts'
 import { applyToState, type Reloaded } from './state.ts'
 
-/** A configuration or certificate that was refused. The former one is in use. */
+/** A configuration or certificate that was refused: the former one stays in use. */
 export interface RefusedReload {
   /** ms since the Unix epoch. */
   readonly at: number
-  /** What the operator has to correct, with file and line where these are known. They quote no secret. */
+  /** What the operator has to correct, with file and line if these are known. Quotes no secret. */
   readonly problems: readonly string[]
 }
 
@@ -36,7 +36,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
   }
 }
 
-function problemsIn(error: unknown): readonly string[] {
+/** What is wrong with a configuration or certificate that was refused. */
+export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
   return error instanceof SetupError ? error.problems : [reasonOf(error)]
 }
