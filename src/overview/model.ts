@@ -157,12 +157,12 @@ export interface Condition {
     /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
     readonly absent: string | null
   }
-  /** Those of the last five to ten minutes. */
+  /** The wrong passwords of the last five to ten minutes. */
   readonly wrongPasswords: {
     readonly wrong: number
-    /** From how many addresses; an IPv6 /48 is one. */
+    /** The number of addresses that they came from. An IPv6 /48 is one. */
     readonly addresses: number
-    /** Those with most, at most ten, as `listen.deny` takes them. */
+    /** At most ten: the addresses with most wrong passwords, in the form of `listen.deny`. */
     readonly from: readonly string[]
   }
   /** Null without a shared store. */
@@ -204,8 +204,8 @@ export interface ServiceCondition {
   /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
-   * What it does with more than `limit` requests at once, those of all sidecars in a fleet: it has no room (`guess`), it breaks (`broke`),
-   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer may be sent: see `queue`.
+   * What the device does with more than `limit` requests at once, in a fleet over all sidecars: it has no room (`guess`), it breaks (`broke`),
+   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer are sent at first: see `queue`.
    */
   readonly ceiling: CeilingCondition | null
 }
