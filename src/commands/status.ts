@@ -23,7 +23,7 @@ export interface StatusOptions extends SidecarOptions {
   readonly json: boolean
 }
 
-/** A running sidecar of an earlier version leaves the rest out, and one of 0.1.0 `usedAt`, too. */
+/** A sidecar of another version may leave the rest out, or fields of it. */
 export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAnswer>
 
 /**
@@ -128,7 +128,6 @@ const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
   barred: 'broke the device twice, and one more is not tried again before postern retry',
 }
 
-/** An earlier version of the sidecar leaves `wall`, `fleet` and `ceiling` out. */
 function placesLine(
   {
     route,

@@ -20,7 +20,7 @@ export interface RefusedReload {
 /** Loads and applies a configuration: see `Sidecar.reload`. */
 type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>
 
-/** Counts reloads, and knows the latest one, if it was refused. */
+/** Counts reloads, and remembers the latest one if it was refused. */
 export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 'configReloaded'>) {
   let refused: RefusedReload | null = null
   return {

@@ -31,7 +31,7 @@ export function problemsOf(
   const { tree } = layered
   const unknown = issues.filter(({ isUnknown }) => isUnknown).map(({ path }) => path)
   const meant = unknown.flatMap((path) => nearestTo(path) ?? [])
-  /** Sections that lack only what stands in another place of the file. */
+  /** Sections whose missing keys stand in another place of the file, so that they are no problem of their own. */
   const lacking = unknown.flatMap((path) => [
     ...[emptyAbove(path, tree)?.join('.') ?? []].flat(),
     ...(path.at(-1)?.includes('.') ? ancestorsOf(meantBy(path)) : []),
@@ -65,7 +65,7 @@ function unknownKey(path: readonly string[], tree: YamlValue): string {
 
 type Path = readonly string[]
 
-/** The key that one with dots in it means, such as `limits.api` in a file: of the command line and the messages, dots are the spelling. */
+/** The path that a key with dots means, such as `limits.api` in a file. `--set` and the messages write keys so, a file nests them. */
 function meantBy(path: Path): Path | undefined {
   const written = [...path.slice(0, -1), ...(path.at(-1) ?? '').split('.')]
   const fields = fieldsAlong(written)
@@ -79,7 +79,7 @@ function meantBy(path: Path): Path | undefined {
 const ancestorsOf = (path: Path = []): readonly string[] =>
   path.slice(0, -1).map((_, length) => path.slice(0, length + 1).join('.'))
 
-/** What to write in place of a key with dots. A value that may be secret, is a mapping or cannot be right is left to the operator. */
+/** What to write in place of a key with dots. `...` stands for a value that may be secret, is a mapping, or would be wrong there, too. */
 function nested(path: Path, meant: Path, tree: YamlValue): string {
   const value = valueAt(tree, path)
   const fields = fieldsAlong(meant)
@@ -87,7 +87,7 @@ function nested(path: Path, meant: Path, tree: YamlValue): string {
   const isScalar = value !== undefined && (typeof value !== 'object' || value === null)
   const isSaid =
     isScalar && field !== undefined && !fields.some(({ secret }) => secret) && 'value' in decode(field, value)
-  /** The part that the file has already. */
+  /** The number of sections on the path that the file already has. */
   let present = 0
   while (present < meant.length - 1 && isMapping(valueAt(tree, meant.slice(0, present + 1)))) present += 1
   const missing = meant.slice(present)
@@ -98,8 +98,8 @@ function nested(path: Path, meant: Path, tree: YamlValue): string {
 }
 
 /**
- * The path of a section without keys, if the unknown key at `path` is one of its keys and stands below it, but in the same column. Keys that are
- * misplaced in the same way may stand between both.
+ * The path of the empty section that the unknown key at `path` belongs to. Such a key stands below its section in the same column. Others that
+ * are misplaced in the same way may stand between them.
  */
 function emptyAbove(path: Path, tree: YamlValue): Path | undefined {
   const parent = path.slice(0, -1)

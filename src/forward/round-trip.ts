@@ -206,7 +206,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.finish(RELAYED)
   }
 
-  /** The body, if there is one, is kept whole. */
+  /** Without a body, or with one that is kept whole; not for a second time. */
   get repeatsUnread(): boolean {
     const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
     return isKept && !this.#repeated
