@@ -106,7 +106,7 @@ function certificateOf({ listen, stateDir = '' }: Asked) {
   const { tls } = listen
   if (tls !== undefined) return { tls, stateDir }
   throw new SetupError(
-    'listen.tls: names the certificate of the sidecar, and is not usable; name the sidecar with --admin',
+    'listen.tls: says which certificate the sidecar has, and is not usable; name it with --admin',
   )
 }
 

@@ -69,15 +69,15 @@ does not respond.`
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
 configuration: name it with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
-A mistake in that file costs one line of warning, unless it is in a key that says
-where the sidecar is. --state-dir finds the sidecar without a file.`
+A mistake in that file costs one line of warning, unless it is in a key that
+says where the sidecar is. --state-dir finds the sidecar without a file.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
 with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. It prints one line.
-A mistake in that file costs one more line, a warning, unless it is in a key that
-says where the sidecar is. --admin finds the sidecar without a file.
+A mistake in that file costs one more line, a warning, unless it is in a key
+that says where the sidecar is. --admin finds the sidecar without a file.
 The container image has it as its health check.`
 
 export const STATUS = `

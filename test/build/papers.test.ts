@@ -13,7 +13,7 @@ import { needs, type Run, run } from '../support/tools.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const VERIFY = shellBlock('docs/installing.md', 'ssh-keygen -Y verify')
-const PROGRAMS = ['postern-linux-x64.gz', 'postern_0.1.0_amd64.deb', 'postern.cdx.json', 'bundle/main.cjs']
+const PROGRAMS = ['postern-linux-x64.gz', 'postern_1.0.0_amd64.deb', 'postern.cdx.json', 'bundle/main.cjs']
 const LISTED = [...PROGRAMS, 'VENDOR', 'VERSION', 'postern.intoto.json']
 
 interface Release {
