@@ -26,7 +26,7 @@ function descriptorLimit(): number | undefined {
  * The bound on client connections: `listen.max_connections`, or fewer if the limit on descriptors has no room for them beside those of Postern
  * itself and of the connections to the device. A tunnel takes two, one on each side.
  */
-export function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
+function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
   const services = servicesOf(config.upstream).map(({ service }) => service)
   const sum = (of: (service: (typeof services)[number]) => number): number =>
     services.reduce((total, service) => total + of(service), 0)

@@ -1,6 +1,7 @@
 import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import type { RefusedReload } from '../overview/model.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -8,14 +9,6 @@ import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
 import { deriveSettings, type Settings } from './settings.ts'
 import { applyToState, type Reloaded } from './state.ts'
-
-/** A configuration or certificate that was refused: the former one stays in use. */
-export interface RefusedReload {
-  /** ms since the Unix epoch. */
-  readonly at: number
-  /** What the operator has to correct, with file and line if these are known. Quotes no secret. */
-  readonly problems: readonly string[]
-}
 
 /** Loads and applies a configuration: see `Sidecar.reload`. */
 type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>

@@ -1,4 +1,5 @@
 import type { Endpoint, Per, WindowType } from '../http/admission.ts'
+import type { StoreCondition } from '../tokens/state.ts'
 
 /**
  * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
@@ -6,7 +7,7 @@ import type { Endpoint, Per, WindowType } from '../http/admission.ts'
  */
 
 /**
- * `GET page/requests`: `RequestRow`s, the latest first, at most 50 that were refused and 50 others. `GET page/requests?id=ID`: the
+ * `GET page/requests`: `RequestRow`s, at most 100, the latest first, with room for each reason. `GET page/requests?id=ID`: the
  * `Explanation` of one request; 404 if it is no longer remembered.
  */
 export type { Explanation, RequestRow } from '../record/explanation.ts'
@@ -166,15 +167,16 @@ export interface Condition {
     readonly from: readonly string[]
   }
   /** Null without a shared store. */
-  readonly store: {
-    readonly up: boolean
-    /** Its servers, as the configuration names them. */
-    readonly address: string
-    /** Why it does not answer, or refuses commands; null if it is up. */
-    readonly reason: string | null
-  } | null
+  readonly store: StoreCondition | null
   /** The latest reload, if it was refused; null if it was applied, or there was none. */
-  readonly refusedReload: { readonly at: number; readonly problems: readonly string[] } | null
+  readonly refusedReload: RefusedReload | null
+}
+
+/** A configuration or certificate that was refused: the former one stays in use. */
+export interface RefusedReload {
+  readonly at: number
+  /** What the operator has to correct, with file and line if these are known. Quotes no secret. */
+  readonly problems: readonly string[]
 }
 
 /** One service of the device. */

@@ -59,7 +59,7 @@ export function createRecentRequests(
       const ring = isFailed ? failed : refusal === undefined ? answered : ofRefusals
       ring.add(exchange, clock.wall())
     },
-    /** At most 100, the latest first: those that are wanted, or of all, the same number for each reason as far as it has so many. */
+    /** At most 100, the latest first: the wanted ones, or without `Wanted` about as many of each reason. */
     recent({ reason, status }: Wanted = {}): readonly RequestRow[] {
       if (reason !== undefined || status !== undefined) {
         const isWanted = (row: RequestRow): boolean => hasReason(row, reason) && hasStatus(row, status)

@@ -14,10 +14,10 @@ export const PIECE_WORK: number = 128
 /** The work of a TLS handshake, whose signature takes 1 ms or more. It uses up a budget, so a turn begins one for each client. */
 export const HANDSHAKE_WORK: number = PER_TURN
 
-/** At most so many clients that wait are served in one turn. */
+/** The most waiting clients that one turn serves. */
 const MOST_SERVED = PER_TURN / REQUEST_WORK
 
-/** The clients that wait, in the order in which they are served. They are those of all listeners: these share one event loop. */
+/** The budgets with waiting work, in the order in which they are served. All listeners have one list, because they share one event loop. */
 const waiting: TurnBudget[] = []
 /** `serveWaiting` will run. */
 let scheduled = false
