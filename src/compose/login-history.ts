@@ -7,7 +7,7 @@ import type { Tokens } from '../tokens/state.ts'
 import type { Settings } from './settings.ts'
 
 const GUESSING =
-  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status has the present ones'
+  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status lists the addresses'
 const CROWDED =
   'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
 

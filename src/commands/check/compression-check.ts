@@ -56,7 +56,7 @@ export async function tryCompression(
   const names = drop.map((name) => (/^\w[\w-]*$/.test(name) ? name : `"${name}"`))
   return {
     warning: `${found}; it compresses its page only for requests without Via`,
-    meaning: 'clients get each page in its full length',
+    meaning: 'clients get its pages uncompressed',
     remedy: `write ${key}: {drop: [${names.join(', ')}]}`,
   }
 }
