@@ -115,8 +115,8 @@ export function createAdminListener(deps: Dependencies) {
  * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
  *
  * `closeDenied` closes the connections of addresses that may no longer connect, `closeHandshakes` all that TCP has opened: `node:http` does not
- * know those that are still in a TLS handshake. `turnsOf`: what is done for the peer of a connection in a turn of the event loop; the peers of
- * a Unix socket count as one.
+ * know those that are still in a TLS handshake. `turnsOf` returns the turn budget of a peer, over all its connections; the peers of a Unix socket
+ * share one.
  */
 function watchPeers(server: Server, admits: AdmitsAddress) {
   const open = new Map<string, { readonly sockets: Set<Socket>; readonly turns: TurnBudget }>()
@@ -140,7 +140,7 @@ function watchPeers(server: Server, admits: AdmitsAddress) {
       if (sockets.size === 0) open.delete(peer)
     })
   })
-  // Over TLS, requests come on another socket than the one that TCP has opened.
+  // The requests of a TLS connection come on the TLS socket, not on the TCP socket below it.
   server.on('secureConnection', (socket: Socket) => {
     const known = open.get(prefix64(normalizeAddress(socket.remoteAddress ?? '') ?? ''))
     if (known !== undefined) budgets.set(socket, known.turns)

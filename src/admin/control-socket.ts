@@ -27,7 +27,7 @@ interface Dependencies {
   readonly clock: Clock
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
-  /** Those that wait for this machine to have the address. */
+  /** The addresses that this machine does not have yet. */
   readonly waiting: () => readonly LateAddress[]
   /** Those of the live page. */
   readonly alarms: () => readonly Alarm[]
@@ -46,9 +46,9 @@ interface Dependencies {
 export interface MemoryStatus {
   readonly held: number
   readonly limit: number
-  /** Where the limit is from: a sentence. */
+  /** A sentence that says what the limit follows from. */
   readonly plan: string
-  /** What bounds the process, the least first. */
+  /** The bounds of the process, the least first. */
   readonly bounds: MemoryBounds
 }
 
@@ -74,7 +74,7 @@ export interface PlacesCondition {
   readonly wall: 'broke' | 'tried' | 'barred' | null
   /** The places that all sidecars of the fleet share for that reason; null if none are shared. */
   readonly fleet: number | null
-  /** More than so many at once, those of all sidecars in a fleet, broke the device or found no room at it; null if nothing is known. */
+  /** More requests than this at once, in a fleet over all sidecars, broke the device or found no room; null if nothing is known. */
   readonly ceiling: number | null
 }
 
@@ -91,7 +91,7 @@ export interface StatusAnswer {
   readonly alarms: readonly Alarm[]
   /** The addresses of the listeners, such as `0.0.0.0:8443`. */
   readonly listening: readonly string[]
-  /** The addresses that this machine does not have yet: left out if there are none. */
+  /** The addresses that this machine does not have yet; left out if it has all. */
   readonly waiting?: readonly LateAddress[]
   readonly places: readonly PlacesCondition[]
   readonly quirks: readonly RouteQuirk[]

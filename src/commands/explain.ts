@@ -65,7 +65,7 @@ async function listCommand(
   return 0
 }
 
-/** The reasons are those of the list: a text that an operator typed is not repeated. */
+/** Says that no request matches, and which reasons and statuses there are. Does not repeat what the operator typed. */
 function noneSuch(others: readonly RequestRow[]): string {
   const reasons = new Set(others.flatMap(({ refusal }) => refusal ?? []))
   const known = reasons.size === 0 ? 'no request was refused' : `reasons: ${[...reasons].sort().join(', ')}`

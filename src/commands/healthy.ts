@@ -16,7 +16,7 @@ export interface HealthyOptions extends ConfigOptions {
   readonly admin?: string
 }
 
-/** The sidecar to ask. Without `listen` no certificate is known, and any one is taken. */
+/** The sidecar to ask. Without `listen` its certificate is not known, and any certificate is accepted. */
 interface Asked {
   readonly admin: Pick<Whereabouts['admin'], 'address' | 'tls' | 'allow' | 'deny'>
   readonly stateDir?: string
@@ -54,7 +54,7 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   return 0
 }
 
-/** Throws what is wrong with a sidecar that does not respond. One that waits for this address has none to ask: exit code 2. */
+/** Throws a `SetupError` that says why the sidecar does not respond. If it waits for this address, there is none to ask: exit code 2. */
 async function refuse({ admin, stateDir }: Asked, where: string, error: unknown): Promise<never> {
   const status =
     stateDir === undefined
@@ -100,7 +100,7 @@ async function askOverTls(
   }
 }
 
-/** Where the certificate of the sidecar is; undefined if no configuration says it. */
+/** Where the certificate of the sidecar is; undefined with `--admin`, which reads no configuration. */
 function certificateOf({ listen, stateDir = '' }: Asked) {
   if (listen === undefined) return undefined
   const { tls } = listen

@@ -69,15 +69,15 @@ does not respond.`
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
 configuration: name it with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
-A mistake in that file is told in one line, and does not matter unless it hides
-where the sidecar is. --state-dir finds it without a file.`
+A mistake in that file costs one line of warning, unless it is in a key that
+says where the sidecar is. --state-dir finds the sidecar without a file.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
 with --config or --instance, unless it is
 ${DEFAULT_CONFIG}. It prints one line.
-A mistake in that file is told, too, and does not matter unless it hides where
-the sidecar is. --admin finds it without a file.
+A mistake in that file costs one more line, a warning, unless it is in a key
+that says where the sidecar is. --admin finds the sidecar without a file.
 The container image has it as its health check.`
 
 export const STATUS = `
@@ -86,8 +86,8 @@ ${FINDS}`
 export const EXPLAIN = `
 It prints what the request was taken for, in whose window it counted, which
 token was found, what the device answered, and where the time went. Without an
-id it lists 100 of the last requests: with the same room for each reason for
-which one was refused, for failures, and for the others.
+id it lists up to 100 of the last requests: equally many of each reason of a
+refusal, of failures, and of the others.
   postern explain 1f0c5a4bd67e4a1c9d0e7b3f5a2c8e61
   postern explain --status 5xx
   postern explain --reason rate-limited --json | jq '.requests[].client'

@@ -18,7 +18,7 @@ export interface Prompt {
   ask(question: string, initial?: string): Promise<string>
   /** Does not show what is typed, which may be empty. */
   askHidden(question: string): Promise<string>
-  /** Asks for one of some answers, or nothing. An answer is shown once the line is complete. Other text never is: it may be a password typed by mistake. */
+  /** Shows a line when it is complete, and only if it is one of the expected answers: other text may be a password typed by mistake. */
   askUnseen(question: string, isAnswer: (given: string) => boolean): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { SidecarStopped } from '../compose/reload.ts'
+import { problemsIn, SidecarStopped } from '../compose/reload.ts'
 import type { Sidecar } from '../compose/sidecar.ts'
 import { certificateFiles } from '../config/files.ts'
 import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
-import { type FileWatch, watchFile } from '../system/file-watch.ts'
+import { createRetryPauses, type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
-import { isBug, lacksResources, reasonOf, SetupError } from '../system/setup-error.ts'
+import { isBug, lacksResources, reasonOf } from '../system/setup-error.ts'
 import { located } from './configuration.ts'
 
 export interface ConfigurationSource {
@@ -18,10 +18,6 @@ export interface ConfigurationSource {
   /** Reads the configuration again. */
   readonly load: () => Pick<Loaded, 'config' | 'locationOf'>
 }
-
-/** A reload that the system could not serve is repeated after this time (ms), then after twice as long each time, up to the longest. */
-const FIRST_RETRY = 1_000
-const LONGEST_RETRY = 30_000
 
 /** Applies changes of the configuration, certificate and key at run time. An invalid change has no effect. */
 export function createReloader(
@@ -33,8 +29,8 @@ export function createReloader(
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
   let retry: NodeJS.Timeout | undefined
-  let pause = FIRST_RETRY
-  /** The reason of the last reload that failed, which is logged once. */
+  const pauses = createRetryPauses()
+  /** The reason of the last failed reload. A retry that fails for the same reason is not logged. */
   let told = ''
 
   /** @param by what asked for it: a signal, or the path of a file that has changed */
@@ -55,7 +51,7 @@ export function createReloader(
         },
         (error) => located(error, locationOf),
       )
-      pause = FIRST_RETRY
+      pauses.reset()
       told = ''
       if (next !== undefined && watches.length > 0) watch(next)
       log.info({ changed: live, by }, 'configuration reloaded')
@@ -64,17 +60,16 @@ export function createReloader(
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
       else {
         const isRepeated = lacksResources(error) && told === reasonOf(error)
-        if (!isRepeated) log.error({ ...causeOf(error), by }, NOT_RELOADED)
+        if (!isRepeated) log.error({ ...faultOf(error), by }, NOT_RELOADED)
         told = reasonOf(error)
         if (lacksResources(error)) reloadLater(by)
       }
     }
   }
 
-  /** The files are as they should be, so no change of them causes another reload. */
+  /** Repeats a reload that failed because the system lacked something: the files are right, so no change of them would cause it. */
   function reloadLater(by: string): void {
-    retry = setTimeout(() => void reload(by), pause).unref()
-    pause = Math.min(2 * pause, LONGEST_RETRY)
+    retry = setTimeout(() => void reload(by), pauses.next()).unref()
   }
 
   function watch(config: Config): void {
@@ -117,9 +112,8 @@ export function createReloader(
 const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
 
 /** The log fields of a failed reload: the problems that the operator has to fix, or the error of a bug. */
-function causeOf(error: unknown): object {
-  if (isBug(error)) return { err: error }
-  return { problems: error instanceof SetupError ? error.problems : [reasonOf(error)] }
+function faultOf(error: unknown): object {
+  return isBug(error) ? { err: error } : { problems: problemsIn(error) }
 }
 
 /** Time between two reads (ms). Only equal content is used, so a half-written file is not. */

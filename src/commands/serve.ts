@@ -78,7 +78,7 @@ async function runSidecar(
   })
   const reloader = createReloader(sidecar, { configFile, seen, load }, log)
   io.onReload(() => reloader.reload('signal'))
-  // An address that this machine does not have yet can take for ever, and the rest goes on meanwhile.
+  // Not awaited: this machine may get a late address after any time, and files are watched meanwhile.
   const started =
     asked > 0
       ? undefined

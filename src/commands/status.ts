@@ -23,7 +23,7 @@ export interface StatusOptions extends SidecarOptions {
   readonly json: boolean
 }
 
-/** What the running sidecar answers. After an upgrade it may still be one of another version, which leaves parts out. */
+/** A sidecar of another version may leave the rest out, or fields of it. */
 export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAnswer>
 
 /**
@@ -128,7 +128,6 @@ const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
   barred: 'broke the device twice, and one more is not tried again before postern retry',
 }
 
-/** A sidecar of another version may leave `wall`, `fleet` and `ceiling` out. */
 function placesLine(
   {
     route,

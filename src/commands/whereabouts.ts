@@ -12,15 +12,15 @@ export interface SidecarOptions extends ConfigOptions {
   readonly stateDir?: string
 }
 
-/** Where the sidecar is that a command asks. `flag`: the option that says so without a configuration. */
+/** A command that asks a running sidecar. `flag`: its option that finds the sidecar without a configuration. */
 interface Asking {
   readonly command: string
   readonly flag: '--state-dir' | '--admin'
 }
 
 /**
- * Finds the running sidecar. A fault of the configuration is told in one line, and does not matter unless it hides where the sidecar is: the
- * sidecar runs on with the former configuration, and these commands are for emergencies. Throws a `SetupError` if it is hidden.
+ * Finds the running sidecar. The sidecar runs on with its former configuration while the file has a fault, and these commands are for emergencies.
+ * So a fault costs one line of warning. Throws a `SetupError` if the fault may be in a key that says where the sidecar is.
  */
 export function findSidecar({ command, flag }: Asking, options: ConfigOptions, io: CommandIo): Whereabouts {
   const isFile = configPath(options, io) !== undefined
@@ -40,10 +40,10 @@ export function stateDirOf(command: string, options: SidecarOptions, io: Command
   return options.stateDir ?? findSidecar({ command, flag: '--state-dir' }, options, io).stateDir
 }
 
-/** One line, however many faults there are: `postern check` lists them. */
+/** Writes one line, whatever the number of faults: `postern check` lists them. */
 function tell(command: string, [first = '', ...more]: readonly string[], { stderr, env }: CommandIo): void {
   const others = more.length === 0 ? '' : `, and ${more.length} more (postern check)`
-  const text = `postern ${command}: the configuration is not usable: ${first}${others}; going on: this says where the sidecar is\n`
+  const text = `postern ${command}: the configuration is not usable: ${first}${others}; it still says where the sidecar is, so the command goes on\n`
   stderr.write(isJournal(STANDARD_ERROR, env) ? withSeverity(4, text) : text)
 }
 
@@ -53,7 +53,7 @@ function hidden(error: SetupError, flag: Asking['flag']): SetupError {
   return new SetupError([...error.problems, remedy], { exitCode: exitCodeOf(error), cause: error })
 }
 
-/** How `--admin` names the address for operators: over TLS with `https://` before it. */
+/** Reads the value of `--admin`: an address, with `https://` before it if the admin listener speaks TLS. */
 export function readAdminAddress(text: string): {
   readonly address: ListenAddress
   readonly secure: boolean

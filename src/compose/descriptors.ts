@@ -4,15 +4,15 @@ import { placesBounds, servicesOf } from '../config/upstream-fields.ts'
 import type { Logger } from '../record/log.ts'
 
 /**
- * Descriptors that no client gets: for the runtime, listeners, the admin listener, the log and the token file, and for what is opened while the
- * process runs, such as a password file that has changed.
+ * Descriptors that clients do not get: for Node, both listeners, the log and the token file, and for files that are opened while the process
+ * runs, such as a password file that has changed.
  */
 const OWN = 96
 
-/** So many connections are served however low the limit is. */
+/** The least connections, however low the limit is. */
 const LEAST = 16
 
-/** How many descriptors this process may have; undefined if the system does not say. Node raises it to the hard limit when it starts. */
+/** The soft limit on descriptors; undefined if the system does not say it. Node raises it to the hard limit at its start. */
 function descriptorLimit(): number | undefined {
   try {
     const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
@@ -23,10 +23,10 @@ function descriptorLimit(): number | undefined {
 }
 
 /**
- * How many client connections the process may have: `listen.max_connections`, or as many as fit the limit of descriptors beside those that
- * Postern itself and the connections to the device take. A tunnel takes two, one on each side.
+ * The bound on client connections: `listen.max_connections`, or fewer if the limit on descriptors has no room for them beside those of Postern
+ * itself and of the connections to the device. A tunnel takes two, one on each side.
  */
-export function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
+function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
   const services = servicesOf(config.upstream).map(({ service }) => service)
   const sum = (of: (service: (typeof services)[number]) => number): number =>
     services.reduce((total, service) => total + of(service), 0)
@@ -36,7 +36,7 @@ export function connectionsWithin(limit: number, config: Pick<Config, 'listen' |
   return Math.min(config.listen.maxConnections, fit)
 }
 
-/** The present bound on client connections. Logs a warning if it is below `listen.max_connections`. */
+/** The bound on client connections of this process. Logs a warning if it is below `listen.max_connections`. */
 export function boundConnections(config: Config, log: Logger, limit = descriptorLimit()): number {
   if (limit === undefined) return config.listen.maxConnections
   const connections = connectionsWithin(limit, config)

@@ -1,5 +1,5 @@
 import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts'
-import type { Guesses } from '../oauth/wrong-passwords.ts'
+import type { GuessSummary } from '../oauth/wrong-passwords.ts'
 import { denyLine } from '../overview/guessing.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
@@ -7,7 +7,7 @@ import type { Tokens } from '../tokens/state.ts'
 import type { Settings } from './settings.ts'
 
 const GUESSING =
-  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status has the present ones'
+  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status lists the addresses'
 const CROWDED =
   'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
 
@@ -18,11 +18,12 @@ export function openLoginHistory(
   settings: Settings,
   onBug: (error: unknown) => void,
 ): LoginHistory {
-  const warn = (text: string) => (guesses: Guesses) => log.warn({ ...guesses, deny: denyLine(guesses) }, text)
+  const warn = (text: string) => (guesses: GuessSummary) =>
+    log.warn({ ...guesses, deny: denyLine(guesses) }, text)
   return createLoginHistory({ clock, settings, onGuessing: warn(GUESSING), onCrowded: warn(CROWDED), onBug })
 }
 
-/** The tokens as operators revoke them: a client whose grant an operator has revoked is not known any more. */
+/** The tokens for operators: a revocation also makes the history forget the clients of the grants. */
 export function revocable<T extends Pick<Tokens, 'revoke'>>(tokens: T, history: LoginHistory): T {
   return {
     ...tokens,

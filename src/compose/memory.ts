@@ -21,7 +21,7 @@ export interface MemoryPlan extends MemoryBudget {
   readonly unusable: readonly UnusableKey[]
 }
 
-/** Plans the memory by the configuration, and by what bounds this process now or, for `check`, the sidecar that runs. */
+/** Plans the memory by the configuration and the bounds of this process; `check` gives the bounds of the running sidecar. */
 export async function planMemory(config: Config, bounds: MemoryBounds = memoryBounds()): Promise<MemoryPlan> {
   const { listen, upstream } = config
   const budget = budgetOf(listen.memory, bounds, await largestHash(config))
@@ -30,7 +30,7 @@ export async function planMemory(config: Config, bounds: MemoryBounds = memoryBo
   return { ...budget, bounds, unusable }
 }
 
-/** The memory that the largest stored hash takes (bytes), as far as the files can be read now. */
+/** The memory that the largest stored hash takes (bytes). A file that cannot be read now counts as none. */
 async function largestHash(config: Config): Promise<number> {
   const page = config.admin.passwordFile
   const sources = [

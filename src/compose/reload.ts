@@ -1,6 +1,7 @@
 import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import type { RefusedReload } from '../overview/model.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -9,18 +10,10 @@ import { warnOfNextStart } from './next-start.ts'
 import { deriveSettings, type Settings } from './settings.ts'
 import { applyToState, type Reloaded } from './state.ts'
 
-/** A configuration or certificate that was refused. The former one is in use. */
-export interface RefusedReload {
-  /** ms since the Unix epoch. */
-  readonly at: number
-  /** What the operator has to correct, with file and line where these are known. They quote no secret. */
-  readonly problems: readonly string[]
-}
-
 /** Loads and applies a configuration: see `Sidecar.reload`. */
 type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>
 
-/** Counts reloads, and knows the latest one, if it was refused. */
+/** Counts reloads, and remembers the latest one if it was refused. */
 export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 'configReloaded'>) {
   let refused: RefusedReload | null = null
   return {
@@ -36,7 +29,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
   }
 }
 
-function problemsIn(error: unknown): readonly string[] {
+/** What is wrong with a configuration or certificate that was refused. */
+export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
   return error instanceof SetupError ? error.problems : [reasonOf(error)]
 }

@@ -36,7 +36,7 @@ export interface Sidecar {
    * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including
    * those that take effect only after a restart. Reloads come one after the other, and `load` is called at its turn. Rejects, and
    * changes nothing, if `load` throws, if a file that the configuration names cannot be used, or if the sidecar is stopped. `locate`
-   * adds to an error where its key is set.
+   * adds file and line to an error.
    */
   reload(load: () => Config, locate?: (error: unknown) => unknown): Promise<Changes>
   /**
@@ -48,10 +48,7 @@ export interface Sidecar {
   readonly overview: Overview
 }
 
-/**
- * After `shutdown_grace`, how long (ms) the refusals of requests that wait may take to arrive, with the lingering of connections that are
- * uploading.
- */
+/** How long (ms) the refusals after `shutdown_grace` may take to reach their clients. Connections that upload linger within this time. */
 const LAST_RESPONSES = 1_500
 
 export interface SidecarDependencies {
@@ -61,7 +58,7 @@ export interface SidecarDependencies {
   readonly machine?: () => MachineNames
   /** How often those names are compared with the certificate (ms). */
   readonly compareEvery?: number
-  /** Whether an address that this machine does not have yet is waited for, and does not end the start. */
+  /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
   /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
   readonly collectGarbage?: CollectGarbage | undefined

@@ -93,8 +93,8 @@ export function portProblem(digits: string, least: 0 | 1): string | undefined {
 }
 
 /**
- * The address of the device. `host` has no brackets; `origin` has them, and omits the default port. The zone of an IPv6 address stands in
- * `host` only: it is for this machine, and no `Host` has it (RFC 6874 §4).
+ * The address of the device. `host` has no brackets; `origin` has them, and omits the default port. Only `host` has the zone of an IPv6
+ * address, which names an interface of this machine and never stands in `Host` (RFC 6874 §4).
  */
 export type UpstreamUrl =
   | {

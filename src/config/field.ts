@@ -31,7 +31,7 @@ export interface Field<T> {
   readonly textForm: TextForm
   /** No error message quotes the value. */
   readonly secret: boolean
-  /** The words that it can be, if it is one of several. */
+  /** The words to choose from, if the value is one of several. */
   readonly words?: readonly string[]
   /** What to write instead of a wrong value, as a clause. */
   readonly advice?: string

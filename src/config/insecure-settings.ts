@@ -105,7 +105,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
           key: 'cors.origins',
           reason: `${origin} is no origin that a browser sends`,
           message: 'an origin in cors.origins matches no page',
-          meaning: 'browsers keep every page from the API that is meant by it',
+          meaning: 'browsers keep the pages that it should match from the API',
           remedy: 'list each origin by itself',
         })),
   },

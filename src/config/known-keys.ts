@@ -1,4 +1,4 @@
-import type { Field } from './field.ts'
+import { type Field, fieldBelow } from './field.ts'
 import { schema } from './schema.ts'
 
 /** A key of the file; a section is a key too. */
@@ -28,4 +28,16 @@ export function dottedKeys(...below: Parameters<typeof knownKeys>): readonly str
 /** The environment variable of a key: `limits.api.requests` is `POSTERN_LIMITS_API_REQUESTS`. */
 export function environmentName(path: readonly string[]): string {
   return `POSTERN_${path.join('_').toUpperCase()}`
+}
+
+/** The fields along a path, up to the first unknown key. */
+export function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] {
+  const fields: Field<unknown>[] = []
+  let field: Field<unknown> | undefined = schema
+  for (const key of path) {
+    field = fieldBelow(field, key)
+    if (field === undefined) break
+    fields.push(field)
+  }
+  return fields
 }

@@ -96,8 +96,8 @@ export const browserField = section({
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
 /**
- * Whether a browser sends this text as `Origin`: of a page, of an app such as `capacitor://localhost`, or of an extension. `URL` knows no
- * origin for the schemes of apps, and leaves their hosts as they are. `file://` is that of an app's own files in a WebView of Android.
+ * Whether a browser may send this text as `Origin`: for a page, an app such as `capacitor://localhost`, or an extension. `URL` gives no origin
+ * for the schemes of apps, and does not normalize their hosts. A WebView of Android sends `file://` for an app's own files.
  */
 function isOrigin(given: string): boolean {
   const url = /^[a-z][a-z\d+.-]*:\/\/./.test(given) ? URL.parse(given) : null

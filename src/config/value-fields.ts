@@ -200,7 +200,7 @@ export function path(options: FieldOptions = {}): Field<string> {
   return plainText('a path', { ...options, problemOf: filePathProblem })
 }
 
-/** The path of a file that may have a hash. Operators write the hash itself in its place, which no message may quote. */
+/** The path of a password file. Some operators write the hash itself in its place, so no message quotes the value. */
 export function passwordFile(): Field<string> {
   const isHash = (given: string): boolean => /^\$[\w,=.-]+\$/.test(given)
   return plainText('a path', {

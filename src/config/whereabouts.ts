@@ -13,15 +13,15 @@ const KEYS = [...locating.keys.keys()]
 
 const certificate = section({ tls: tlsField })
 
-/** How a command finds a running sidecar: by its state folder, or at the address for operators. */
+/** The keys by which a command finds a running sidecar: its state folder and its admin listener. */
 export interface Whereabouts extends Pick<ValueOf<typeof locating>, 'stateDir' | 'admin'> {
-  /** Without `tls`: it is faulty. */
+  /** Without `tls` if that key has a fault. */
   readonly listen: Partial<ValueOf<typeof certificate>>
 }
 
 /**
- * The configuration has faults. The sidecar, which runs on with the former one, can still be found if `whereabouts` is defined: then no fault is
- * in a line that says where it is.
+ * The configuration has faults. If `whereabouts` is defined, none is in a key that says where the sidecar is, so the sidecar, which runs on with
+ * the former configuration, can still be found.
  */
 export class FaultyConfiguration extends SetupError {
   readonly whereabouts: Whereabouts | undefined
@@ -32,9 +32,9 @@ export class FaultyConfiguration extends SetupError {
   }
 }
 
-/** Where the sidecar is, as far as a tree with these issues says so for certain; undefined if it does not. */
+/** Where the sidecar is; undefined if one of the issues makes that uncertain. */
 export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Whereabouts | undefined {
-  // An empty file is one that is being written.
+  // A file that is being written is empty for a moment.
   const isEmpty = !isMapping(tree) || Object.keys(tree).length === 0
   if (isEmpty || issues.some(mayLocate)) return undefined
   const found = decode(locating, only(tree, KEYS))
@@ -44,7 +44,7 @@ export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Wherea
   return { stateDir, admin, listen: 'value' in served ? served.value : {} }
 }
 
-/** Whether a fault is in a line that locates the sidecar, or in an unknown key that may be meant as one. */
+/** Whether a fault is in a key that locates the sidecar, or in an unknown key that may be a misspelling of one. */
 function mayLocate({ path, isUnknown }: Issue): boolean {
   const [first = ''] = path
   const last = path.at(-1) ?? ''

@@ -116,7 +116,7 @@ export function parseYamlDocument(text: string): { readonly value: YamlDocument 
   return { value: { tree: narrowed.value, lineOf: (path) => lineOf(document, path, lines) } }
 }
 
-/** Where an odd blank stands in place of a blank (its offset). Text in quotes may have any. */
+/** The offset of the first odd blank in place of a blank. Text in quotes may have odd blanks. */
 function findOddBlank(document: Document.Parsed): number | undefined {
   let found: number | undefined
   visit(document, {

@@ -43,7 +43,7 @@ export interface ConnectionsOptions {
   readonly capacity?: Capacity
   /** Called once for each. */
   readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
-  /** Default: the names of the process. */
+  /** Resolves the name of the device. Default: the one of the process. */
   readonly names?: Names
 }
 

@@ -45,7 +45,7 @@ export interface ConnectionSettings extends OpenerSettings {
 export interface ConnectionEvents {
   /** The device sent FIN or reset the connection. `heard`: a byte of the last response had come. */
   onClosedByDevice(heard: boolean): void
-  /** The device ended the connection for its idleness, with a 408. */
+  /** The device ended the idle connection with a 408. */
   onTimedOut(): void
   /** Called once, when the connection has closed, by either side. */
   onClosed(): void
@@ -60,7 +60,7 @@ export interface ConnectionEvents {
  */
 type ConnectionState = 'opening' | 'idle' | 'fresh' | 'reused' | 'switched' | 'closed'
 
-/** The first line of a 408, as far as it is always the same. */
+/** The beginning of a 408, up to its reason phrase. */
 const TIMEOUT = /^HTTP\/1\.[01] 408(?: |\r|\n)/
 const TIMEOUT_LENGTH = 13
 
@@ -82,7 +82,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   #mayFollow = false
   /** How long (ms) the device keeps the connection open while it is idle, if its last response announced that. */
   keptFor: number | undefined = undefined
-  /** How many requests it has carried, and how many the device takes. */
+  /** The number of requests that it has carried, and the most that the device takes. */
   #carried = 0
   #most = Number.POSITIVE_INFINITY
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
@@ -241,7 +241,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     }
     const now = clock.monotonic()
     this.keptFor = head.keptFor
-    // Some devices count the present request in `max`, Apache does not.
+    // Some devices count the present request in `max`, and Apache does not. The lower reading is safe with both.
     if (head.most !== undefined) this.#most = Math.min(this.#most, this.#carried + head.most)
     this.#carried += 1
     this.wait(deadlines.idle, now)
@@ -249,8 +249,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   /**
-   * Whether the head is that of a 408 with which the device closes an idle connection (RFC 9110 §15.5.9). It was on its way when the
-   * request was sent, so nothing is before it.
+   * Whether the head is a 408 with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
+   * request, so it is the first head on a reused connection.
    */
   #isIdleTimeout({ status, closes }: Http1ResponseHead): boolean {
     return status === 408 && closes && this.state === 'reused' && this.#reading.isFirst

@@ -23,15 +23,15 @@ export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: Up
 /** The errors of a device that closes the connection instead of an alert. */
 const BREAKS: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
-/** The curves of devices that have none of the usual ones. P-256 is among them because TLS 1.3 does not know all of the others. */
+/** The groups for a device that has none of the usual ones. P-256 is among them because TLS 1.3 does not know all of the others. */
 const OTHER_GROUPS = [
   ...['P-256', 'P-521', 'brainpoolP256r1', 'brainpoolP384r1', 'brainpoolP512r1'],
   ...['brainpoolP256r1tls13', 'brainpoolP384r1tls13', 'brainpoolP512r1tls13'],
 ]
 
 /**
- * What an old or small device may need, the secure ways first; the first that works counts. The device chooses the version, from `minVersion`
- * on. One that was silent is offered no other groups: it may have no room for a longer message.
+ * The settings that an old or small device may need, the secure ones first; the first that works counts. The device chooses the version, from
+ * `minVersion` on. A device that was silent is not offered other groups, because it may have no room for a longer message.
  */
 function looserThan(
   { minVersion, maxVersion, groups }: TlsSettings,
@@ -48,7 +48,7 @@ function looserThan(
   const more = { groups: OTHER_GROUPS }
   return [
     ...(isNarrowed ? [usual] : []),
-    // Groups first: the key exchange of TLS 1.2 may have no forward secrecy.
+    // Groups before TLS 1.2, whose key exchange may have no forward secrecy.
     ...(wasSilent ? [short] : [{ ...usual, ...more }, short, { ...short, ...more }]),
     { ...usual, weak: true },
     { ...usual, weak: true, minVersion: 'TLSv1' },
@@ -97,7 +97,7 @@ export async function diagnose(
   for (const each of looserThan(settings, first.error === SILENCE)) {
     const found = await tryTls(target, { ...settings, ...each }, patience, signal)
     if ('error' in found) continue
-    // A device that was only busy, or just starting, needs no other keys.
+    // The same settings once more: a device that was only busy, or was starting, needs no other ones.
     const again = isVague ? await tryTls(target, settings, patience, signal) : first
     if (!('error' in again)) return explainCertificate(again, target, settings, key)
     const needed = neededFor(found, settings, each)
@@ -109,7 +109,7 @@ export async function diagnose(
   return failed
 }
 
-/** The present settings with no more of the looser ones than the handshake has used. */
+/** The present settings, and of the looser ones what the handshake has used. */
 function neededFor({ version, groups }: Handshake, settings: TlsSettings, looser: TlsSettings): TlsSettings {
   const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
   return {
@@ -123,7 +123,7 @@ function neededFor({ version, groups }: Handshake, settings: TlsSettings, looser
 /** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
 const JUDGED_WITHIN = 500
 
-/** The device has taken the connection, and then does not answer the first message of TLS. */
+/** The device accepts the connection, and does not answer the first message of TLS. */
 const SILENCE = Object.assign(new Error('no answer to the first message of TLS'), {
   code: 'ERR_TLS_HANDSHAKE_TIMEOUT',
 })
@@ -180,7 +180,7 @@ function tryTls(
   })
 }
 
-/** The groups that this handshake needs, by the names that TLS uses. */
+/** The groups that this handshake needs, as `upstream.tls.groups` names them. */
 function groupsOf(socket: TLSSocket, { asn1Curve }: PeerCertificate): readonly string[] {
   const key = socket.getEphemeralKeyInfo()
   const agreed = key !== null && 'name' in key ? key.name : undefined
@@ -198,7 +198,7 @@ interface Dependencies {
   readonly key: string
   readonly clock: Clock
   readonly breaker: Pick<Breaker, 'successes'>
-  /** The connect deadline of requests (ms): a slower handshake is of no use to them. */
+  /** How long a handshake may take (ms): the connect deadline of requests, which a slower one would miss. */
   readonly patience: number
   readonly onFound: (cause: Diagnosis) => void
   readonly onBug: (error: unknown) => void

@@ -43,6 +43,8 @@ const BUFFER_SIZE = 64 * 1024
 /** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
+type Open = (onOpen: () => void, receiver?: Receiver) => Socket
+
 type DeviceAddress =
   | { readonly host: string; readonly port: number; readonly lookup: LookupFunction }
   | { readonly path: string }
@@ -69,8 +71,6 @@ export function createSocketOpener(
   }
   return Object.assign(openSocket, { isResolving: () => names.isResolving(host) })
 }
-
-type Open = (onOpen: () => void, receiver?: Receiver) => Socket
 
 /** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */
 interface TlsSession {

@@ -38,8 +38,9 @@ const LONGEST_PAGE = 5_000
 /**
  * Sends a request to the device and returns the head of its response.
  *
- * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once. After a 408
- *   it always is: the device has not read it
+ * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once. After the 408 of
+ *   an idle connection it is sent again in any case, because the device has not read it
+ * @param isFirst false: the request is sent for the second time, and not again
  */
 export async function sendOwnRequest(
   connections: Connections,

@@ -16,7 +16,7 @@ export interface RequestLine {
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
-  /** The client has a response, such as a refusal because the sidecar stops: the request is not sent any more. */
+  /** The client already has a response, such as a refusal because the sidecar stops. The request is not sent. */
   readonly answered?: boolean
   /**
    * Sends the head in place of the connection, for a request without a body. It may be called again, with another socket.
@@ -48,8 +48,8 @@ export interface ResponseHandler {
   /** The response is the first one that the strict rules refuse. */
   deviates?(deviation: Deviation): void
   /**
-   * Whether the request is sent again, whatever its method, if the device ends the idle connection with a 408: it has read nothing of it.
-   * `failed` then follows, with `unread`. Otherwise that 408 is the response.
+   * Whether the request may be sent again, whatever its method, after the 408 of an idle connection: the device has read nothing of it. Then
+   * `failed` follows with `unread`. Otherwise that 408 is the response.
    */
   readonly repeatsUnread?: boolean
   /** Pieces of half a MiB may come; default: no. */

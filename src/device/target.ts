@@ -20,7 +20,7 @@ export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
   readonly origin: string
   readonly socketPath: string | undefined
-  /** The zone of an IPv6 address, with its percent sign (`%eth0`). It names an interface of this machine. */
+  /** The zone of an IPv6 address with its percent sign (`%eth0`), which names an interface of this machine. */
   readonly zone?: string
   /** Only for https; undefined: the defaults. */
   readonly tls?: DeviceTls | undefined
@@ -35,7 +35,7 @@ export interface TlsSettings {
   readonly minVersion?: SecureVersion
   /** Undefined: the newest that OpenSSL has. */
   readonly maxVersion?: SecureVersion | undefined
-  /** The groups of the key exchange that are offered, by OpenSSL's names, and the curves of certificates in TLS 1.2. */
+  /** The offered groups of the key exchange by OpenSSL's names; in TLS 1.2 also the curves of certificates. */
   readonly groups?: readonly string[] | undefined
   /** Old ciphers, small keys and groups, signatures by SHA-1 and MD5, no secure renegotiation. */
   readonly weak?: boolean
@@ -57,8 +57,8 @@ export interface DeviceTls extends TlsSettings {
 }
 
 /**
- * The groups of the key exchange. A key comes with the first alone (`*`): that of ML-KEM brings the first message from 340 bytes to 1600,
- * and the small TLS buffer of a device then overflows. A device that wants ML-KEM asks for its key (HelloRetryRequest).
+ * The groups of the key exchange. Only the first sends a key (`*`): a key of ML-KEM makes the first message 1600 bytes long instead of 340, which
+ * overflows the small TLS buffer of some devices. A device that wants ML-KEM asks for its key (HelloRetryRequest).
  */
 const GROUPS = '*X25519:P-256:P-384:X25519MLKEM768'
 
@@ -87,7 +87,7 @@ export function deviceTls(settings: TlsSettings): DeviceTls {
   return { ...settings, context }
 }
 
-/** The first of these names that is none of a group of OpenSSL. */
+/** The first name that OpenSSL does not know as a group. */
 export function unknownGroup(groups: readonly string[]): string | undefined {
   return groups.find((name) => {
     try {

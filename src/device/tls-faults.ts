@@ -105,7 +105,7 @@ export interface Handshake {
   readonly certificate: PeerCertificate
   /** The code of OpenSSL or Node if the certificate is not trusted. */
   readonly refusal: string | undefined
-  /** What `upstream.tls.groups` has to name for it. */
+  /** The groups that it needs, as `upstream.tls.groups` names them. */
   readonly groups: readonly string[]
 }
 

@@ -61,7 +61,7 @@ export async function openFleet(config: Config, address: StoreAddress, deps: Sta
   return { state, windows, places }
 }
 
-/** `condition` is what operators read of the store. */
+/** Opens the shared store. `condition` says how it is, for operators. */
 async function openStore(settings: StoreSettings, { log, metrics }: StateDependencies) {
   const address = describeStore(settings.address)
   let reason: string | null = null

@@ -108,7 +108,7 @@ export function nextAttempt({ guess, wall }: Ceiling): number | undefined {
   return wall?.kind === 'broke' ? wall.until : undefined
 }
 
-/** The most requests at once, past which the device has shown that it has no room: in a fleet, those of all sidecars. */
+/** The most requests at once for which the device has shown room, in a fleet over all sidecars; undefined if nothing is known. */
 export function roomUnder({ guess, wall }: Ceiling): number | undefined {
   return wall === undefined ? guess?.limit : (wall.fleet?.sum ?? wall.limit)
 }

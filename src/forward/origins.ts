@@ -18,11 +18,11 @@ export interface DeviceNames {
 const WITH_AUTHORITY = /^(https?:)?[\\/]{2,}(?:[^\\/?#"']*@)?([^\\/?#"'@]*)(?=[/?#"']|$)(.*)$/i
 
 /**
- * A URL of a request for the device: Postern's own origin, as the client sees it, becomes that of the device. Any other value stays as it
- * is, so a device that refuses requests of foreign pages still refuses them.
+ * A URL in a request, as the device gets it: Postern's own origin, as the client sees it, becomes the device's. Any other URL stays as it is,
+ * so a device that refuses requests of foreign pages still refuses them.
  *
- * @param schemes `same`: a page that came over cleartext is a foreign one where the client uses TLS. `either`: a resource of WebDAV is the same
- * one, as it is for its admission (`http/overrides.ts`).
+ * @param schemes `same`: another scheme is another origin, so a page of cleartext stays a foreign one for a client that uses TLS. `either`:
+ *   both schemes name the same resource of WebDAV, as for its admission (`http/overrides.ts`)
  */
 export function deviceUrl(
   value: string,
@@ -37,11 +37,12 @@ export function deviceUrl(
   return isSame ? `${device}${rest}` : value
 }
 
-/** A quoted text, the tag of a resource, or the beginning or end of a list of conditions. What has no end goes to the end of the value. */
+/** A quoted text, the tag of a resource, or the beginning or end of a list of conditions. A text or tag without its end takes the rest of the value. */
 const TAG = /"[^"]*(?:"|$)|<([^>]*)(?:(>)|$)|[()]/g
 
 /**
- * An `If` (RFC 4918 §10.4) for the device: its tags are URLs of resources. What stands in a list of conditions names a lock or a state.
+ * An `If` (RFC 4918 §10.4), as the device gets it: the tags of resources are URLs, which `deviceUrl` changes. A tag within a list of conditions
+ * names a lock, and stays.
  */
 export function deviceTags(value: string, request: Addressed, device: string): string {
   let listed = false

@@ -33,9 +33,9 @@ export interface RequestFieldSettings {
   readonly keeps: ((name: string) => boolean) | undefined
   /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
   readonly passes: ((name: string) => boolean) | undefined
-  /** The scheme by which the device is reached. Where a request names Postern, it names the device instead: by this scheme and its `Host`. */
+  /** The scheme of the device. With the `Host` that it gets, it replaces Postern's origin in fields of the request. */
   readonly scheme: 'http' | 'https'
-  /** Whether `Origin` and `Referer` do so, too, and not `Destination` and `If` alone. */
+  /** Whether Postern's origin is replaced in `Origin` and `Referer`, too, and not only in `Destination` and `If`. */
   readonly referrers: boolean
   readonly rewrite: boolean
 }
@@ -113,8 +113,8 @@ export function requestFields(
 }
 
 /**
- * The value of a field for the device, which names the device where it named Postern. Servers of WebDAV compare the host with `Host`, and the
- * scheme with their own.
+ * The value of a field for the device, with the device's origin in place of Postern's. Servers of WebDAV compare the host of a URL with `Host`,
+ * and its scheme with their own.
  *
  * @param host the `Host` that the device gets
  */

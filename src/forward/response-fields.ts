@@ -21,10 +21,10 @@ interface Projection extends ResponseHead {
 const projections = new WeakMap<Fields, Projection>()
 
 /**
- * What the device says about its own address and network, which the client does not reach. `Alt-Svc` (RFC 7838), and `Alternate-Protocol`
- * before it, send the client past Postern. `NEL` (Network Error Logging) tells browsers to report failures of their connections to Postern to
- * a server that the device names. What a page or its maker says about the page itself passes: `Report-To`, `Server-Timing`, and
- * `Strict-Transport-Security`, which protects the users of the host and counts only with a certificate that the browser trusts.
+ * Fields about the device's own address and network, which do not apply to a client of Postern. `Alt-Svc` (RFC 7838) and its predecessor
+ * `Alternate-Protocol` send the client past Postern. `NEL` (Network Error Logging) makes browsers report failed connections to Postern to a
+ * server that the device names. Fields about the page pass: `Report-To`, `Server-Timing`, and `Strict-Transport-Security`, which protects the
+ * users of the host and counts only with a certificate that the browser trusts.
  */
 const OF_ITS_NETWORK: ReadonlySet<string> = new Set(['alt-svc', 'alternate-protocol', 'nel'])
 

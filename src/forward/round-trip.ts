@@ -64,8 +64,9 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   protected loan: Loan | undefined
   place: DevicePlace | undefined
   changes = false
-  /** If the device closed the connection while it was idle, the request is sent again. */
-  #mayRepeat: boolean
+  /** Whether the request may be sent twice, so that it is sent again if the device closed the connection while it was idle. */
+  readonly #mayRepeat: boolean
+  /** It was sent again, which happens once. */
   #repeated = false
   /** The client's response is the device's, not a refusal. */
   #begun = false
@@ -101,7 +102,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   attempt(now: number = this.#start): void {
     const { connections, uploadTimeout } = this.service
     try {
-      const loan = connections.borrow(this.#mayRepeat, this.upgrade, now)
+      const loan = connections.borrow(this.#mayRepeat && !this.#repeated, this.upgrade, now)
       const { connection } = loan
       this.loan = loan
       if (this.framing !== null && this.framing !== 0) {
@@ -206,7 +207,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.finish(RELAYED)
   }
 
-  /** The body, if there is one, is kept whole. */
+  /** Without a body, or with one that is kept whole; not for a second time. */
   get repeatsUnread(): boolean {
     const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
     return isKept && !this.#repeated
@@ -217,7 +218,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     if (!client.answered) {
       // The device closed the connection before it read the request.
       const stale = loss === 'stale' && failureOf(error) === 'connection_terminated'
-      if (loss === 'unread' || (stale && this.#mayRepeat)) this.#repeat()
+      if (loss === 'unread' || (stale && this.#mayRepeat && !this.#repeated)) this.#repeat()
       else this.finish({ kind: 'failed', error, silent: loss !== 'begun' })
     } else if (client.ended || !this.#begun) this.finish({ kind: 'abandoned' })
     else {
@@ -228,7 +229,6 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   }
 
   #repeat(): void {
-    this.#mayRepeat = false
     this.#repeated = true
     clearInterval(this.#uploadWatch)
     this.loan?.release(false)

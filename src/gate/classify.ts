@@ -132,7 +132,7 @@ function isHost(text: string): boolean {
   return parts.bracketed ? isIPv6(parts.host) : REGISTERED_NAME.test(parts.host)
 }
 
-/** RFC 6874 §4: the zone of an address is for the client alone. */
+/** A host with the zone of an IPv6 address, which means something to the client alone (RFC 6874 §4). */
 const ZONE = /^\[[^\]]*%/
 
 function malformedHost(host: string): Refusal {

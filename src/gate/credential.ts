@@ -143,7 +143,7 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
   return fault
 }
 
-/** A client that logs in at `/oauth/token/` or `//oauth/token` has no token yet, and reads what it is told. */
+/** The refusal of a login at `/oauth/token/` or `//oauth/token` says where tokens are issued. */
 function unauthorized({ head, classified: { target } }: Judged, cause: AuthFailure): Refusal {
   const isMisplaced = head.method === 'POST' && loosePathOf(target) === OWN_PATHS.token
   return { kind: 'unauthorized', cause, ...(isMisplaced ? { misplaced: true } : {}) }

@@ -41,7 +41,7 @@ const DRAINED_BODY = 8 * 1024
 
 const SERVER_ERROR: Refusal = { kind: 'server-error' }
 
-/** The sidecar stops before the device got the request. A restart takes a few seconds. */
+/** The sidecar stops before the device gets the request. A restart takes a few seconds. */
 const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
 
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
@@ -193,9 +193,9 @@ export function createPassage(deps: PassageDependencies) {
     /** A request or an upgrade. */
     request: atGate(pass),
     /**
-     * The time to finish is over. A request that the device has not got is refused, so that its client may repeat it elsewhere; the others
-     * are cut. All are refused before the first is cut, because each cut frees a place, and a request that waited would start in it.
-     * From now on every request is refused. Resolves when the refusals are sent, with their number.
+     * Ends all requests when `shutdown_grace` is over. Requests that have not reached the device are refused, so a client may repeat them
+     * elsewhere; the others are cut. All refusals come before the first cut: a cut frees a place, and a waiting request would start in it.
+     * Every later request is refused. Resolves with the number of refusals when these are sent.
      */
     async stop(): Promise<number> {
       stopped = true

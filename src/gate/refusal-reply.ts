@@ -68,8 +68,8 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   'wrong-passwords': response(429, 'rate_limited', 'Too many wrong passwords: try again later.'),
   overloaded: response(503, 'overloaded', 'The device is busy.'),
   'logins-overloaded': response(503, 'overloaded', 'Too many logins wait: try again later.'),
-  // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3).
-  // Of one that was reached.
+  // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3). This one is for a
+  // device that was reached: see `responseFor`.
   upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
   'store-unavailable': response(503, 'server_error', SERVER_ERROR),
   'server-error': response(500, 'server_error', SERVER_ERROR),

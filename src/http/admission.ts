@@ -52,7 +52,7 @@ export interface Client {
   readonly key: string
   /** The peer is a trusted proxy: its forwarding headers name the client. */
   readonly peerTrusted: boolean
-  /** How many proxies behind the peer are trusted, too: so many addresses at the end of `X-Forwarded-For`. */
+  /** The number of trusted proxies between the peer and the client: their addresses end `X-Forwarded-For`. */
   readonly hops: number
   /** The address may use the listener: see `listen.allow`. */
   readonly admitted: boolean

@@ -155,7 +155,7 @@ export function publicOrigin(request: Addressed): string | undefined {
   return `${secure ? 'https' : 'http'}://${host}`
 }
 
-/** What `X-Forwarded-Proto` says about TLS. Traefik writes the schemes of WebSockets. */
+/** Whether a value of `X-Forwarded-Proto` means TLS. Traefik writes the schemes of WebSockets for these. */
 const SECURE: ReadonlyMap<string, boolean> = new Map([
   ['https', true],
   ['wss', true],

@@ -108,7 +108,7 @@ export interface DeviceFacts {
   headAt: number
   /** When the response, if it still runs, becomes a stream (ms on the monotonic clock); 0: never. A tunnel is one from its start. */
   streamAt: number
-  /** A tunnel that carried no byte for so long that it was closed. */
+  /** Postern closed the tunnel because no byte passed it for `upstream.tunnel_idle_timeout`. */
   idle: boolean
   /** The status of the device's final response; 0 if it sent none. */
   deviceStatus: number

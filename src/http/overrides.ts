@@ -54,8 +54,8 @@ export function destinationOf(request: Named): string | undefined {
 }
 
 /**
- * Whether host and port are those by which the client reaches Postern. Parsers disagree about the host behind a backslash or an `@`. Without
- * TLS here, a proxy in front may have another scheme.
+ * Whether an authority names Postern as the client does. One with a backslash or an `@` does not, because parsers disagree about its host. The
+ * default port of either scheme may be left out, because a proxy in front may speak another one.
  */
 export function isOwnAuthority(authority: string, request: Addressed): boolean {
   if (/[\\@]/.test(authority)) return false

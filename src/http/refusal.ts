@@ -21,7 +21,7 @@ export type Refusal =
   | {
       readonly kind: 'unauthorized'
       readonly cause: AuthFailure
-      /** It is a login at another spelling of the token endpoint's path (C1). */
+      /** The request is a login at another spelling of the token endpoint's path (C1). */
       readonly misplaced?: true
     }
   | { readonly kind: 'cross-origin' }
@@ -34,7 +34,7 @@ export type Refusal =
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
-  /** Too many passwords wait to be verified. The device is not busy. */
+  /** Too many passwords wait for their verification. This says nothing about the device. */
   | { readonly kind: 'logins-overloaded'; readonly retryAfter: number }
   | {
       readonly kind: 'upstream'

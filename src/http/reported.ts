@@ -2,17 +2,16 @@ import type { Client } from './admission.ts'
 import type { RequestHead } from './exchange.ts'
 import { fieldValues, listMembers } from './fields.ts'
 
-/** A request, and how its client reached Postern. */
+/** A request, and the proxies through which it came. */
 export interface Reported {
   readonly head: Pick<RequestHead, 'fields'>
   readonly client: Pick<Client, 'peerTrusted' | 'hops'>
 }
 
 /**
- * What the proxies in front say about the client in a field such as `X-Forwarded-Proto`; undefined without a trusted proxy, or without the
- * field. Each proxy either appends a member about its own peer, as it does in `X-Forwarded-For`, or writes the whole field. So the members
- * count from the right, one for each trusted proxy; a shorter list was written by a nearer one. The client itself may have written the
- * members before these.
+ * The member about the client in a field such as `X-Forwarded-Proto`; undefined without a trusted proxy or without the field. Each proxy appends
+ * a member about its own peer, as in `X-Forwarded-For`, or replaces the field. So members are counted from the right, one for each trusted
+ * proxy, and the first member is taken from a list that is shorter. Members before these may be the client's own.
  *
  * @param name in lower case
  */

@@ -5,10 +5,10 @@ type Read = IteratorResult<Buffer, undefined>
 const END: Read = { done: true, value: undefined }
 const NOTHING = Buffer.alloc(0)
 
-/** The cost of a piece beside its content (bytes): a client may send its body in pieces of one byte. */
-const PIECE = 128
+/** The cost of received bytes beside their content, by piece (bytes): a client may send pieces of one byte. */
+export const PIECE = 128
 
-/** A piece below it (bytes) is joined with those that wait behind it: each read of a body costs more than a copy of a few bytes. */
+/** A piece that is smaller (bytes) is joined with the pieces behind it: a copy of a few bytes costs less than another read of the body. */
 const SMALL = 4 * 1024
 
 /** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */

@@ -54,8 +54,8 @@ export function percentDecoded(text: string): string {
 export const MOST_DECODINGS = 4
 
 /**
- * The path as the most lenient device reads it: decoded as often as any parser does, in lower case, without empty and dot segments, parameters and slashes at its end.
- * For a comparison that must not miss a spelling, never for a permission.
+ * The path as the most lenient device reads it: decoded up to `MOST_DECODINGS` times, in lower case, without empty and dot segments, parameters, and
+ * slashes at its end. For a comparison that must not miss a spelling, never for a permission.
  */
 export function loosePathOf(target: string): string {
   let decoded = pathOf(target)

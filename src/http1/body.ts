@@ -203,7 +203,7 @@ export class BodyPieces {
     this.#size += end - start
   }
 
-  /** How many runs there are. */
+  /** The number of runs. */
   get count(): number {
     return this.#count / 2
   }

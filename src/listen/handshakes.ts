@@ -16,7 +16,7 @@ export interface HandshakeDependencies {
   readonly material: TlsMaterial
   /** Closes the connections of clients that speak plain HTTP. */
   readonly lingering: Pick<Lingering, 'end'>
-  /** What is done in a turn of the event loop for the client of a connection. */
+  /** The turn budget by which a connection is served. */
   readonly turnsOf: (wire: Socket) => TurnBudget
   /** Called after a handshake. `wire`: the TCP socket below `socket`. */
   readonly accept: (socket: TLSSocket, wire: Socket) => void
@@ -93,15 +93,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
           deps.lingering.end(socket, deps.plainHttpMessage())
           return
         }
-        const shake = (): unknown => handshakeOf.run(handshake, () => server.emit('connection', socket))
-        const turns = deps.turnsOf(socket)
-        if (turns.take(HANDSHAKE_WORK)) shake()
-        else
-          turns.wait(() => {
-            if (socket.destroyed) return
-            turns.spend(HANDSHAKE_WORK)
-            shake()
-          })
+        const shake = (): void => void handshakeOf.run(handshake, () => server.emit('connection', socket))
+        deps.turnsOf(socket).run(HANDSHAKE_WORK, shake, () => socket.destroyed)
       })
     },
     /** New handshakes use this certificate. */

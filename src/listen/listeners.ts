@@ -6,18 +6,18 @@ import { SetupError } from '../system/setup-error.ts'
 
 export interface Addresses {
   readonly public: string
-  /** Null if there is none, or none yet. */
+  /** Null if it is off, or if this machine does not have its address yet. */
   readonly admin: string | null
 }
 
 interface ListenersDependencies {
   readonly public: Server
   readonly admin: Server
-  /** Called when the public one listens, and again if the admin one does so later. */
+  /** Called when the public listener is open, and again if the admin listener opens later. */
   readonly onOpen: (addresses: Addresses) => void
-  /** Called once for each address that this machine does not have yet. Without it, such an address ends the start. */
+  /** Called once for each address that this machine does not have yet. If it is left out, such an address ends the start. */
   readonly onLate?: ((late: LateAddress, error: SetupError) => void) | undefined
-  /** Waits until the next try of such an address; ends early when `signal` aborts. Default: a second. */
+  /** Waits before the next try of such an address; `signal` ends the wait. Default: a second. */
   readonly pause?: (signal: AbortSignal) => Promise<unknown>
 }
 
@@ -29,15 +29,15 @@ interface ListenerSettings {
 
 const aSecond = (signal: AbortSignal): Promise<unknown> => delay(1_000, undefined, { signal }).catch(() => {})
 
-/** A listener after its first try: it listens, or waits for its address. */
+/** A listener after its first try. It is open, or waits for its address. */
 interface Opening {
-  /** Its address. */
+  /** Resolves with its address when it is open. */
   readonly opened: Promise<string>
 }
 
 /**
- * Opens the listeners of a sidecar, once. An address may come after the start, by DHCP or a VPN: with `onLate` it is tried again until it has
- * come, however long that takes, and clients do not wait for the address of the admin listener.
+ * Opens the listeners of a sidecar, once. DHCP or a VPN may give this machine an address after the start: with `onLate`, an address is tried
+ * until the machine has it. The public listener does not wait for the address of the admin listener.
  */
 export function createListeners(
   { listen: { address, reusePort, tls }, admin }: ListenerSettings,

@@ -5,7 +5,6 @@ import type { Holder, Holding } from '../memory/account.ts'
 import { CONNECTION, TLS_CONNECTION } from '../memory/costs.ts'
 import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
-import { TurnBudget } from '../system/turn-budget.ts'
 import {
   accountOf,
   type ConnectedClient,
@@ -90,12 +89,6 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     return holdings.get(wire) ?? charge(wire)
   }
 
-  /** A trusted proxy has one for each connection, because it carries many clients. */
-  function turnsOf(wire: Socket): TurnBudget {
-    const { client } = holdingOf(wire)
-    return client.isProxy ? new TurnBudget() : client.turns
-  }
-
   /** Why a new connection is refused, before it costs a handshake. Undefined if its client may hold one more, and has a place for it. */
   function whyNot(socket: Socket): 'max_connections' | 'memory' | undefined {
     const client = accountOf(memory, socket.remoteAddress ?? '')
@@ -146,7 +139,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
           limits,
           material: deps.tls,
           lingering,
-          turnsOf,
+          turnsOf: (wire) => holdingOf(wire).client.turnsOfConnection(),
           accept: acceptTls,
           onFailed: events.handshakeFailed,
           plainHttpMessage: () => deps.refusalMessage(PLAIN_HTTP),

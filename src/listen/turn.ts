@@ -2,15 +2,21 @@ import type { Exchange } from '../http/exchange.ts'
 import { REQUEST_WORK, type TurnBudget } from '../system/turn-budget.ts'
 
 /**
- * Serves a request in a later turn of the event loop: its client had its part of this one. Until then it is open like any other, so its
- * client is charged for it, and one that has ended meanwhile is not served.
+ * Serves a request now, or in a later turn of the event loop if the budget of its client is used up. A request that waits is open like any
+ * other, so its client is charged for it. One that has ended meanwhile is not served.
+ *
+ * @param serve its errors reach the caller; in a later turn `onBug`, and the exchange is cut
  */
-export function waitForTurn<E extends Exchange>(
+export function serveInTurn<E extends Exchange>(
   turns: TurnBudget,
   exchange: E,
   serve: (exchange: E) => void,
   onBug: (error: unknown) => void,
 ): void {
+  if (turns.take(REQUEST_WORK)) {
+    serve(exchange)
+    return
+  }
   turns.wait(() => {
     if (exchange.ended) return
     turns.spend(REQUEST_WORK)

@@ -88,6 +88,11 @@ export class ClientAccount {
     this.isProxy = isProxy
     this.grant = grant
   }
+
+  /** The budget for a connection itself: its handshake, and the reading of its bytes. Each connection of a trusted proxy has one of its own. */
+  turnsOfConnection(): TurnBudget {
+    return this.isProxy ? new TurnBudget() : this.turns
+  }
 }
 
 type Sums = Record<Kind, number>

@@ -15,7 +15,7 @@ const SHARE = 0.45
 /** The part of V8's heap that may be held: about half of what clients hold is in it. */
 const SHARE_OF_HEAP = 0.8
 
-/** The most that `auto` takes (bytes): clients of one device hold far less, and a large machine has other programs. */
+/** The most that `auto` takes (bytes): the clients of one device hold far less, and other programs need the rest of a large machine. */
 const MOST = 512 * MIB
 
 /** The account is never smaller (bytes): with less, not even a few clients could be served. */
@@ -28,11 +28,11 @@ export interface MemoryBudget {
   readonly bound: MemoryBound
   /** `listen.memory` names the limit. */
   readonly isGiven: boolean
-  /** The limit is the most that `auto` takes, and less than the share of the bound. */
+  /** The limit is the most that `auto` takes, because the share of the bound is larger. */
   readonly isCapped: boolean
 }
 
-/** @param hash the memory of the largest configured hash (bytes): two logins at a time have room in what `auto` takes */
+/** @param hash the memory of the largest configured hash (bytes): the most that `auto` takes has room for two logins at once */
 export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0): MemoryBudget {
   const [bound] = bounds
   if (memory !== 'auto') return { limit: memory, bound, isGiven: true, isCapped: false }

@@ -3,10 +3,10 @@ import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { GrantSummary, Revocation } from '../tokens/state.ts'
 
-/** How many clients are remembered. Beyond that, the one goes whose last login or refresh is the oldest. */
+/** The most clients that are remembered. One more makes the client with the oldest login or refresh forgotten. */
 export const MOST_KNOWN = 10_000
 
-/** After so many wrong passwords since its last right one, a client counts as unknown. */
+/** With this number of wrong passwords since its last right one, a client is unknown. */
 const MOST_WRONG = 4
 
 interface Known {
@@ -19,13 +19,13 @@ interface Known {
 }
 
 /**
- * The clients that have logged in before, by their keys: each has a grant, or had one that ended at most a refresh lifetime ago by its time
- * or by a change of the password. Those of a grant that an operator revoked are forgotten.
+ * The clients that have logged in before, by key. Such a client has a live grant, or had one that ended within the last refresh lifetime, by
+ * expiry or by a change of the password. A client whose grant an operator revokes is forgotten.
  */
 export class KnownClients {
   readonly #clock: Clock
   readonly #refreshLifetime: () => number
-  /** The latest last. */
+  /** The client with the latest login or refresh stands last. */
   readonly #clients = new Map<string, Known>()
 
   /** @param refreshLifetime milliseconds */
@@ -47,7 +47,10 @@ export class KnownClients {
     this.#remember(client, grant, this.#refreshLifetime(), 0)
   }
 
-  /** Prolongs what is known. It makes no client known, which may have stolen the token, and a token is no password, so wrong ones stay. */
+  /**
+   * Prolongs the memory of a known client. A refresh makes no client known, because its token may be stolen. It does not clear the count of
+   * wrong passwords, because a token proves no password.
+   */
   refreshed(client: string, grant: string): void {
     const known = this.#clients.get(client)
     if (known !== undefined) this.#remember(client, grant, this.#refreshLifetime(), known.wrong)
@@ -58,11 +61,15 @@ export class KnownClients {
     if (known !== undefined) known.wrong += 1
   }
 
-  /** Adds the clients of live grants that this process did not issue: it has restarted, or another sidecar issued them. The latest first. */
+  /**
+   * Adds the clients of live grants that this process does not know: from before its start, or from other sidecars of the fleet.
+   *
+   * @param grants the latest first
+   */
   restore(grants: readonly GrantSummary[]): void {
     for (const { id, client, expiresAt, label } of grants.toReversed()) {
       const key = prefix64(client)
-      // An issued token belongs to no client that logs in.
+      // The token of an issued grant came from an operator, not from a login.
       if (label === undefined && !this.#clients.has(key))
         this.#remember(key, id, expiresAt - this.#clock.wall(), 0)
     }
@@ -81,7 +88,7 @@ export class KnownClients {
     for (const [client, { grant }] of this.#clients) if (isMeant(grant)) this.#clients.delete(client)
   }
 
-  /** @param lasts how long its grant lasts (ms) */
+  /** @param lasts the time until its grant ends (ms) */
   #remember(client: string, grant: string, lasts: number, wrong: number): void {
     this.#clients.delete(client)
     const [oldest] = this.#clients.keys()

@@ -3,9 +3,9 @@ import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { LogIn, LogInResult, Revocation, Tokens } from '../tokens/state.ts'
 import { KnownClients, MOST_KNOWN } from './known-clients.ts'
-import { GUESSING, type Guesses, WrongPasswords } from './wrong-passwords.ts'
+import { GUESSING, type GuessSummary, WrongPasswords } from './wrong-passwords.ts'
 
-/** How often the live grants are read (ms): those that another sidecar of a fleet issued. */
+/** How often the live grants are read (ms). In a fleet, other sidecars issue some of them. */
 const READ_EVERY = 60_000
 
 interface Dependencies {
@@ -15,18 +15,19 @@ interface Dependencies {
     readonly gate: { readonly scopes: Scopes | undefined }
     readonly config: { readonly tokens: { readonly refreshLifetime: number } }
   }
-  /** Passwords are being guessed. Called once until it has been quiet for some minutes. */
-  readonly onGuessing: (guesses: Guesses) => void
-  /** Meanwhile, logins were refused because too many wait. Called once, too. */
-  readonly onCrowded: (guesses: Guesses) => void
+  /** Called when guessing begins, and not again before some minutes without it. */
+  readonly onGuessing: (guesses: GuessSummary) => void
+  /** Called once during that, when a login is refused because too many wait. */
+  readonly onCrowded: (guesses: GuessSummary) => void
   readonly onBug: (error: unknown) => void
 }
 
 export type LoginHistory = ReturnType<typeof createLoginHistory>
 
 /**
- * What is remembered of logins, and which clients come first for it while passwords wait (`Precedence` in `password/weighted-turns.ts`).
- * A login makes its client known only with a name without `allow`: a password that may do little must not help to guess another one.
+ * Remembers right and wrong passwords by client. This decides which clients go first while passwords wait (`Precedence` in
+ * `password/weighted-turns.ts`). A login makes its client known only if its name has no `allow`: otherwise the password of a restricted name
+ * would help to guess another one.
  */
 export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onBug }: Dependencies) {
   const known = new KnownClients(clock, () => settings.config.tokens.refreshLifetime)
@@ -41,7 +42,7 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
     return scopes === undefined || (scope !== undefined && scope.allows === undefined)
   }
 
-  function tell(what: keyof typeof told, listener: (guesses: Guesses) => void): void {
+  function tell(what: keyof typeof told, listener: (guesses: GuessSummary) => void): void {
     if (wrong.sum <= GUESSING) {
       told.guessing = false
       told.crowded = false
@@ -68,17 +69,17 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
   }
 
   return {
-    /** The client has logged in before, and has not guessed since. */
+    /** Whether the client has logged in before, and has not guessed since. */
     isKnown: (client: string): boolean => known.has(client),
-    /** One for an address without wrong passwords. */
+    /** 1 for an address without wrong passwords, and less with each of them. */
     weightOf: (address: string): number => 1 / (1 + wrong.of(address)) ** 2,
     isUnlimited,
-    /** Remembers the grants that are live now, and the results of `logIn`. */
+    /** `logIn`, with its results remembered. Reads the live grants at once, and again from time to time. */
     recorded(logIn: LogIn, { recentGrants }: Pick<Tokens, 'recentGrants'>): LogIn {
       const read = (): void => void readGrants(recentGrants).catch(onBug)
       read()
       return async (password, request, grantType, username) => {
-        // Does not wait for a shared store: a client that it knows of loses its precedence for this once.
+        // The login does not wait for a shared store. A client that only the store knows has no precedence in this login.
         read()
         const result = await logIn(password, request, grantType, username)
         if (result !== 'overloaded' || !request.ended) judge(request.client.key, result)
@@ -90,7 +91,7 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
     },
     /** An operator has revoked these grants. */
     revoked: (which: Revocation): void => known.revoked(which),
-    guesses: (): Guesses => wrong.all(),
+    guesses: (): GuessSummary => wrong.all(),
   }
 }
 

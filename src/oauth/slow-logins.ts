@@ -175,7 +175,7 @@ export function slowLogins(
     })
   }
 
-  /** The latest attempt goes: if there is one, of those whose clients are not known. */
+  /** Refuses the latest attempt of an unknown client, or the latest one if all clients are known. */
   function makeRoom(): void {
     const all = [...waiting].reverse()
     const [attempt, guesses] = all.find(([{ client }]) => !history.isKnown(client)) ?? all[0] ?? []

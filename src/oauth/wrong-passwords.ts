@@ -4,21 +4,21 @@ import type { Clock } from '../system/clock.ts'
 /** Wrong passwords are forgotten after one to two of these times (ms). */
 const SPAN = 300_000
 
-/** How many addresses a span remembers. With more, the next span begins early: the addresses that were wrong last stay. */
+/** The most addresses of a span. With more, the next span begins early, so the latest addresses stay. */
 const MOST_ADDRESSES = 5_000
 
-/** How many addresses are told. */
+/** The most addresses in a summary. */
 const MOST_TOLD = 10
 
-/** So many wrong passwords are no typing errors any more. */
+/** More wrong passwords are guesses, and no typing errors. The alarm PosternPasswordGuessing has the same threshold. */
 export const GUESSING = 20
 
 /** The wrong passwords of the last minutes. */
-export interface Guesses {
+export interface GuessSummary {
   readonly wrong: number
-  /** From how many addresses; an IPv6 /48 is one. */
+  /** The number of addresses that they came from. An IPv6 /48 is one. */
   readonly addresses: number
-  /** Those with most, at most ten, as `listen.deny` takes them. */
+  /** At most ten: the addresses with most wrong passwords, in the form of `listen.deny`. */
   readonly from: readonly string[]
 }
 
@@ -65,7 +65,7 @@ export class WrongPasswords {
     return this.#now.of(address) + this.#before.of(address)
   }
 
-  all(): Guesses {
+  all(): GuessSummary {
     const wrong = this.sum
     const addresses = new Set([...this.#before.byAddress.keys(), ...this.#now.byAddress.keys()])
     const most = [...addresses].sort((a, b) => this.of(b) - this.of(a))

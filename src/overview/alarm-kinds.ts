@@ -183,7 +183,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternReloadFailed: {
     level: 'warning',
-    // Here the latest reload, until one is applied. The alert counts those that were refused.
+    // Here the latest reload, until a later one is applied. The alert counts the refused ones.
     figure: 'postern_config_reloads_total',
     here: AT_ONCE,
     alert: { ...AT_ONCE, over: 15 * MINUTE },
@@ -231,7 +231,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     level: 'warning',
     figure: 'postern_password_failures_total',
     here: { ...AT_ONCE, threshold: 20, over: 10 * MINUTE },
-    // Or ten slowed logins: with limits.wrong_passwords: slow, one address sends no more than twenty wrong passwords in this time.
+    // `events` counts slowed logins: with limits.wrong_passwords: slow, one address gets at most twenty wrong passwords in this time.
     alert: { ...AT_ONCE, threshold: 20, events: 10, over: 10 * MINUTE },
     meaning:
       'an attacker guesses, or a client has an old password; while passwords wait, clients that have logged in before go first',

@@ -130,7 +130,7 @@ const certificate: Rule = function* ({ facts: { certificate }, now }) {
   if (certificate === null) return
   const { from, until, selfSigned } = certificate
   const expires = KINDS.PosternCertificateExpires
-  // As the alert: of a short life the last third.
+  // As in the alert, a certificate with a short life has its last third.
   const notice = Math.min(expires.here.threshold * SECOND, (until - from) / 3)
   const remedy = selfSigned
     ? 'give clients the new cert.pem of state_dir: the sidecar renews it itself, with the same key'

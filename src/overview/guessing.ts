@@ -3,7 +3,7 @@ import { count, type Rule, raise, sumOf } from './alarm.ts'
 import { KINDS } from './alarm-kinds.ts'
 import type { Condition } from './model.ts'
 
-/** So many are named in the sentence of the alarm. */
+/** The most addresses that the sentence of the alarm names. */
 const NAMED = 3
 
 /** Passwords are being guessed. */
@@ -18,7 +18,7 @@ export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
   })
 }
 
-/** Logins were refused because too many passwords wait. Guessing has an alarm of its own. */
+/** Logins were refused because too many passwords wait, and none are guessed: guessing has an alarm of its own. */
 export const crowdedLogins: Rule = function* ({ facts, last }) {
   const { over, threshold } = KINDS.PosternOverloaded.here
   const refused = sumOf(last(over), ({ refusals }) => refusals.logins_overloaded ?? 0)

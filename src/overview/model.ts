@@ -1,4 +1,5 @@
 import type { Endpoint, Per, WindowType } from '../http/admission.ts'
+import type { StoreCondition } from '../tokens/state.ts'
 
 /**
  * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
@@ -6,7 +7,7 @@ import type { Endpoint, Per, WindowType } from '../http/admission.ts'
  */
 
 /**
- * `GET page/requests`: `RequestRow`s, the latest first, at most 50 that were refused and 50 others. `GET page/requests?id=ID`: the
+ * `GET page/requests`: `RequestRow`s, at most 100, the latest first, with room for each reason. `GET page/requests?id=ID`: the
  * `Explanation` of one request; 404 if it is no longer remembered.
  */
 export type { Explanation, RequestRow } from '../record/explanation.ts'
@@ -157,24 +158,25 @@ export interface Condition {
     /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
     readonly absent: string | null
   }
-  /** Those of the last five to ten minutes. */
+  /** The wrong passwords of the last five to ten minutes. */
   readonly wrongPasswords: {
     readonly wrong: number
-    /** From how many addresses; an IPv6 /48 is one. */
+    /** The number of addresses that they came from. An IPv6 /48 is one. */
     readonly addresses: number
-    /** Those with most, at most ten, as `listen.deny` takes them. */
+    /** At most ten: the addresses with most wrong passwords, in the form of `listen.deny`. */
     readonly from: readonly string[]
   }
   /** Null without a shared store. */
-  readonly store: {
-    readonly up: boolean
-    /** Its servers, as the configuration names them. */
-    readonly address: string
-    /** Why it does not answer, or refuses commands; null if it is up. */
-    readonly reason: string | null
-  } | null
+  readonly store: StoreCondition | null
   /** The latest reload, if it was refused; null if it was applied, or there was none. */
-  readonly refusedReload: { readonly at: number; readonly problems: readonly string[] } | null
+  readonly refusedReload: RefusedReload | null
+}
+
+/** A configuration or certificate that was refused: the former one stays in use. */
+export interface RefusedReload {
+  readonly at: number
+  /** What the operator has to correct, with file and line if these are known. Quotes no secret. */
+  readonly problems: readonly string[]
 }
 
 /** One service of the device. */
@@ -204,8 +206,8 @@ export interface ServiceCondition {
   /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
-   * What it does with more than `limit` requests at once, those of all sidecars in a fleet: it has no room (`guess`), it breaks (`broke`),
-   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer may be sent: see `queue`.
+   * What the device does with more than `limit` requests at once, in a fleet over all sidecars: it has no room (`guess`), it breaks (`broke`),
+   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer are sent at first: see `queue`.
    */
   readonly ceiling: CeilingCondition | null
 }

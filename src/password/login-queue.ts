@@ -15,13 +15,15 @@ export interface LoginBounds {
 export type OnEnd = (listener: () => void) => void
 
 interface Job {
+  /** The key of the client. */
   readonly client: string
   readonly password: string
+  /** What the password is compared with. Logins with the same one and the same password share one run. */
   readonly against: string
 }
 
-/** A verification, done once for all logins that wait for it. */
-interface Verification<R> {
+/** One run of a verification, for all logins that wait for it. */
+interface SharedRun<R> {
   readonly key: string
   readonly verify: () => Promise<R>
   readonly logins: Set<Login<R>>
@@ -30,16 +32,16 @@ interface Verification<R> {
 interface Login<R> {
   readonly client: string
   readonly address: string
-  readonly wanted: Verification<R>
+  readonly wanted: SharedRun<R>
   readonly settle: (result: Promise<R> | 'overloaded') => void
 }
 
 /**
- * The logins whose passwords wait to be verified: at most `bounds.inside` at a time, in the order of `WeightedTurns`.
+ * The logins whose passwords wait to be verified. At most `bounds.inside` are verified at a time, in the order of `WeightedTurns`.
  *
- * Logins that wait for the same verification share it: it begins with the first turn that one of them gets. Each keeps its own deadline, and
- * one that leaves ends only itself. A verification that has begun is joined by no login: the shorter wait would tell its client that another
- * one uses the same password now.
+ * Logins that wait for the same verification share one run, which begins with the first turn that one of them gets. Each login keeps its own
+ * deadline, and leaves alone. No login joins a run that has begun: its shorter wait would tell its client that another client uses the same
+ * password now.
  *
  * @param random from 0 to below 1
  */
@@ -50,11 +52,11 @@ export function createLoginQueue<R>(
 ) {
   const turns = new WeightedTurns<Login<R>>(precedence, random)
   const secret = randomBytes(32)
-  /** Those that wait. */
-  const waiting = new Map<string, Verification<R>>()
+  /** The runs that have not begun, by key. */
+  const waiting = new Map<string, SharedRun<R>>()
   let inside = 0
 
-  function begin({ verify }: Pick<Verification<R>, 'verify'>): Promise<R> {
+  function begin({ verify }: Pick<SharedRun<R>, 'verify'>): Promise<R> {
     inside += 1
     return verify().finally(() => {
       inside -= 1
@@ -71,7 +73,7 @@ export function createLoginQueue<R>(
     }
   }
 
-  function end({ logins }: Verification<R>, result: Promise<R> | 'overloaded'): void {
+  function end({ logins }: SharedRun<R>, result: Promise<R> | 'overloaded'): void {
     for (const login of logins) login.settle(result)
   }
 
@@ -83,11 +85,7 @@ export function createLoginQueue<R>(
   }
 
   /** Waits for a turn of `wanted`. */
-  function wait(
-    client: string,
-    wanted: Verification<R>,
-    onEnd: OnEnd | undefined,
-  ): Promise<R | 'overloaded'> {
+  function wait(client: string, wanted: SharedRun<R>, onEnd: OnEnd | undefined): Promise<R | 'overloaded'> {
     return new Promise((resolve) => {
       const login: Login<R> = {
         client,
@@ -108,15 +106,15 @@ export function createLoginQueue<R>(
     })
   }
 
-  /** The verification with the smallest share makes room for a new one. If that is the new one, it does not wait. */
+  /** In a full queue, the run with the smallest share is refused, which may be the new one. */
   function makeRoom(): void {
     if (waiting.size <= bounds.waiting) return
     const shares = turns.shares()
-    let least: { readonly wanted: Verification<R>; readonly share: number } | undefined
+    let least: { readonly wanted: SharedRun<R>; readonly share: number } | undefined
     for (const wanted of waiting.values()) {
       let share = 0
       for (const login of wanted.logins) share += shares.get(login) ?? 0
-      // Of several with the same share, the one that came last.
+      // Of runs with the same share, the latest.
       if (share <= (least?.share ?? share)) least = { wanted, share }
     }
     if (least !== undefined) end(least.wanted, 'overloaded')
@@ -125,9 +123,6 @@ export function createLoginQueue<R>(
   return {
     /**
      * Runs `verify` in its turn. `overloaded`: too many others wait, the wait was too long, or the request has ended.
-     *
-     * @param client its key
-     * @param against what the password is compared with: logins with the same one and the same password share one run
      */
     enter(
       { client, password, against }: Job,
@@ -136,7 +131,7 @@ export function createLoginQueue<R>(
     ): Promise<R | 'overloaded'> {
       fill()
       if (inside < bounds.inside) return begin({ verify })
-      // A keyed digest: the queue keeps no password beside those that wait.
+      // A keyed digest, so that the map has no passwords for keys.
       const key = `${against} ${createHmac('sha256', secret).update(password).digest('base64')}`
       const settled = wait(client, waiting.get(key) ?? { key, verify, logins: new Set() }, onEnd)
       makeRoom()

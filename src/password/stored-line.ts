@@ -45,7 +45,7 @@ export function isHash(line: string): boolean {
   return MODULAR.test(line) || SCHEME.test(line)
 }
 
-/** The line without the quotes around it: those of a shell, of YAML, or of a word processor. */
+/** The line without a quote before it: a quote of a shell, of YAML, or of a word processor. */
 function unquoted(line: string): string {
   return line.replace(/^\s*["'`\u2018-\u201f\u00ab]\s*/, '')
 }

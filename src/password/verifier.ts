@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { inMib } from '../system/mebibytes.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
-import { formsOf, LONGEST_FORM } from './forms.ts'
 import { derive, memoryFor } from './key-derivation.ts'
 import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { Credential, DigestCredential } from './stored-line.ts'
@@ -63,7 +62,7 @@ export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Prece
     }
   }
 
-  /** The positions of the credentials that the first form with a match is right for. All forms are compared with all credentials. */
+  /** Compares all forms with all credentials. Returns the positions of the credentials that match the first form with a match. */
   async function compare(
     credentials: readonly Credential[],
     forms: readonly string[],
@@ -77,8 +76,8 @@ export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Prece
 
   return {
     /**
-     * Compares `password` with all credentials, and returns the positions of those that match: its exact UTF-8 bytes, or if none matches those,
-     * another of its forms (`formsOf`). All are compared in one turn, also after a match: so the time does not tell which one matched, or
+     * Compares `password` with all credentials, and returns the positions of those that match its exact UTF-8 bytes, or if there are none,
+     * another of its forms (`formsOf`). All are compared in one turn, also after a match, so the time does not tell which one matched, or
      * whether one did. Never blocks the event loop. Logins with the same password that wait at the same time share one comparison.
      *
      * @param client the key of the client: see `WeightedTurns`
@@ -120,6 +119,18 @@ export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Prece
   }
 }
 
+/** The longest form besides the bytes as they came (bytes). A decomposed text is up to three times as long, and its hash may cost as much more. */
+const LONGEST_FORM = 511
+
+/**
+ * The forms in which a password may have been stored: as it came, and in Unicode's NFC and NFD (UAX #15), where these differ. macOS types
+ * and stores `é` as two code points, most other systems as one. No other mapping is applied: RFC 8265 §4.2.1 also maps spaces.
+ */
+export function formsOf(password: string): readonly string[] {
+  const others = [password.normalize('NFC'), password.normalize('NFD')]
+  return [...new Set([password, ...others.filter((form) => Buffer.byteLength(form) <= LONGEST_FORM)])]
+}
+
 /** The memory that a verification takes (bytes), as far as it is worth counting. */
 export function memoryOf(credential: Credential): number {
   return credential.kind === 'argon2id' || credential.kind === 'scrypt' ? memoryFor(credential) : 0
@@ -132,7 +143,7 @@ export function beyondMemory(credential: Credential, limit: number): string | un
   return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(limit)} (listen.memory)`
 }
 
-/** Numbers credentials, so that a text names a list of them. */
+/** Numbers credentials, so that a short text names a list of them. */
 function createNumbers() {
   const numbers = new WeakMap<Credential, number>()
   let last = 0
@@ -146,15 +157,18 @@ function createNumbers() {
   return (credentials: readonly Credential[]): string => credentials.map(numberOf).join()
 }
 
+/** The longest password that C libraries hash (bytes): `CRYPT_MAX_PASSPHRASE_SIZE` without its NUL. */
+const LONGEST_CRYPT_PASSWORD = 511
+
 /**
- * C libraries hash no password above 511 bytes (`CRYPT_MAX_PASSPHRASE_SIZE` without its NUL). The cost of crypt(3) grows with the length,
- * so a long wrong password could cost thousands of times as much (CVE-2016-20013).
+ * Whether no tool has stored such a hash of this password. The cost of crypt(3) grows with the length of the password, so a long one that is wrong
+ * could cost thousands of times as much (CVE-2016-20013).
  */
 function neverMatches({ kind }: Credential, password: string): boolean {
   // No tool hashes a NUL. bcrypt repeats its key after a NUL, so `a` and `a\0a` would be the same password.
   if (password.includes('\0')) return true
   const bounded = kind === 'md5-crypt' || kind === 'sha-crypt'
-  return bounded && Buffer.byteLength(password) > LONGEST_FORM
+  return bounded && Buffer.byteLength(password) > LONGEST_CRYPT_PASSWORD
 }
 
 /** Compares digests of equal length in constant time, so the timing does not even reveal the length of the password. */

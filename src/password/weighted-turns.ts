@@ -1,8 +1,8 @@
 /** Which clients come first while passwords wait. */
 export interface Precedence {
-  /** Whether this client has logged in before, and has not guessed since. */
+  /** Whether the client has logged in before, and has not guessed since. */
   isKnown(client: string): boolean
-  /** The weight of an address among those of unknown clients: above 0, and less after wrong passwords. */
+  /** The weight of an address among the addresses of unknown clients: above 0, and less with each wrong password. */
   weightOf(address: string): number
 }
 
@@ -15,25 +15,25 @@ interface Waiter {
   readonly address: string
 }
 
-/** While both wait, one of so many turns goes to a client that is not known. */
+/** While known and unknown clients wait, an unknown one gets one turn of this number. */
 const ONE_IN = 8
 
-/** The share of a known client: more than those of all others together. */
+/** The share of a known client: more than the shares of all unknown ones together. */
 const KNOWN_SHARE = 1e6
 
 /**
- * Who is next of those that wait (C26). Turns are weighted, never strict: no client has to wait for all others of a kind, so none starves.
+ * Chooses which waiter has the next turn (C26). Turns are weighted, never strict, so no client starves.
  *
- * - Known clients come first, in turn, with seven turns of eight.
- * - Each other turn is drawn. Every address has one share in the draw, less after wrong passwords, and its clients divide it. So a new
+ * - Known clients have seven turns of eight, one after the other.
+ * - The other turns are drawn. An address has one share in the draw, less with each wrong password, and its clients divide the share. So a new
  *   address is soon drawn beside hundreds that guess, and many clients in one IPv6 /48 gain nothing.
  *
- * Looks at all waiters for each turn: a turn is worth milliseconds of hashing.
+ * A choice looks at all waiters, which costs little beside the milliseconds of a hash.
  */
 export class WeightedTurns<W extends Waiter> {
   readonly #precedence: Precedence
   readonly #random: () => number
-  /** In the order of arrival, but a known client that had a turn goes behind the others. */
+  /** In the order of arrival. The waiters of a known client that had a turn move to the end. */
   readonly #waiters = new Set<W>()
   #turnsOfKnown = 0
 
@@ -77,7 +77,7 @@ export class WeightedTurns<W extends Waiter> {
       at -= share
       return at < 0
     })
-    // Of the waiters of its client, the first.
+    // The first waiter of the drawn client.
     const client = (drawn ?? shares[0])?.[0].client
     return waiters.find((waiter) => waiter.client === client)
   }

@@ -158,7 +158,7 @@ export type RefusalName =
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
 
-/** Why Postern ended an exchange that it had admitted, for the access log and for explanations. Called if it did: most requests cost no call. */
+/** Names why Postern ended an exchange that it had admitted, for the access log and for explanations. Only for one that it has ended. */
 export function endingOf({ endedFor }: Pick<Exchange, 'endedFor'>): RefusalName | 'idle' {
   return endedFor === undefined ? 'idle' : nameOf(endedFor)
 }

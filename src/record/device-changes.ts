@@ -3,12 +3,12 @@ import type { Logger } from './log.ts'
 
 /** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
 const LINES = 10
-/** At the level `error`, because clients get nothing, though it is no fault of the sidecar. */
-export const DEVICE_DOWN = 'the device is down'
-
-const REMEDY = 'run postern check: it connects to the device and says what fails'
 /** The length of a period (ms). */
 const PERIOD = 60_000
+
+/** The level of this line is `error`, because clients get no response, although the sidecar works. */
+export const DEVICE_DOWN = 'the device is down'
+const REMEDY = 'run postern check: it connects to the device and says what fails'
 
 /**
  * Logs when a service of the device goes away, with the failure, and when it comes back, with the time between in whole seconds. At most ten

@@ -155,12 +155,12 @@ export function createMetricRegistry(...shared: readonly Registry[]) {
     histogram: (...metric: Definition<Durations>): Family<Durations> =>
       addFamily('histogram', metric, () => new Durations(), bucketSamples),
     contentType: registry.contentType as string,
-    /** The exposition text. Readers that wait at the same time get the same one, which is written after the last of them has come. */
+    /** The exposition text. Readers that wait at the same time share one text, which is begun after the last of them has come. */
     text: shareNext(() => writeInTurns(registry)),
   }
 }
 
-/** So many families are written in one turn of the event loop: all of them at once would delay clients by some milliseconds (C26). */
+/** The number of families that one turn of the event loop writes: all at once would delay clients by some milliseconds (C26). */
 const FAMILIES_PER_TURN = 8
 
 async function writeInTurns(registry: Registry): Promise<string> {
@@ -176,7 +176,7 @@ async function writeInTurns(registry: Registry): Promise<string> {
   return `${families.join('\n\n')}\n`
 }
 
-/** Runs `make` for one caller at a time. Those that come meanwhile share the next run, so none gets what was made before it came. */
+/** Runs `make` once at a time. Callers that come during a run share the next one, so no caller gets a result from before its call. */
 function shareNext<T>(make: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | undefined

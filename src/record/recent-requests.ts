@@ -12,9 +12,9 @@ export interface Remembered {
   readonly since: number | null
 }
 
-/** Which of the remembered requests are asked for; none of both: a choice in which each reason has room. */
+/** Which of the remembered requests a list has. Without a reason and a status, it has requests of every reason. */
 export interface Wanted {
-  /** The kind of a refusal, or its detail: `rate-limited`, `upstream`, `connection_refused`. `_` and `-` are the same. */
+  /** The kind of a refusal or its detail, such as `rate-limited`, `upstream` or `connection_refused`. `_` and `-` are equal. */
   readonly reason?: string | undefined
   /** A status, or its class: `500`, `5xx`. */
   readonly status?: string | undefined
@@ -59,7 +59,7 @@ export function createRecentRequests(
       const ring = isFailed ? failed : refusal === undefined ? answered : ofRefusals
       ring.add(exchange, clock.wall())
     },
-    /** The latest first, at most 100: of those that are wanted, or of all, with the same room for each reason that has so many. */
+    /** At most 100, the latest first: the wanted ones, or without `Wanted` about as many of each reason. */
     recent({ reason, status }: Wanted = {}): readonly RequestRow[] {
       if (reason !== undefined || status !== undefined) {
         const isWanted = (row: RequestRow): boolean => hasReason(row, reason) && hasStatus(row, status)
@@ -85,7 +85,7 @@ function latestFirst(rows: readonly string[]): RequestFacts[] {
   return rows.map(factsIn).sort((a, b) => b.time - a.time)
 }
 
-/** Chooses from rows, the latest first: the latest of each reason, then the second of each, and so on. */
+/** Chooses rows: the latest of each reason, then the second of each, and so on. Takes and returns the latest first. */
 function withRoomForEach(rows: readonly RequestFacts[]): readonly RequestFacts[] {
   const seen = new Map<string, number>()
   const ranked = rows.map((row) => {
@@ -95,7 +95,7 @@ function withRoomForEach(rows: readonly RequestFacts[]): readonly RequestFacts[]
     seen.set(reason, rank + 1)
     return { row, rank }
   })
-  // A stable sort: of the same rank, the latest first.
+  // The sort is stable, so of the same rank the latest stands first.
   const chosen = new Set(ranked.toSorted((a, b) => a.rank - b.rank).slice(0, ROWS))
   return ranked.filter((each) => chosen.has(each)).map(({ row }) => row)
 }

@@ -8,8 +8,8 @@ const PARTS = /^([a-z][a-z\d+.-]*:\/+)?([^/?#]*@)?([^/?#]*)(.*)$/is
 const AUTHORITY = /^(?:[^:]*|\[[^\]]*\])(?::\d*)?$/
 
 /**
- * The path of a request to be logged or shown: without the query and, in absolute form, without user info. It is kept with the head. In user
- * info that is not encoded, a `?`, `#` or `/` of a password ends the authority, and the rest looks like path or query: then only the scheme is shown.
+ * The path of a request for the log: without the query and, in absolute form, without user info. It is kept with the head. A `?`, `#` or `/` in a
+ * password that is not encoded ends the authority, and the rest of the password looks like a path or query: then only the scheme is shown.
  */
 export function shownPath(head: Recorded['head']): string {
   const { target } = head

@@ -30,7 +30,7 @@ export const REASONS = {
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>
 
-/** The `reason` label of `postern_requests_ended_total`, of an exchange that Postern ended. */
+/** The `reason` label of `postern_requests_ended_total`. Only for an exchange that Postern has ended. */
 export function endReasonOf({ endedFor }: Pick<Exchange, 'endedFor'>): string {
   if (endedFor === undefined) return 'idle'
   return endedFor.kind === 'unauthorized' ? endedFor.cause : REASONS[endedFor.kind]

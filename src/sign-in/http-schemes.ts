@@ -20,7 +20,7 @@ interface CheckedAccount {
   readonly checkPath: string
 }
 
-/** The login that a 401 asks for, if it is one that HTTP itself defines and Postern supports. Digest goes before Basic: it shows no password. */
+/** The login that a 401 asks for, of those that HTTP defines and Postern supports. Digest before Basic, because it does not send the password. */
 export function httpLogin({ status, fields }: OwnResponse): 'basic' | 'digest' | undefined {
   if (status !== 401) return undefined
   if (digestChallenge(fields) !== undefined) return 'digest'

@@ -152,7 +152,7 @@ export function createLogins(options: LoginsOptions) {
       budget.allowNext()
       events.refused(record.pause(inUse.password))
     },
-    /** Tries a password at the device, once. None is tried once the sidecar stops: its session would stay open at the device. */
+    /** Tries a password at the device, once. While the sidecar stops it tries none, because the new session would stay open at the device. */
     async check(password: string): Promise<PasswordCheck> {
       if (closed) return { kind: 'stopping' }
       const login = await tried(password)

@@ -21,7 +21,7 @@ export function everySecond(listener: () => void): { readonly close: () => void 
   }
 }
 
-/** A listener that throws keeps the others from nothing. Its error is uncaught, in a turn of its own. */
+/** Calls a listener. Its error does not stop the listeners behind it: it is thrown in a later turn, and the last error handler of the process logs it. */
 function callAlone(listener: () => void): void {
   try {
     listener()

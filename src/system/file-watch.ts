@@ -16,16 +16,33 @@ const DEBOUNCE = 20
  * this long (ms) after they last changed, each check reads the content.
  */
 const RECHECK_TIME = 2000
-/** A read that failed is tried again after this time (ms), then after twice as long each time, up to `CALM_INTERVAL`. */
+/** The first pause before a retry (ms). */
 const FIRST_RETRY = 1000
+
+/** The pauses between retries of a read that failed: a second at first, then twice as long each time, up to `CALM_INTERVAL`. */
+export function createRetryPauses() {
+  let pause = FIRST_RETRY
+  return {
+    /** The next pause (ms). */
+    next(): number {
+      const present = pause
+      pause = Math.min(2 * pause, CALM_INTERVAL)
+      return present
+    },
+    /** A read succeeded. */
+    reset(): void {
+      pause = FIRST_RETRY
+    },
+  }
+}
 
 /**
  * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path
  * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
  * often where changes cause no notification, as on network file systems.
  *
- * @param read returns false if it could not read the file, for example because the process has no descriptor left: it is called again, until it
- *   can, although the file does not change any more
+ * @param read returns false if it could not read the file, for example because the process has no descriptor left. Then it is called again until
+ *   it can, even if the file does not change any more
  */
 export function watchFile(file: string, clock: Clock, read: () => Promise<boolean>) {
   let watchers: readonly FSWatcher[] = []
@@ -35,8 +52,8 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
   let closed = false
   let seen = ''
   let changedAt = 0
-  /** How long (ms) the next failed read waits to be repeated, and when (ms, monotonic) that is; undefined if the last read succeeded. */
-  let pause = FIRST_RETRY
+  const pauses = createRetryPauses()
+  /** When the read is repeated (ms, monotonic); undefined if the last one succeeded. */
   let retryAt: number | undefined
 
   const isRecent = (): boolean => clock.monotonic() - changedAt < RECHECK_TIME
@@ -67,12 +84,9 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
 
   function noteRead(succeeded: boolean): void {
     if (succeeded) {
-      pause = FIRST_RETRY
+      pauses.reset()
       retryAt = undefined
-    } else if (retryAt === undefined || isDue()) {
-      retryAt = clock.monotonic() + pause
-      pause = Math.min(2 * pause, CALM_INTERVAL)
-    }
+    } else if (retryAt === undefined || isDue()) retryAt = clock.monotonic() + pauses.next()
   }
 
   function checkAfter(time: number): void {

@@ -47,8 +47,8 @@ export async function listen(
 }
 
 /**
- * Whether an address that `listen` refuses may come later: this machine does not have it yet, its network interface does not exist yet, or no
- * DNS server answers yet. DHCP and a VPN give addresses after the start of the system's services.
+ * Whether an address that `listen` refuses may work later: this machine does not have it yet, its network interface does not exist yet, or no
+ * DNS server answers yet. DHCP and VPNs may give addresses after the services of the system have started.
  */
 export function mayComeLater(error: unknown, address: ListenAddress): error is SetupError {
   if (!(error instanceof SetupError) || address.kind !== 'tcp') return false

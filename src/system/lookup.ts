@@ -6,19 +6,19 @@ import { codeOf } from './setup-error.ts'
 
 export type Names = Readonly<ReturnType<typeof createLookup>>
 
-/** How long the addresses of a name are used without a further look-up (ms), and how long a failure is kept. */
+/** How long (ms) addresses are used without a new look-up, and how long a failure is kept. */
 const KEPT_FOR = 5_000
 const FAILURE_KEPT_FOR = 1_000
 
 /**
- * How old addresses may be (ms) that are used while a new look-up runs, or after it has failed for a reason that passes. After a quiet time
- * the addresses may be those of another machine, which would get the credentials of the device.
+ * The greatest age (ms) of addresses that are used while a new look-up runs, or after one that failed for a passing reason. Older addresses may
+ * belong to another machine by now, which would get the credentials of the device.
  */
 const OLDEST_USED = 600_000
 
 /**
- * The most look-ups at a time, over all names. Each takes one of the four threads of Node's pool, for as long as the resolver is silent.
- * The other two hash passwords.
+ * The most look-ups at a time, over all names. Each takes one of the four threads of Node's pool while the resolver is silent. The other two
+ * threads hash passwords.
  */
 const MOST_AT_A_TIME = 2
 
@@ -31,13 +31,13 @@ interface Known {
   readonly end: number
 }
 
-/** The name has no address. Any other error says only that the resolver gave none. */
+/** The errors that say that the name has no address. After others, such as a resolver that does not answer, earlier addresses stay in use. */
 const NONE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA'])
 
 /**
- * Resolves names as Node does, but asks for a name once at a time, for all who want it, and keeps the addresses for a few seconds. The
- * look-up goes on when those who asked have given up. Node asks in its thread pool, and a resolver that does not answer holds a thread for
- * many seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
+ * Resolves names as Node does, but runs one look-up of a name at a time, for all callers, and keeps the addresses for a few seconds. A look-up goes
+ * on when its callers have given up. Node resolves in its thread pool, and a resolver that does not answer holds a thread for many
+ * seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
  *
  * @param resolve all addresses of a name
  */
@@ -90,7 +90,7 @@ export function createLookup(
     const found = usable(host)
     if (found !== undefined && monotonic() < found.due) return found.result
     const asking = running.getOrInsertComputed(host, () => learn(host))
-    // Those who use what is known do not wait for it.
+    // A caller that gets the known addresses does not await it.
     asking.catch(() => {})
     return found?.result ?? asking
   }
@@ -119,5 +119,5 @@ export function createLookup(
   }
 }
 
-/** The names of the device and of the shared store: their look-ups share the threads. */
+/** Resolves the names of the device and of the shared store, whose look-ups share the threads. */
 export const NAMES: Names = createLookup()

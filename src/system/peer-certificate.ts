@@ -7,8 +7,8 @@ const { getPeerCertificate: ofNode } = TLSSocket.prototype
  * Makes the certificate of a peer safe to read, for every TLS connection of the process. Node 24.21 and 26.10 crash (SIGSEGV) where they
  * turn a certificate into an object whose key is on an EC curve without a NIST name, such as brainpoolP256r1 or secp256k1. Node does so
  * with all that the peer has shown, after each verified handshake. `X509Certificate` does not crash, so `getPeerCertificate` answers
- * from it. The method of the class is replaced, because `@redis/client` and Node's agents hand out no socket before its handshake.
- * Everything that opens TLS connections calls this first.
+ * from it. It is replaced in the class, because `@redis/client` and Node's agents hand out no socket before its handshake. Each module that opens
+ * TLS connections calls this first.
  */
 export function readPeersSafely(): void {
   TLSSocket.prototype.getPeerCertificate = function () {
@@ -18,7 +18,7 @@ export function readPeersSafely(): void {
   }
 }
 
-/** The same as Node's object, but for the fields that say more about the key, and those for OCSP and the extended usage. */
+/** The object that Node makes, without further fields about the key, OCSP and the extended key usage. */
 function describe(shown: X509Certificate): DetailedPeerCertificate {
   return {
     raw: shown.raw,
@@ -33,14 +33,14 @@ function describe(shown: X509Certificate): DetailedPeerCertificate {
     fingerprint256: shown.fingerprint256,
     fingerprint512: shown.fingerprint512,
     ...keyIn(shown),
-    /** The last one of a chain has itself, as in Node. */
+    /** The last certificate of a chain names itself, as in Node. */
     get issuerCertificate() {
       return shown.issuerCertificate === undefined ? this : describe(shown.issuerCertificate)
     },
   }
 }
 
-/** The length of a key or the curve that it is on. Nothing of a key that OpenSSL does not know. */
+/** The length of a key, or its curve. Empty for a key that OpenSSL does not know. */
 function keyIn(shown: X509Certificate): Pick<PeerCertificate, 'bits' | 'asn1Curve'> {
   try {
     const { modulusLength, namedCurve } = shown.publicKey.asymmetricKeyDetails ?? {}

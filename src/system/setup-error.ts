@@ -54,10 +54,10 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** What the system says when the process or the machine has no descriptor or no memory left. */
+/** The errors of a process or a machine that has no descriptor or no memory left. */
 const SHORT: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS', 'EAGAIN'])
 
-/** Whether an error, or what caused it, says that the system lacked something for a moment: another try may succeed unchanged. */
+/** Whether an error, or its cause, says that the system lacked descriptors or memory: the same attempt may succeed later. */
 export function lacksResources(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return SHORT.has(codeOf(error)) || lacksResources(error.cause)
@@ -88,7 +88,7 @@ export function reasonOf(error: unknown): string {
   return `Node's permission model forbids it; add ${flag}${path} to NODE_OPTIONS`
 }
 
-/** The fields of a log line about a failure: its reason and what to do. A stack is for a bug alone. */
+/** The fields of a log line about a failure: its reason and what to do; for a bug the error with its stack. */
 export function causeOf(error: unknown): object {
   if (isBug(error)) return { err: error }
   if (!(error instanceof SetupError)) return { reason: reasonOf(error) }

@@ -11,23 +11,24 @@ export const REQUEST_WORK: number = 16 * 1024
 export const READ_WORK: number = 1024
 export const PIECE_WORK: number = 128
 
-/** The work of a TLS handshake, which signs (1 ms or more): a turn begins one for each client. */
+/** The work of a TLS handshake, whose signature takes 1 ms or more. It uses up a budget, so a turn begins one for each client. */
 export const HANDSHAKE_WORK: number = PER_TURN
 
-/** At most so many clients that wait are served in one turn. */
+/** The most waiting clients that one turn serves. */
 const MOST_SERVED = PER_TURN / REQUEST_WORK
 
-/** The clients that wait, in the order in which they are served. They are those of all listeners: these share one event loop. */
+/** The budgets with waiting work, in the order in which they are served. All listeners have one list, because they share one event loop. */
 const waiting: TurnBudget[] = []
 /** `serveWaiting` will run. */
 let scheduled = false
 
 /**
  * What is done for one client in a turn of the event loop, over all its connections (C26). A client that sends faster than it is served would
- * otherwise keep the loop within one turn, because Node reports each answer before it reads the next socket. Work beyond `PER_TURN` waits:
- * the next turn reads the sockets of all clients first, then divides `PER_TURN` among those that wait.
+ * otherwise keep the loop within one turn, because Node reports the end of each write before it reads the next socket. Work beyond `PER_TURN`
+ * waits: the next turn reads the sockets of all clients first, then divides `PER_TURN` among those that wait.
  *
- * Work that need not wait costs an addition: only a budget that is used up asks which turn this is. So a turn may do twice as much.
+ * Work that does not wait costs one addition: the budget asks which turn this is only when it is used up. So what an earlier turn left of it
+ * counts in this one, too, and a turn may do up to twice `PER_TURN`.
  */
 export class TurnBudget {
   #used = 0
@@ -46,6 +47,17 @@ export class TurnBudget {
   /** Counts work that is done already, or that `wait` has put off. */
   spend(work: number): void {
     this.#used += work
+  }
+
+  /** Does a piece of work now, or in a later turn if the budget is used up. If `isOver` says then that it is not wanted any more, it is dropped. */
+  run(work: number, goOn: () => void, isOver: () => boolean): void {
+    if (this.take(work)) goOn()
+    else
+      this.wait(() => {
+        if (isOver()) return
+        this.spend(work)
+        goOn()
+      })
   }
 
   /** Calls `goOn` in a later turn, after what already waits. Waits are not cancelled: `goOn` checks its state. It must not throw. */

@@ -29,7 +29,7 @@ export interface Grant {
   refresh: Token | undefined
   /** The last use, as in `Token`; `UNUSED` if this process saw none. */
   usedAt: number
-  /** It is revoked, and its tokens are still to be removed. To every caller of the table it is gone. */
+  /** The grant is revoked, and its tokens are not removed yet. The table gives it to no caller any more. */
   revoked: boolean
 }
 
@@ -88,6 +88,7 @@ export function createGrantTable(initialCapacity: number) {
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
+
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
     share = shareOf(capacity)
@@ -240,7 +241,7 @@ export function createGrantTable(initialCapacity: number) {
       const grant = recency.peek(id) ?? issued.get(id)
       return grant === undefined || grant.revoked ? undefined : grant
     },
-    /** Revokes grants at once. Their tokens still take room until each is dropped. */
+    /** Revokes grants at once. Each of their tokens takes room until it is dropped. */
     revoke(grants: readonly Grant[]): void {
       for (const grant of grants) grant.revoked = true
     },

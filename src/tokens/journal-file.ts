@@ -74,7 +74,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
       drop: (digest: Digest): unknown => drop.run(Buffer.from(digest, 'base64url')),
       clear: (): void => db.exec('DELETE FROM tokens'),
       setMeta: (key: string, value: string): unknown => setMeta.run(key, value),
-      /** Tells it from a copy in a later run: `isSameFile`. */
+      /** By this a later run tells the file from a copy: `isSameFile`. */
       identity: lastingIdentity(path),
       /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
       inPlace: (): boolean => paths.every((each, i) => fileIdentity(each) === identities[i]),
@@ -112,7 +112,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
  */
 export function destroyJournalFile(dir: string): void {
   const path = join(dir, DATABASE)
-  // A folder above that cannot be searched hides the file, and is an error.
+  // `existsSync` is false for a file in a folder that cannot be searched; here that is an error.
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return
   sync(path, 'w')
   for (const side of ['', '-wal']) rmSync(path + side, { force: true })

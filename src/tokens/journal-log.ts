@@ -19,15 +19,15 @@ const CLOCK_BEHIND =
   'the clock is behind the last known time: tokens expire by that time until the clock is set'
 
 /**
- * Counts and logs what happens to the token file in this folder. The store tries a file that fails again every five seconds: each attempt
- * is counted, and the first one of each reason is logged, until the file works again.
+ * Counts and logs what happens to the token file in this folder. The journal retries every five seconds while the file fails: each failure is
+ * counted, and the first one of each reason is logged, until the file works again.
  */
 export function journalLog(
   stateDir: string,
   { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
 ): JournalListener {
   const path = join(stateDir, DATABASE)
-  /** The line and reason of what fails now. */
+  /** The lines and reasons that are logged since the file last worked. */
   const said = new Set<string>()
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
 

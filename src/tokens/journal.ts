@@ -125,7 +125,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       }
       open.write(durable, () => work(open))
       unflushed = !durable
-      // It makes all earlier ones durable.
+      // A durable write makes all earlier ones durable.
       if (durable) flushed()
       return true
     } catch (error) {
@@ -183,8 +183,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 
   /**
-   * Finds out whether the file with these tokens is a copy, such as a backup that was restored: then tokens may be valid again that were
-   * revoked after it was made.
+   * Finds out whether the file is a copy, such as a restored backup. In a copy, tokens may be valid again that were revoked after it was
+   * made.
    */
   function recognize(open: JournalFile): void {
     const known = meta.get(IDENTITY)
@@ -268,8 +268,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       }
     },
     /**
-     * When the file was found to be a copy (ms, wall clock), until all tokens are revoked, or the logins in it have expired; undefined if
-     * it is none.
+     * When the file was found to be a copy (ms, wall clock). Undefined if it is none, after all tokens are revoked, and when all logins of the copy
+     * have expired.
      */
     copiedAt(): number | undefined {
       const at = Number(meta.get(COPIED) ?? '')
@@ -310,7 +310,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 }
 
-/** False also if a folder above cannot be searched any more: the write that follows tells why. */
+/** False also if a folder above the file cannot be searched any more: the write that follows reports the reason. */
 function isInPlace(file: JournalFile): boolean {
   try {
     return file.inPlace()

@@ -58,7 +58,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   /** Revokes the tokens of each name whose password is gone or differs from the one in the journal, and saves the present fingerprints. */
   async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
     if (journal === undefined) return
-    // With the new fingerprint in the journal, a restart would take what is left of the former password for valid.
+    // Before the new fingerprint is in the journal: after that, a restart would take the remaining tokens of the former password for valid.
     await tokens.removed()
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))

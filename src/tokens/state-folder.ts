@@ -31,16 +31,16 @@ export function fileIdentity(path: string): string | undefined {
 }
 
 /**
- * Names a file so that a later run tells it from a copy: its inode, and when that was created, because a file system soon uses the inode
- * of a deleted file again. Without its device, whose number may change with a reboot, or when a volume is attached to another machine.
+ * Identifies a file over restarts, so that a later run tells it from a copy: its inode, and the time of its creation, because a file system
+ * soon reuses the inode of a deleted file. The number of the device is left out: it may change with a reboot or on another machine.
  */
 export function lastingIdentity(path: string): string {
   const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true })
-  // Where a file system keeps no time of creation, Node gives none, or that of the last change.
+  // If the file system keeps no time of creation, Node gives 0 or the time of the last change.
   return `${ino}:${birthtimeNs === ctimeNs || birthtimeNs === 0n ? '' : birthtimeNs}`
 }
 
-/** Whether two lasting identities are of one file. A time of creation that one of them lacks tells nothing. */
+/** Whether two lasting identities are those of one file. The times of creation count only if both have one. */
 export function isSameFile(one: string, other: string): boolean {
   const [inode, created] = one.split(':')
   const [otherInode, otherCreated] = other.split(':')

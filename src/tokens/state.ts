@@ -237,7 +237,7 @@ export interface State {
   end(which: Ending, reason: string): Later<boolean>
   /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
   unsaved(): number | undefined
-  /** When the token file was found to be a copy (ms, wall clock); undefined if it is none, or once that is over. */
+  /** When the token file was found to be a copy (ms, wall clock); undefined if that does not matter any more: see `openJournal`. */
   copiedAt(): number | undefined
   /** The source of the password. */
   readonly password: Pick<DevicePassword, 'state'>
@@ -253,7 +253,7 @@ export interface StoreCondition {
   readonly up: boolean
   /** Its servers, as the configuration names them. */
   readonly address: string
-  /** Why it does not answer, or refuses commands; null if it is up. */
+  /** Why it does not answer or refuses commands; null if it is up. */
   readonly reason: string | null
 }
 
@@ -282,7 +282,7 @@ export interface StateDependencies {
   /** Whether the configuration has this name; the empty one is that of `password`. */
   readonly hasName: (name: string) => boolean
   readonly hashMemory: HashMemory
-  /** Of the clients whose passwords wait. */
+  /** Which clients go first while passwords wait. */
   readonly precedence: Precedence
   readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */

@@ -34,7 +34,7 @@ export interface TokenRecord {
 export const FINGERPRINT = 'password_fingerprint'
 export const SALT = 'password_salt'
 
-/** The keys of the journal for the file that it is (`lastingIdentity`), and for when it was found to be a copy (ms, wall clock). */
+/** The keys in the journal of its own identity (`lastingIdentity`), and of the time when it was found to be a copy (ms, wall clock). */
 export const IDENTITY = 'file_identity'
 export const COPIED = 'copied_at'
 
@@ -69,7 +69,7 @@ export interface JournalListener {
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
-  /** The file is a copy: its tokens may be older than a revocation. */
+  /** The file is a copy, which may have tokens that were revoked after it was made. */
   copied(): void
   /**
    * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: the wall clock is `ms` behind the last known time,

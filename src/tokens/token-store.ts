@@ -45,10 +45,10 @@ export type * from './state.ts'
 
 export type TokenStore = ReturnType<typeof createTokenStore>
 
-/** Why tokens end whose password has changed: a value of the `reason` label of `postern_tokens_revoked_total`. */
+/** The `reason` label of `postern_tokens_revoked_total` for tokens whose password has changed. */
 export const PASSWORD_CHANGED = 'password_changed'
 
-/** How many revoked grants are removed in a turn of the event loop. Of 100,000 at once, the removal would block it for most of a second. */
+/** The most revoked grants that a turn of the event loop removes: 100,000 at once would block it for most of a second. */
 const REMOVED_PER_TURN = 500
 
 interface RecordsDependencies {
@@ -175,7 +175,7 @@ export function createTokenStore(deps: Dependencies) {
   function revoke(which: Revocation, reason: string): number {
     records.expire(policy)
     const stored = storedOf(which)
-    // Those that are over, but have a request in flight.
+    // Grants that are over and still have a request in flight.
     const unfinished = unfinishedOf(which, live, (id) => table.grant(id) !== undefined)
     records.revoke(stored, 'all' in which, reason === PASSWORD_CHANGED)
     const ids = stored.map(({ id }) => id).concat(unfinished)
@@ -242,9 +242,9 @@ export function createTokenStore(deps: Dependencies) {
       deps.journal?.maintain()
     },
     applyPolicy,
-    /** Resolves when the file holds no token any more that was revoked because its password has changed. */
+    /** Resolves when every token that was revoked for a changed password has left the file. */
     removed: records.removed,
-    /** Removes no further token of a changed password: the fingerprint in the file revokes them at the next start. */
+    /** Ends the removal of tokens of a changed password: the fingerprint in the file revokes the rest at the next start. */
     close: records.close,
   } satisfies Tokens & Record<string, unknown>
 }
@@ -266,7 +266,7 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     }
   }
 
-  /** Removes revoked tokens over several turns; with `stored` also from the journal, where each part is durable. */
+  /** Removes revoked tokens over several turns of the event loop. With `stored` it removes them from the journal, too, where each part is durable. */
   async function dropInTurns(ofGrants: readonly (readonly Token[])[], stored: boolean): Promise<void> {
     for (let at = 0; at < ofGrants.length; at += REMOVED_PER_TURN) {
       await nextTurn()
@@ -339,8 +339,9 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     },
     responseTo: (token: Token): IssuedTokens | undefined => responses.get(token),
     /**
-     * Deletes the tokens of grants, durably. From then on all of them are refused. Many are removed over several turns: if `all` are meant,
-     * which the journal forgets at once, and if their password has changed, which revokes them at the next start, too.
+     * Deletes the tokens of grants, durably. All of them are refused at once. Many are removed over several turns of the event loop, if a stop
+     * within that time cannot bring one back: with `all`, because the journal forgets all at once, and after a change of the password, because
+     * that revokes the rest at the next start.
      *
      * @param all also stored ones that this process never loaded
      */

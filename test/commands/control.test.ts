@@ -89,8 +89,8 @@ const GRANT = {
 const HOUR = 3_600_000
 const TOKENS = { access: 1, refresh: 1 }
 
-it('`status` shows a grant that was never used', async () => {
-  expect(await shown({ tokens: TOKENS, grants: [{ ...GRANT, usedAt: null }] })).toMatch(/192\.0\.2\.7 .* - +1\n/)
+it('`status` shows the grants of a sidecar that does not tell when they were last used', async () => {
+  expect(await shown({ tokens: TOKENS, grants: [GRANT] })).toMatch(/192\.0\.2\.7 .* - +1\n/)
 })
 
 it.each([

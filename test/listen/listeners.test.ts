@@ -40,7 +40,7 @@ function prepare(
   return { listeners, opened, late, paused: () => paused.promise }
 }
 
-it('H108 an address that this machine does not have is tried again and again, and told once', async () => {
+it('H108 an address that this machine does not have is tried until it comes, and logged once', async () => {
   const { listeners, opened, late, paused } = prepare({ listen: LATE, admin: HERE })
   const opening = listeners.open()
   await paused()

@@ -51,7 +51,7 @@ it.each([
   },
 )
 
-it('H158 guessed passwords are told in the log once, with the line of listen.deny, as an alarm, in status and in a metric', async () => {
+it('H158 guessed passwords are logged once with the line of listen.deny, and are an alarm, in status and in a metric', async () => {
   const sidecar = await startSidecar({ config })
   for (let i = 0; i < 52; i += 1) {
     const client = i % 16 === 0 ? `2001:db8:1:${i}::1` : `198.51.100.${i % 16}`

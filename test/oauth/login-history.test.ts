@@ -105,7 +105,7 @@ describe('Wrong passwords', () => {
     expect(wrong.all()).toEqual({ wrong: 0, addresses: 0, from: [] })
   })
 
-  it('C26 are remembered of at most 10,000 addresses, the latest, and the ten worst are told', () => {
+  it('C26 are remembered for the latest 10,000 addresses at most, and the ten worst are reported', () => {
     const { wrong } = start()
     for (let i = 0; i < 25_000; i += 1) wrong.add(`client ${i}`)
     for (let i = 24_990; i < 25_000; i += 1) wrong.add(`client ${i}`)
@@ -180,7 +180,7 @@ describe('The history of logins', () => {
     expect(weights).toEqual([1, 1 / 4, 1 / 9, 1 / 9, 1 / 9])
   })
 
-  it('H32 guessing is told once at the 21st wrong password, refusals meanwhile once, and again after quiet minutes', async () => {
+  it('H32 guessing is reported once, at the 21st wrong password, refusals meanwhile once, and both again after quiet minutes', async () => {
     const { clock, told, logIn } = start()
     await logIn('overloaded')
     for (let i = 0; i < 30; i += 1) {

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { formsOf } from '../../src/password/forms.ts'
 import type { Credential } from '../../src/password/stored-line.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
-import { createVerifier, type Verifier } from '../../src/password/verifier.ts'
+import { createVerifier, formsOf, type Verifier } from '../../src/password/verifier.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { shareOfThread } from '../support/lived-time.ts'
 import { run } from '../support/tools.ts'
@@ -134,7 +133,7 @@ describe('The forms of a password', () => {
     expect(mixed).toEqual(['e\u0301\u00e9', '\u00e9\u00e9', 'e\u0301e\u0301'])
   })
 
-  it('are as long as 511 bytes', () => {
+  it('are at most 511 bytes long', () => {
     expect(formsOf('\u00e9'.repeat(170))).toEqual(['\u00e9'.repeat(170), 'e\u0301'.repeat(170)])
     expect(formsOf('\u00e9'.repeat(171))).toEqual(['\u00e9'.repeat(171)])
     expect(formsOf('plain')).toEqual(['plain'])

@@ -103,7 +103,7 @@ it('H111 a reload with other names makes the certificate anew: clients that trus
   expect(again.logged(REMADE)).toEqual([])
 })
 
-describe.concurrent('H113 A self-signed pair that is found in the state folder', () => {
+describe.concurrent('H113 The self-signed pair of an earlier start', () => {
   it('gets the names that it lacks, and clients that trust it go on', async () => {
     const old = await makeCertificate('box')
     const site = await siteWith({ names: ['device.example'] }, old)

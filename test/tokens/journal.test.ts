@@ -460,7 +460,7 @@ describe('a copy of the token file', () => {
     expect(journal.copiedAt()).toBeUndefined()
   })
 
-  test('C8 is not told of without a live token', () => {
+  test('C8 is not reported without a live token', () => {
     const { backup, clock } = backedUp()
     clock.advance(WEEK)
     const { reports, journal } = openJournaledStore(backup, { clock })
@@ -470,7 +470,7 @@ describe('a copy of the token file', () => {
   test.each([
     ['a renamed folder', (dir: string) => renameSync(dir, `${dir}-2`)],
     [
-      'a file that does not say which file it is',
+      'a file that has no identity yet',
       (dir: string) => {
         cpSync(dir, `${dir}-2`, { recursive: true })
         const db = new DatabaseSync(join(`${dir}-2`, 'tokens.db'))
@@ -487,7 +487,7 @@ describe('a copy of the token file', () => {
         db.close()
       },
     ],
-  ])('is none: %s', (_what, move) => {
+  ])('is not reported for %s', (_what, move) => {
     const { dir, clock } = backedUp()
     move(dir)
     const { store, reports } = openJournaledStore(`${dir}-2`, { clock })

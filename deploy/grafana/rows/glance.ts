@@ -155,7 +155,7 @@ export const GLANCE: Row = {
     figure({
       title: 'Certificate ends in',
       description:
-        'Time until the first certificate of the chosen sidecars expires. Orange: its last 29 days; one of a short life always is, and the alert begins in its last third. Red: it has expired. See docs/operating.md#the-certificate-runs-out.',
+        'Time until the first certificate of the chosen sidecars expires. Orange: its last 29 days, so a certificate with a short life is always orange; for that, the alert begins in its last third. Red: it has expired. See docs/operating.md#the-certificate-runs-out.',
       unit: 's',
       queries: [
         {

@@ -32,7 +32,7 @@ export const TOKENS: Row = {
     chart({
       title: 'Logins revoked',
       description:
-        'By a changed password, by an operator, by the client, or because a spent refresh token was used again; and the requests, streams and WebSockets that ended for that, for an expiry, for a reload, or, as WebSockets, because they were idle. See docs/operating.md#a-token-has-leaked.',
+        'Revoked by a changed password, by an operator, by the client, or because a spent refresh token was used again; and the requests, streams and WebSockets that ended with them, at an expiry, by a reload, or (WebSockets) because they were idle. See docs/operating.md#a-token-has-leaked.',
       unit: 'short',
       queries: [
         { expr: events('postern_tokens_revoked_total', 'reason'), legend: '{{reason}}' },

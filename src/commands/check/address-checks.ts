@@ -49,7 +49,7 @@ async function checkAddress(
   }
 }
 
-/** `serve` waits for such an address. */
+/** The finding about an address that this machine does not have yet: `serve` waits for it. */
 function notYet(key: string, { reason, remedy }: SetupError): CheckFailure {
   const clients = key === 'listen.address' ? 'no client can connect' : 'no program can ask the sidecar there'
   return new CheckFailure(reason, {

@@ -8,7 +8,7 @@ import type { Finding } from './finding.ts'
 /** A request of `curl --compressed`. */
 export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }
 
-/** A shorter page (bytes) is not compressed by every server, and gains nothing. */
+/** The shortest page that is judged (bytes): not every server compresses a shorter one, and that would gain nothing. */
 const SHORTEST = 1024
 
 /** Types that servers compress. */
@@ -30,11 +30,11 @@ function isEncoded({ fields }: Pick<OwnResponse, 'fields'>): boolean {
 type Ask = (service: ServiceConfig) => Promise<OwnResponse>
 
 /**
- * Looks whether a device that does not compress its page does so for a request without `Via`: nginx compresses nothing for a proxy
- * (`gzip_proxied off`, its default). Undefined if it does not, or does not answer.
+ * Warns if the device compresses its page only for a request without `Via`: by default nginx compresses nothing for a proxy (`gzip_proxied
+ * off`). Undefined if it does not, or does not answer.
  *
- * @param found what is known of the page, for the message
- * @param known the response by the present settings, if there is one
+ * @param found what the check says of the page, for the warning
+ * @param known the response to a request by the present settings, if there is one
  */
 export async function tryCompression(
   service: ServiceConfig,
@@ -56,7 +56,7 @@ export async function tryCompression(
   const names = drop.map((name) => (/^\w[\w-]*$/.test(name) ? name : `"${name}"`))
   return {
     warning: `${found}; it compresses its page only for requests without Via`,
-    meaning: 'clients get each page in its full length',
+    meaning: 'clients get its pages uncompressed',
     remedy: `write ${key}: {drop: [${names.join(', ')}]}`,
   }
 }

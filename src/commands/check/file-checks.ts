@@ -55,10 +55,10 @@ async function readPasswords(sources: Parameters<typeof openPasswords>[0], limit
   })
 }
 
-/** How long the sidecar that runs may take to say what bounds it (ms). */
+/** How long the running sidecar may take to answer (ms). */
 const ANSWERED_WITHIN = 2_000
 
-/** Plans the memory by what bounds the sidecar on this `state_dir`, if one runs: its unit may give it less than this command has. */
+/** Plans the memory by the bounds of the sidecar that runs on this `state_dir`, if there is one: its unit may give it less than this command has. */
 async function planAsRunning(config: Config): Promise<MemoryPlan> {
   const asked = { method: 'GET', path: '/status' }
   const running = await control<Status>(config.stateDir, asked, ANSWERED_WITHIN).catch((error: unknown) => {

@@ -16,7 +16,7 @@ export interface Check {
 /** The result of a check: it passed, or it passed with a `warning` because the operator has to act soon. */
 export type Finding = string | ({ readonly warning: string } & Hints)
 
-/** The login that the device itself asks for, and `upstream.auth` leaves out. */
+/** The kind of a login that the device asks for, and that `upstream.auth` does not answer. */
 export type DeviceLogin = 'basic' | 'digest'
 
 interface Hints {

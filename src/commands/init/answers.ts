@@ -31,7 +31,7 @@ export function addressFromFlags(url: string, ca: string | undefined): DeviceAdd
   return { url, tls: ca === undefined ? undefined : flow({ ca: resolve(ca) }) }
 }
 
-/** An address that was tried. `login`: the one that the device asks for, if `upstream.auth` does not answer it. */
+/** An address that was tried. `login`: what the device asks for, if `upstream.auth` does not answer it. */
 export interface TriedDevice extends DeviceAddress {
   readonly login?: DeviceLogin | undefined
 }
@@ -101,8 +101,8 @@ export async function askForDevice(
 type Instead = 'use' | 'ask' | { readonly tls: string } | { readonly url: string }
 
 /**
- * Asks what to do about an address at which no device answers. README.md tells people to type the password next, so Enter alone
- * asks again, and only what cannot be a password by mistake is shown or used: a letter, or an address with its scheme or in numbers.
+ * Asks what to do about an address at which no device answers. README.md tells people to type the password next. So Enter alone asks
+ * again, and only an answer that cannot be a password is shown and used: one of the letters, a URL, or an IP address.
  */
 async function askInstead(tls: string | undefined, prompt: Prompt): Promise<Instead> {
   const offer = tls === undefined ? '' : `t: write tls: ${tls}. `
@@ -127,7 +127,7 @@ async function askInstead(tls: string | undefined, prompt: Prompt): Promise<Inst
   }
 }
 
-/** Whether a text has the scheme of a device, or is an IP address. A host name alone could be a password. */
+/** Whether a text is an IP address, or begins with a scheme for devices. A host name alone could be a password. */
 function isPlainlyAddress(text: string): boolean {
   if (/^http(?:s?:\/\/|\+unix:)/i.test(text)) return true
   const { host = '', valid = false } = parseAuthority(text) ?? {}
@@ -233,14 +233,16 @@ Where does the device password come from? Clients get tokens for it.
 `
 }
 
-/** How the logins that HTTP itself defines are called. */
+/** The names of the logins that HTTP defines. */
 export const NAMES: Readonly<Record<DeviceLogin, string>> = { basic: 'Basic', digest: 'Digest' }
 
 const isDigit = (given: string): boolean => /^\d$/.test(given)
 
 /**
+ * Asks where the device password comes from, until the answer is usable.
+ *
  * @param file where a typed password is stored
- * @param login the one that the device asks for
+ * @param login what the device asks for
  */
 export async function askForPassword(
   prompt: Prompt,

@@ -8,10 +8,10 @@ import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
 import { Deadline } from '../../system/deadline.ts'
 import { judgeSilence } from '../../system/silence.ts'
-import { PIECE_WORK, READ_WORK, REQUEST_WORK, TurnBudget } from '../../system/turn-budget.ts'
+import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
-import { waitForTurn } from '../turn.ts'
+import { serveInTurn } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -60,7 +60,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   readonly #peer: string
   /** What the connection holds. */
   readonly #holding: Holding
-  /** By which its bytes are read: that of the client. A trusted proxy has one for each connection, because it carries many clients. */
+  /** The budget by which its bytes are read. */
   readonly #turns: TurnBudget
   /** What the current request is charged to: `#holding`, or behind a trusted proxy a holding of the client there. */
   #ofRequest: Holding
@@ -78,7 +78,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.rules = rules
     this.#holding = holding
     this.#ofRequest = holding
-    this.#turns = holding.client.isProxy ? new TurnBudget() : holding.client.turns
+    this.#turns = holding.client.turnsOfConnection()
     holding.holder = this
     const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
@@ -193,17 +193,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
       const exchange = this.#charge(this.#serve(this.#upgradeOf(head)))
       // The next bytes may belong to another protocol.
       this.#state = 'closing'
-      const { turns } = this.#ofRequest.client
-      if (turns.take(REQUEST_WORK)) handlers.onUpgrade(exchange)
-      else waitForTurn(turns, exchange, handlers.onUpgrade, handlers.onBug)
+      serveInTurn(this.#ofRequest.client.turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
       const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
       // The bytes that came with the head were pushed before it was known whose request it is.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
-      const { turns } = holding.client
-      if (turns.take(REQUEST_WORK)) handlers.onExchange(exchange)
-      else waitForTurn(turns, exchange, handlers.onExchange, handlers.onBug)
+      serveInTurn(holding.client.turns, exchange, handlers.onExchange, handlers.onBug)
     }
   }
 

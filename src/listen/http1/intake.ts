@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
-import { RequestBody } from '../../http/request-body.ts'
+import { PIECE, RequestBody } from '../../http/request-body.ts'
 import { BodyPieces, ChunkedBody, type ChunkRules } from '../../http1/body.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
@@ -15,9 +15,9 @@ import { LARGE_PIECE } from '../../system/write-soon.ts'
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
   readonly mayBegin: boolean
-  /** Whether so many received bytes may be read in this turn of the event loop. If not, `readOn` is called in a later one. */
+  /** Whether these received bytes may be read in this turn of the event loop. If not, the intake's `readOn` is called in a later one. */
   mayRead(bytes: number): boolean
-  /** A read held so many pieces of a body. */
+  /** The bytes of one read had this number of chunks of a body. */
   tookPieces(count: number): void
   /** A head has begun and is not complete. */
   awaitHead(): void
@@ -54,9 +54,6 @@ const PARSED = 8
 
 const NOTHING = Buffer.alloc(0)
 
-/** What a received piece that waits costs beside its content (bytes): a client may send TLS records of one byte. */
-const PIECE = 128
-
 export const MALFORMED: Refusal = {
   kind: 'malformed',
   description: 'The bytes received are not an HTTP request.',
@@ -77,10 +74,10 @@ export class Http1Intake {
   readonly #knownUploads = new HeadMemory<Http1RequestHead>(UPLOADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
-  /** Those received after `#pending`, and what they cost. They are joined to it when they can be read, and not one by one. */
+  /** The bytes received after `#pending`, and their cost. They are joined to it once, when they can be read: a join of each would be quadratic. */
   #later: Buffer[] = []
   #laterCost = 0
-  /** The client had its part of this turn of the event loop: what it sent is read in a later one. */
+  /** The budget of the client is used up, so the received bytes are read in a later turn of the event loop. */
   #deferred = false
   /** The bytes of a body of known length that are left; 0 without one. */
   #left = 0
@@ -242,7 +239,7 @@ export class Http1Intake {
     } else {
       const at = chunked.read(bytes, 0, bytes.length, pieces.add)
       this.#events.tookPieces(pieces.count)
-      // Joined: the reader of the body does as much work for a piece of one byte as for all of them.
+      // The runs of data are joined, because the reader of the body works for each piece, whatever its size.
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
       if (at < 0) return false

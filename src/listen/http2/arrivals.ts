@@ -1,6 +1,5 @@
 import type { Exchange } from '../../http/exchange.ts'
-import { REQUEST_WORK } from '../../system/turn-budget.ts'
-import { waitForTurn } from '../turn.ts'
+import { serveInTurn } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
 
@@ -42,8 +41,7 @@ export class Arrivals {
       exchange.next = undefined
       const turns = exchange.holding?.client.turns
       if (exchange.ended || turns === undefined) continue
-      if (turns.take(REQUEST_WORK)) this.#pass(exchange)
-      else waitForTurn(turns, exchange, this.#pass, this.#handlers.onBug)
+      serveInTurn(turns, exchange, this.#pass, this.#handlers.onBug)
     }
   }
 

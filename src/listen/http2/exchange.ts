@@ -240,9 +240,9 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   /**
-   * Resets the stream, which tells the client that the transfer broke: with INTERNAL_ERROR, because clients such as Node's take CANCEL for an
-   * end (C24). Without an error, `destroy` would send a clean end. Events have no end of their own: if Postern ends them, such as with
-   * their grant (C8), nothing is broken, and the code is CANCEL.
+   * Resets the stream, so the client sees a broken transfer. The code is INTERNAL_ERROR, because clients such as Node's take CANCEL for a
+   * complete response (C24). Without an error, `destroy` would send END_STREAM. A stream of events has no end of its own: when Postern ends it,
+   * for example with its grant (C8), nothing is broken, and the code is CANCEL.
    */
   cut(): void {
     if (this.ended) return
@@ -252,15 +252,15 @@ export class Http2Exchange extends ListenerExchange {
     this.settle('cut')
   }
 
-  /** Its type says that it goes on until one side ends it, and its head is sent. */
+  /** The response is a stream by its type, which has no end of its own, and its head is sent. */
   get #isEndless(): boolean {
     const isStream = this.streamAt !== 0 && this.streamAt <= this.headAt
     return isStream && this.#stream.headersSent && !this.#stream.writableEnded
   }
 
   /**
-   * `close` ends the stream before the reset: if nothing else waited, END_STREAM would go out, and the body would look complete. A write
-   * without bytes waits.
+   * `close` sends END_STREAM before the reset if no write waits, and the body would look complete. The write without bytes is one that
+   * waits.
    */
   #cancel(): void {
     this.#stream.write(NOTHING)

@@ -1,13 +1,13 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
 import type { Http2Exchange } from './exchange.ts'
 
-/** NGHTTP2_ERR_PROTO: nghttp2 has refused a frame. */
+/** `NGHTTP2_ERR_PROTO`: nghttp2 refuses a frame. */
 const REFUSED_FRAME = -505
 
 /**
- * Keeps a session whose client sent more of a body than its `content-length` says. That is an error of the stream (RFC 9113 §8.1.1), which nghttp2
- * resets, but Node 26.10 reports it like an error of the connection, and destroys the session. Whether nghttp2 has reset a stream is known when
- * what it has queued is written: in the next turn of the event loop.
+ * Keeps a session open when a client sends more DATA than the `content-length` of a request. That is an error of the stream (RFC 9113 §8.1.1), and
+ * nghttp2 resets the stream. Node 26.10 takes it for an error of the connection, and destroys the session. The reset is known in the next
+ * turn of the event loop, when nghttp2 has written its queue.
  */
 export class StreamErrors {
   #resets = 0

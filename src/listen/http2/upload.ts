@@ -7,7 +7,7 @@ import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget
  * stream bound what is unread; a broken body discards what arrives. Node's own iterator is not used because it destroys a stream that
  * is not read to its end, and then no response could be sent on it.
  *
- * @param turns what is read in a turn of the event loop for the client, over all its streams. What waits takes none of its window anew.
+ * @param turns the budget of the client, over all its streams. A stream that waits for a turn is not read, so its window stays closed.
  */
 export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
   const body = new RequestBody(pull, 0)
