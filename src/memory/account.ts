@@ -81,12 +81,13 @@ export class ClientAccount {
   /** The grant that last admitted a request of it. */
   grant: string | undefined
   /** What is done for it in a turn of the event loop. */
-  readonly turns: TurnBudget = new TurnBudget()
+  readonly turns: TurnBudget
 
-  constructor(key: string, isProxy: boolean, grant: string | undefined) {
+  constructor(key: string, isProxy: boolean, grant: string | undefined, turns: TurnBudget) {
     this.key = key
     this.isProxy = isProxy
     this.grant = grant
+    this.turns = turns
   }
 
   /** The budget for a connection itself: its handshake, and the reading of its bytes. Each connection of a trusted proxy has one of its own. */
@@ -187,6 +188,11 @@ export class Account {
   stage: Stage | undefined = undefined
   readonly #deps: AccountDependencies
   readonly #clients = new Map<string, ClientAccount>()
+  /**
+   * What was done in this turn of the event loop for clients that hold nothing any more. The next request of a client behind a trusted proxy
+   * often comes within the turn.
+   */
+  readonly #turns = new Map<string, TurnBudget>()
   /** The grants of clients that hold nothing. */
   readonly #remembered: RememberedGrants
   /** The fullness by the memory of the process, at the last look. */
@@ -213,7 +219,10 @@ export class Account {
 
   /** The account of a client: a new, empty one if the client holds nothing. */
   client(key: string, isProxy: boolean): ClientAccount {
-    return this.#clients.get(key) ?? new ClientAccount(key, isProxy, this.#remembered.grantOf(key))
+    const known = this.#clients.get(key)
+    if (known !== undefined) return known
+    const turns = this.#turns.get(key) ?? new TurnBudget()
+    return new ClientAccount(key, isProxy, this.#remembered.grantOf(key), turns)
   }
 
   open(client: ClientAccount, holder: Holder): Holding {
@@ -231,8 +240,12 @@ export class Account {
     client.holdings.delete(holding)
     if (client.holdings.size > 0) return
     this.#clients.delete(client.key)
+    if (this.#turns.size === 0) setImmediate(this.#forgetTurns)
+    this.#turns.set(client.key, client.turns)
     if (client.grant !== undefined) this.#remembered.remember(client.key, client.grant)
   }
+
+  readonly #forgetTurns = (): void => this.#turns.clear()
 
   /** Adds bytes that a holding, or no client, is charged for. */
   add(kind: Kind, change: number): void {

@@ -82,7 +82,7 @@ interface SlowLoginDependencies {
  *   of others. Both hold only for names without `allow`: a password that may do little must not help to guess another one.
  * - A waiting attempt holds no place for hashing. Its turn passes on if its client leaves. The number of waiting attempts is bounded; those of
  *   unknown clients make room for one of a known client.
- * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones count together.
+ * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones that are not known count together.
  */
 export function slowLogins(
   logIn: LogIn,
@@ -96,7 +96,9 @@ export function slowLogins(
 
   function guessesOf(key: string): Guesses {
     const now = clock.monotonic()
-    const found = clients.find(key, now, settings.config.limits.maxKeys)
+    // One that is known always has its own: the history bounds how many there are.
+    const most = history.isKnown(key) ? Number.POSITIVE_INFINITY : settings.config.limits.maxKeys
+    const found = clients.find(key, now, most)
     if (found === 'overflow') {
       if (others.closesAt <= now) others = new Guesses()
       others.closesAt = now + MEMORY

@@ -109,15 +109,23 @@ export function createLoginQueue<R>(
   /** In a full queue, the run with the smallest share is refused, which may be the new one. */
   function makeRoom(): void {
     if (waiting.size <= bounds.waiting) return
-    const shares = turns.shares()
     let least: { readonly wanted: SharedRun<R>; readonly share: number } | undefined
-    for (const wanted of waiting.values()) {
-      let share = 0
-      for (const login of wanted.logins) share += shares.get(login) ?? 0
-      // Of runs with the same share, the latest.
-      if (share <= (least?.share ?? share)) least = { wanted, share }
+    // The latest first: of several with the same share, that one goes.
+    for (const wanted of [...waiting.values()].reverse()) {
+      const share = shareUpTo(least?.share ?? Number.POSITIVE_INFINITY, wanted)
+      if (share < (least?.share ?? Number.POSITIVE_INFINITY)) least = { wanted, share }
     }
     if (least !== undefined) end(least.wanted, 'overloaded')
+  }
+
+  /** The share of a run, or one that is not below `most`: of thousands that share it, a few are looked at. */
+  function shareUpTo(most: number, { logins }: SharedRun<R>): number {
+    let share = 0
+    for (const login of logins) {
+      share += turns.shareOf(login)
+      if (share >= most) break
+    }
+    return share
   }
 
   return {

@@ -35,6 +35,8 @@ export class WeightedTurns<W extends Waiter> {
   readonly #random: () => number
   /** In the order of arrival. The waiters of a known client that had a turn move to the end. */
   readonly #waiters = new Set<W>()
+  /** How many waiters each client has, by address. */
+  readonly #counts = new Map<string, Map<string, number>>()
   #turnsOfKnown = 0
 
   /** @param random from 0 to below 1 */
@@ -45,10 +47,11 @@ export class WeightedTurns<W extends Waiter> {
 
   join(waiter: W): void {
     this.#waiters.add(waiter)
+    this.#count(waiter, 1)
   }
 
   leave(waiter: W): void {
-    this.#waiters.delete(waiter)
+    if (this.#waiters.delete(waiter)) this.#count(waiter, -1)
   }
 
   /** The waiter whose turn it is; undefined if none waits. */
@@ -71,32 +74,31 @@ export class WeightedTurns<W extends Waiter> {
   }
 
   #draw(waiters: readonly W[]): W | undefined {
-    const shares = [...this.#sharesOf(waiters)]
-    let at = this.#random() * shares.reduce((sum, [, share]) => sum + share, 0)
-    const drawn = shares.find(([, share]) => {
+    const shares = waiters.map((waiter) => this.shareOf(waiter))
+    let at = this.#random() * shares.reduce((sum, share) => sum + share, 0)
+    const drawn = shares.findIndex((share) => {
       at -= share
       return at < 0
     })
     // The first waiter of the drawn client.
-    const client = (drawn ?? shares[0])?.[0].client
+    const client = waiters[Math.max(0, drawn)]?.client
     return waiters.find((waiter) => waiter.client === client)
   }
 
-  /** The share of each waiter. The waiters of a client divide its share. */
-  shares(): ReadonlyMap<W, number> {
-    return this.#sharesOf([...this.#waiters])
+  /** The share of a waiter. The clients of an address divide its share, and the waiters of a client that of the client. Takes constant time. */
+  shareOf({ address, client }: W): number {
+    const clients = this.#counts.get(address)
+    const theirs = clients?.get(client) ?? 1
+    if (this.#precedence.isKnown(client)) return KNOWN_SHARE / theirs
+    return this.#precedence.weightOf(address) / (clients?.size ?? 1) / theirs
   }
 
-  #sharesOf(waiters: readonly W[]): ReadonlyMap<W, number> {
-    const shares = new Map<W, number>()
-    for (const [address, there] of Map.groupBy(waiters, (waiter) => waiter.address)) {
-      const clients = Map.groupBy(there, ({ client }) => client)
-      const ofClient = this.#precedence.weightOf(address) / clients.size
-      for (const [client, theirs] of clients) {
-        const share = this.#precedence.isKnown(client) ? KNOWN_SHARE : ofClient
-        for (const waiter of theirs) shares.set(waiter, share / theirs.length)
-      }
-    }
-    return shares
+  #count({ address, client }: W, change: 1 | -1): void {
+    const clients = this.#counts.get(address) ?? new Map<string, number>()
+    const count = (clients.get(client) ?? 0) + change
+    if (count > 0) clients.set(client, count)
+    else clients.delete(client)
+    if (clients.size > 0) this.#counts.set(address, clients)
+    else this.#counts.delete(address)
   }
 }

@@ -137,3 +137,16 @@ it('C26 a request of another client is served in the turn in which it comes, bes
     await flood.closed
   }
 })
+
+it.each([1, 50])(
+  'C26 behind a trusted proxy a client has its part of a turn also over HTTP/1, on %d connections',
+  async (count) => {
+    const sidecar = await startSidecar({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
+    const carried = (text: string): string => text.replace('Host: a', 'Host: a\r\nX-Forwarded-For: 192.0.2.1')
+    const counted = countPerTurn()
+    const each = carried(REFUSED).repeat(1000 / count) + carried(LAST)
+    await Promise.all(Array.from({ length: count }, () => sendAtOnce(sidecar, each)))
+    expect(counted.all()).toBe(1000 + count)
+    expect(counted.most()).toBeLessThanOrEqual(MOST)
+  },
+)

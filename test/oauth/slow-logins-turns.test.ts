@@ -328,3 +328,19 @@ it('C26 an attempt of a client that has logged in before waits although a thousa
   // Four are verified at once, and two wait for their verdicts.
   expect([own.map(({ result }) => result), overloaded() - before]).toEqual([Array(6).fill(undefined), 2])
 })
+
+it('C26 past limits.max_keys a client that is known counts alone: wrong passwords of the others do not slow it', async () => {
+  const site = start({ maxKeys: 1 })
+  await site.attempt('p', 'fills the table')
+  await site.decide('wrong')
+  for (let i = 0; i < 4; i += 1) {
+    await site.attempt('p', `attacker ${i}`)
+    await site.decide('wrong')
+  }
+  const before = site.verified.length
+  await site.attempt('p', 'new')
+  expect(site.verified).toHaveLength(before)
+  site.known.add('has logged in before')
+  await site.attempt('p', 'has logged in before')
+  expect(site.verified).toHaveLength(before + 1)
+})

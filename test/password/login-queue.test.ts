@@ -147,3 +147,21 @@ it('H32 a verification that fails rejects for all that share it, and the next on
   for (const each of await Promise.allSettled(all)) expect(each.status).toBe('rejected')
   expect(await queue.enter(job, async () => 'fine')).toBe('fine')
 })
+
+it('C26 a login that finds the queue full looks at a few others, although thousands share one verification', () => {
+  let looks = 0
+  const precedence: Precedence = {
+    isKnown() {
+      looks += 1
+      return false
+    },
+    weightOf: (address) => (address.startsWith('2001:') ? 0.01 : 1),
+  }
+  const { logIn } = start(precedence, 4)
+  const crowd = (i: number): string => `2001:db8:1:${i.toString(16)}::/64`
+  for (let i = 0; i < 5; i += 1) logIn(`own ${i}`, `192.0.2.${i}`)
+  for (let i = 0; i < 2_000; i += 1) logIn('same', crowd(i))
+  looks = 0
+  logIn('another', crowd(2_000))
+  expect(looks).toBeLessThan(20)
+})

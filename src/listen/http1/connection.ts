@@ -71,6 +71,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   #state: 'open' | 'half-closed' | 'closing' = 'open'
   /** Runs while the connection waits for a head or drains an unread body. */
   #deadline: Deadline | undefined
+  /** The deadline for a head has passed while what may complete it waited for a later turn. */
+  #late = false
+  /** The client has closed its sending side, and what it sent before waits for a later turn. */
+  #endWaits = false
 
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules, holding: Holding) {
     this.socket = socket
@@ -145,7 +149,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   #closeIdleSoon(): void {
     new Deadline(LAST_REQUEST, () => {
       // No byte of the next request has arrived. Empty lines before it do not count.
-      if (this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody) this.socket.destroy()
+      const { withinHead, withinBody, deferred } = this.#intake
+      if (this.mayBegin && !withinHead && !withinBody && !deferred) this.socket.destroy()
     })
   }
 
@@ -176,7 +181,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#turns.spend(READ_WORK + this.#holding.held('bodies'))
     try {
       this.#intake.readOn()
-      if (this.#state === 'half-closed') this.#finishIfDone()
+      if (this.#late) this.#onLateHead()
+      if (this.#endWaits) this.#onEnd()
     } catch (bug) {
       this.#fail(bug)
     }
@@ -232,6 +238,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onEnd = (): void => {
+    this.#endWaits = this.#intake.deferred
+    if (this.#endWaits) return
     if (this.#state === 'open') this.#state = 'half-closed'
     const { socket, wire } = this
     if (socket !== wire) socket.setTimeout(Math.min(this.rules.idleTimeout, ENDED_SILENCE))
@@ -262,7 +270,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onLateHead = (): void => {
-    if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
+    // Judged when they are read: the client is not late because its turn is.
+    if (this.#intake.deferred) this.#late = true
+    else if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
 
@@ -360,5 +370,6 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   #stopDeadline(): void {
     this.#deadline?.clear()
     this.#deadline = undefined
+    this.#late = false
   }
 }

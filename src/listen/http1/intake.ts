@@ -107,6 +107,11 @@ export class Http1Intake {
     return this.#body !== undefined
   }
 
+  /** Received bytes wait for a later turn of the event loop: they may be a request. */
+  get deferred(): boolean {
+    return this.#deferred
+  }
+
   receive(chunk: Buffer): void {
     if (this.#state === 'stopped') return
     if (this.#pending.length === 0) this.#pending = chunk
@@ -148,6 +153,7 @@ export class Http1Intake {
     if (this.#later.length > 0) this.#join()
     const rest = this.#pending
     this.#state = 'stopped'
+    this.#deferred = false
     this.#pending = NOTHING
     this.#body = undefined
     this.#tellWaiting()

@@ -1,0 +1,114 @@
+import { setImmediate as turnOfLoop } from 'node:timers/promises'
+import { afterEach, expect, it, vi } from 'vitest'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { jsonReply } from '../../src/http/refusal.ts'
+import { TurnBudget } from '../../src/system/turn-budget.ts'
+import { startStoppableHttp1Server } from '../support/http1-server.ts'
+import { rawConnection } from '../support/raw.ts'
+
+const HEADER_TIMEOUT = 10_000
+const REQUEST = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+/** Clients have used up their turns, until `release` is called. `waiting`: how many wait for a later one. */
+function holdTurns(): { readonly waiting: () => number; readonly release: () => void } {
+  const waiting: (() => void)[] = []
+  const take = vi.spyOn(TurnBudget.prototype, 'take').mockReturnValue(false)
+  const wait = vi.spyOn(TurnBudget.prototype, 'wait').mockImplementation((goOn) => void waiting.push(goOn))
+  return {
+    waiting: () => waiting.length,
+    release() {
+      take.mockRestore()
+      wait.mockRestore()
+      for (const goOn of waiting.splice(0)) goOn()
+    },
+  }
+}
+
+/** A server that answers with the body that it got, or that it was broken. */
+async function startEcho() {
+  const server = await startStoppableHttp1Server((exchange) => void echo(exchange as Exchange), {
+    headerTimeout: HEADER_TIMEOUT,
+  })
+  return { ...server, client: await rawConnection(server.url) }
+}
+
+async function echo(exchange: Exchange): Promise<void> {
+  const pieces: Buffer[] = []
+  try {
+    for await (const piece of exchange.body(60_000)) pieces.push(piece)
+    exchange.reply(jsonReply(200, { got: Buffer.concat(pieces).toString() }))
+  } catch {
+    exchange.reply(jsonReply(400, { got: 'broken' }))
+  }
+}
+
+/** Waits until the server has received the end of its client's side. */
+async function arrivalOfEnd(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await turnOfLoop()
+}
+
+it('C20 a request whose client closes its sending side while it waits for its turn is answered', async () => {
+  const { client } = await startEcho()
+  const turns = holdTurns()
+  client.end(REQUEST)
+  await expect.poll(turns.waiting).toBe(1)
+  await arrivalOfEnd()
+  turns.release()
+  expect(await client.closed).toContain('HTTP/1.1 200')
+})
+
+it('C20 an upload whose last bytes wait for their turn is whole, although its client closes its sending side', async () => {
+  const { client } = await startEcho()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
+  await turnOfLoop()
+  const turns = holdTurns()
+  client.end('def')
+  await expect.poll(turns.waiting).toBe(1)
+  await arrivalOfEnd()
+  turns.release()
+  expect(await client.closed).toContain('{"got":"abcdef"}')
+})
+
+it('C26 a head whose rest waits for its turn is not late', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { client, account } = await startEcho()
+  client.write(REQUEST.slice(0, 20))
+  await expect.poll(() => account.client('127.0.0.1', false).bytes).toBeGreaterThan(0)
+  const turns = holdTurns()
+  client.write(REQUEST.slice(20))
+  await expect.poll(turns.waiting).toBe(1)
+  vi.advanceTimersByTime(HEADER_TIMEOUT)
+  await turnOfLoop()
+  turns.release()
+  expect(await client.waitFor('}')).toContain('HTTP/1.1 200')
+})
+
+it('C26 a head that is incomplete is late, although some of it waited for its turn', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { client } = await startEcho()
+  const turns = holdTurns()
+  client.write(REQUEST.slice(0, 20))
+  await expect.poll(turns.waiting).toBe(1)
+  vi.advanceTimersByTime(HEADER_TIMEOUT)
+  await turnOfLoop()
+  turns.release()
+  expect(await client.waitFor('request-timeout')).toContain('HTTP/1.1 400')
+})
+
+it('a server that stops serves a request that waits for its turn', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { client, drain } = await startEcho()
+  const turns = holdTurns()
+  client.write(REQUEST)
+  await expect.poll(turns.waiting).toBe(1)
+  drain()
+  vi.advanceTimersByTime(1_000)
+  await turnOfLoop()
+  turns.release()
+  expect(await client.closed).toContain('HTTP/1.1 200')
+})
