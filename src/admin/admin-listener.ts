@@ -24,6 +24,11 @@ interface Dependencies {
   readonly readiness: () => Readiness
   readonly hosts: HostCheckDependencies
   readonly admits: AdmitsAddress
+  /**
+   * Further connections are closed at once: each takes a descriptor. One client (IPv6: a /64) has a quarter of them, so that only four together
+   * shut out health checks.
+   */
+  readonly mostConnections: number
   /** The live page, loaded when the first viewer comes. */
   readonly page: (reach: Reach) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
@@ -31,17 +36,15 @@ interface Dependencies {
 
 /** Milliseconds. */
 const REQUEST_TIMEOUT = 10_000
-/** Further connections are closed at once: their descriptors are taken from those of the public listener. */
-const MOST_CONNECTIONS = 512
-/** The same for one client (IPv6: a /64), so that only four together shut out health checks. A viewer uses up to six. */
-const MOST_CONNECTIONS_PER_PEER = 128
+/** The least connections of one client: a viewer uses up to six. */
+const LEAST_PER_PEER = 8
 
 /**
  * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
  * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
  */
 export function createAdminListener(deps: Dependencies) {
-  const { createServer, metrics, metricsType, readiness, hosts, admits, page, onBug } = deps
+  const { createServer, metrics, metricsType, readiness, hosts, admits, mostConnections, page, onBug } = deps
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
@@ -96,10 +99,14 @@ export function createAdminListener(deps: Dependencies) {
     const host = tcpHostOf(server)
     reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
   })
-  server.maxConnections = MOST_CONNECTIONS
+  server.maxConnections = mostConnections
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
-  const { closeDenied, closeHandshakes, turnsOf } = watchPeers(server, admits)
+  const { closeDenied, closeHandshakes, turnsOf } = watchPeers(
+    server,
+    admits,
+    Math.max(LEAST_PER_PEER, mostConnections / 4),
+  )
   return {
     server,
     closeDenied,
@@ -118,7 +125,7 @@ export function createAdminListener(deps: Dependencies) {
  * know those that are still in a TLS handshake. `turnsOf` returns the turn budget of a peer, over all its connections; the peers of a Unix socket
  * share one.
  */
-function watchPeers(server: Server, admits: AdmitsAddress) {
+function watchPeers(server: Server, admits: AdmitsAddress, mostPerPeer: number) {
   const open = new Map<string, { readonly sockets: Set<Socket>; readonly turns: TurnBudget }>()
   const budgets = new WeakMap<Socket, TurnBudget>()
   const ofUnix = new TurnBudget()
@@ -128,7 +135,7 @@ function watchPeers(server: Server, admits: AdmitsAddress) {
     const peer = prefix64(normalizeAddress(address) ?? '')
     const known = open.get(peer) ?? { sockets: new Set(), turns: new TurnBudget() }
     const { sockets } = known
-    if (address === '' || !admits(address) || sockets.size >= MOST_CONNECTIONS_PER_PEER) {
+    if (address === '' || !admits(address) || sockets.size >= mostPerPeer) {
       socket.destroy()
       return
     }

@@ -10,6 +10,7 @@ import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { SetupError } from '../system/setup-error.ts'
+import { adminConnections } from './descriptors.ts'
 
 interface Sources extends Omit<PageDependencies, 'files' | 'password' | 'secure'> {
   /** The certificate of the public listener, for `admin.tls`. */
@@ -56,6 +57,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
     metricsType: metrics.contentType,
     readiness,
     onBug,
+    mostConnections: adminConnections(),
     admits: (peer) => admitsAddress(current().admin.allow, current().admin.deny)(peer),
     hosts: {
       configured: () => namesIn(current()),

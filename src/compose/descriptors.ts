@@ -4,10 +4,13 @@ import { placesBounds, servicesOf } from '../config/upstream-fields.ts'
 import type { Logger } from '../record/log.ts'
 
 /**
- * Descriptors that clients do not get: for Node, both listeners, the log and the token file, and for files that are opened while the process
- * runs, such as a password file that has changed.
+ * Descriptors that no client gets: for Node, both listeners, the log and the token file, and for files that are opened while the process runs,
+ * such as a password file that has changed.
  */
-const OWN = 96
+const OWN = 64
+
+/** The most connections of the admin listener, and the part of all descriptors that they may take: one in so many. */
+const ADMIN = { most: 512, least: 8, part: 16 }
 
 /** The least connections, however low the limit is. */
 const LEAST = 16
@@ -22,15 +25,21 @@ function descriptorLimit(): number | undefined {
   }
 }
 
+/** How many connections the admin listener may have. They need no login, so they must not take what Postern itself has to open. */
+export function adminConnections(limit = descriptorLimit() ?? Number.POSITIVE_INFINITY): number {
+  return Math.min(ADMIN.most, Math.max(ADMIN.least, Math.floor(limit / ADMIN.part)))
+}
+
 /**
  * The bound on client connections: `listen.max_connections`, or fewer if the limit on descriptors has no room for them beside those of Postern
- * itself and of the connections to the device. A tunnel takes two, one on each side.
+ * itself, of the admin listener and of the connections to the device. A tunnel takes two, one on each side.
  */
 function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
   const services = servicesOf(config.upstream).map(({ service }) => service)
   const sum = (of: (service: (typeof services)[number]) => number): number =>
     services.reduce((total, service) => total + of(service), 0)
-  const shared = limit - OWN - sum((service) => placesBounds(service).max + service.maxStreams)
+  const shared =
+    limit - OWN - adminConnections(limit) - sum((service) => placesBounds(service).max + service.maxStreams)
   const tunnels = sum(({ maxTunnels }) => maxTunnels)
   const fit = Math.max(shared - tunnels, Math.floor(shared / 2), LEAST)
   return Math.min(config.listen.maxConnections, fit)

@@ -4,12 +4,13 @@ import { section, snakeCase, type ValueOf } from './field.ts'
 import { adminField } from './listen-fields.ts'
 import { nearestKey } from './nearest.ts'
 import { tokensField } from './policy-fields.ts'
-import { stateDirField } from './schema.ts'
+import { schema, stateDirField } from './schema.ts'
 import { tlsField } from './tls-field.ts'
 import { isMapping, valueAt, type YamlValue } from './yaml.ts'
 
 const locating = section({ stateDir: stateDirField, tokens: tokensField, admin: adminField })
 const KEYS = [...locating.keys.keys()]
+const SECTIONS = [...schema.keys.keys()]
 
 const certificate = section({ tls: tlsField })
 
@@ -36,7 +37,7 @@ export class FaultyConfiguration extends SetupError {
 export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Whereabouts | undefined {
   // A file that is being written is empty for a moment.
   const isEmpty = !isMapping(tree) || Object.keys(tree).length === 0
-  if (isEmpty || issues.some(mayLocate)) return undefined
+  if (isEmpty || issues.some((issue) => mayLocate(issue, tree))) return undefined
   const found = decode(locating, only(tree, KEYS))
   if ('issues' in found) return undefined
   const { stateDir, admin } = found.value
@@ -44,11 +45,20 @@ export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Wherea
   return { stateDir, admin, listen: 'value' in served ? served.value : {} }
 }
 
-/** Whether a fault is in a key that locates the sidecar, or in an unknown key that may be a misspelling of one. */
-function mayLocate({ path, isUnknown }: Issue): boolean {
-  const [first = ''] = path
-  const last = path.at(-1) ?? ''
-  return KEYS.includes(first) || (isUnknown === true && [first, last].some(isNear))
+/**
+ * Whether a fault is in a line that locates the sidecar, or in an unknown key that may be meant as one. A key that is like no other can be
+ * the state folder or the address by another name, such as `data_dir`, unless the file states both.
+ */
+function mayLocate({ path, isUnknown }: Issue, tree: YamlValue): boolean {
+  // `admin.address` in one key is meant as a key of `admin`.
+  const parts = path.flatMap((key) => key.split('.'))
+  const [first = ''] = parts
+  const last = parts.at(-1) ?? ''
+  if (KEYS.includes(first)) return true
+  if (isUnknown !== true) return false
+  const isStated = ['state_dir', 'admin'].every((key) => valueAt(tree, [key]) !== undefined)
+  const isAlien = !SECTIONS.includes(first) && nearestKey(snakeCase(first), SECTIONS) === undefined
+  return [first, last].some(isNear) || (isAlien && !isStated)
 }
 
 function isNear(key: string): boolean {

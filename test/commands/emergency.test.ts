@@ -32,6 +32,8 @@ describe('While the configuration file has a mistake, the commands for emergenci
 
   it.each([
     ['an unknown key', { limmits: {} }, 'limmits: unknown key; did you mean limits?'],
+    ['a key like no other, where the location is stated', { zebra: 1 }, 'zebra: unknown key'],
+    ['a misspelt section beside a default', { realm: undefined, reallm: 'x' }, 'reallm: unknown key'],
     ['a wrong value', { realm: 7 }, 'realm: must be'],
     ['a missing key', { upstream: {} }, 'upstream.url: is missing'],
     ['a conflict', { password: { file: 'a', htpasswd: { file: 'b', user: 'c' } } }, 'password'],
@@ -53,6 +55,12 @@ describe('While the configuration file has a mistake, the commands for emergenci
     ['state_dir in another section', { state_dir: undefined, log: { state_dir: 'x' } }],
     ['tokens', { tokens: { store: 'nowhere' } }],
     ['admin', { admin: { adress: '127.0.0.1:9464' } }],
+    ['a key of admin with a dot', { admin: undefined, 'admin.address': '127.0.0.1:9464' }],
+    ['a key of tokens with a dot', { 'tokens.store': 'valkeys://store' }],
+    ['state_dir by a name of its own', { state_dir: undefined, data_folder: 'x' }],
+    ['state_dir in a merged mapping', { state_dir: undefined, '<<': { state_dir: 'x' } }],
+    ['state_dir in a section of its own', { state_dir: undefined, postern: { state_dir: 'x' } }],
+    ['admin by a name of its own', { admin: undefined, management: { address: '127.0.0.1:9464' } }],
   ])(
     'H121 act on nothing where the mistake hides the sidecar, and name the flag that needs no file: %s',
     async (_what, part) => {

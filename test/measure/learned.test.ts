@@ -136,7 +136,7 @@ describe('A device that breaks at the fifth connection', () => {
     expect(told[0]).toContain('postern retry')
     const file = readFileSync(join(first.directory, 'state', 'ceilings.json'), 'utf8')
     expect(JSON.parse(file)).toMatchObject({ '': { wall: { kind: 'broke', limit: 4 } } })
-    expect(first.overview.condition().services[0]?.ceiling).toBe('broke')
+    expect(first.overview.condition().services[0]?.ceiling).toMatchObject({ kind: 'broke', limit: 4 })
     asks = false
     await Promise.all(clients)
     await first.stop()

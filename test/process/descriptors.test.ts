@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { copyFileSync, readFileSync } from 'node:fs'
+import { connect as connectTcp } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
 import { connect } from '../support/client.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -76,5 +77,25 @@ it('C26 client connections leave descriptors free for what has to be opened', as
   const site = await prepareSite()
   const sidecar = await site.serve({ under: ['prlimit', '--nofile=300:300'] })
   const line = await sidecar.waitForLog('listen.max_connections is lowered: too few files may be open')
-  expect(line).toMatchObject({ limit: 300, connections: 38 })
+  expect(line).toMatchObject({ limit: 300, connections: 45 })
+})
+
+it('C8 connections to the admin listener leave descriptors free for a changed password', async () => {
+  needs('prlimit')
+  const site = await prepareSite()
+  const sidecar = await site.serve({ under: ['prlimit', '--nofile=300:300'] })
+  const { access_token: token } = await sidecar.grant()
+  const { hostname: host, port } = new URL(sidecar.adminUrl)
+  // More than there are descriptors, and from several addresses, of which each may have a share.
+  const peers = Array.from({ length: 320 }, (_, i) =>
+    connectTcp({ host, port: Number(port), localAddress: `127.0.0.${2 + (i % 4)}` }).on('error', () => {}),
+  )
+  onTestFinished(() => {
+    for (const peer of peers) peer.destroy()
+  })
+  await Promise.all(peers.map((peer) => new Promise((resolve) => peer.once('connect', resolve))))
+  site.setPassword('another password')
+  await sidecar.waitForLog('the password has changed')
+  expect(await sidecar.use(token)).toBe(401)
+  expect(sidecar.log.filter(({ reason }) => String(reason).includes('EMFILE'))).toEqual([])
 })
