@@ -50,7 +50,7 @@ describe('a measured figure stands on one page, with the command that makes it',
   const written = PAGES.filter((page) => !/^(?:docs\/(?:promises|evidence)|CHANGELOG)\.md$/.test(page))
 
   it('README.md names none of Postern', () => {
-    const text = read('README.md').replace('advises 500 MB for each worker', '')
+    const text = read('README.md')
     expect(text.match(/\b\d[\d.,]* ?(?:[KMG]i?B|µs|ms|minutes)\b/g)).toBeNull()
   })
 
