@@ -112,7 +112,7 @@ describe('docs/operating.md', () => {
 
   it('quotes only messages that the program has', () => {
     const source = [...readTree(root, 'src').values()].join('\n')
-    const [ours = ''] = page.split('| message of Node or the system |')
+    const ours = page.replace(/^\| message of Node or the system \|.*\n(?:\|.*\n)+/m, '')
     const prose = ours.replace(/^```.*?^```$/gms, '')
     const [, table = ''] = /\n\| message \| what to do \|\n\| --- \| --- \|\n((?:\|.*\n)+)/.exec(prose) ?? []
     const inTable = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) => [
