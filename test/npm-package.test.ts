@@ -122,6 +122,7 @@ describe('H117 the npm package', () => {
       'docs/alerts.md',
       'docs/allow.md',
       'docs/api.md',
+      'docs/beside.md',
       'docs/browsers.md',
       'docs/clients.md',
       'docs/conformity.md',

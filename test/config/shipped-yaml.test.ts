@@ -51,11 +51,24 @@ function overlay(base: YamlMapping, over: YamlMapping): YamlMapping {
 const mapping = (value: YamlValue): YamlMapping =>
   isMapping(value) ? value : expect.fail('not a mapping of keys')
 
+const DIGEST: YamlMapping = { kind: 'digest', user: 'admin' }
+const SESSION: YamlMapping = {
+  kind: 'session',
+  session: { login: { path: '/login' }, token: { header: 'X-Session' }, send: { header: 'X-Session' } },
+}
+
+/** The keys that `upstream.auth` requires, if the example is about it. */
+function authOf({ password, upstream }: YamlMapping): YamlMapping {
+  const auth = isMapping(upstream) && isMapping(upstream.auth) ? upstream.auth : {}
+  if (Object.keys(auth).join() === 'kind')
+    return auth.kind === 'session' ? SESSION : { ...DIGEST, password: { file: '/etc/postern/device' } }
+  return isMapping(password) && 'device' in password ? DIGEST : {}
+}
+
 /** An example contains only the keys that it is about. This adds the required ones. */
 function completed(example: YamlMapping): string {
-  const { password } = example
-  const auth: YamlMapping = { upstream: { auth: { kind: 'digest', user: 'admin' } } }
-  const beside = isMapping(password) && 'device' in password ? auth : {}
+  const auth = authOf(example)
+  const beside: YamlMapping = Object.keys(auth).length > 0 ? { upstream: { auth } } : {}
   const { password: one, ...others } = mapping(treeOf(MINIMAL))
   const base = 'passwords' in example ? others : { ...others, password: one ?? '' }
   return JSON.stringify(overlay(overlay(base, beside), example))

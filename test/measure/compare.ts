@@ -4,7 +4,7 @@ import { Aimd, Gradient, RestartedMeasure, Vegas } from './laws.ts'
 import { type Outcome, type Run, simulate } from './simulation.ts'
 
 /**
- * Prints the table of docs/measure.md: each law in front of each model, as a share of the best fixed bound, as the mean of `--seeds N` runs,
+ * Prints the table of bench/laws.md: each law in front of each model, as a share of the best fixed bound, as the mean of `--seeds N` runs,
  * and the most crashes in one of them. One run of each takes ten seconds of processor time; the table has forty.
  */
 const LAWS: Readonly<Record<string, (name: ModelName, run: Run) => Outcome>> = {
