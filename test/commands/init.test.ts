@@ -313,6 +313,18 @@ describe('postern init on a terminal', () => {
     expect(await check()).toMatchObject({ code: 0 })
   })
 
+  it('H168 writes the groups that a device with brainpool needs', async () => {
+    const pair = opensslCertificate('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:brainpoolP256r1')
+    const device = await startOpenssl(pair)
+    const { code, screen } = await onTerminal(
+      ['--url', `https://127.0.0.1:${device?.port}`, '--password-file', password],
+      ['t: write tls: {groups: [P-256, brainpoolP256r1], pin: sha256/', 't\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(written().upstream.tls).toMatchObject({ groups: ['P-256', 'brainpoolP256r1'] })
+    expect(await check()).toMatchObject({ code: 0 })
+  })
+
   it('H105 writes the pin of the certificate whose fingerprint it shows, even if the device changes it', async () => {
     const pairs = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => makeCertificate(name)))
     const changing = createServer(pairs[0] ?? {})

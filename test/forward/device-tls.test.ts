@@ -210,8 +210,8 @@ describe('H166 upstream.tls', () => {
       for (const each of [socket, behind]) each.on('error', () => {})
       socket.once('close', () => behind.destroy())
       socket.once('data', (hello: Buffer) => {
-        offers.push(hello.length > 1800)
-        if (hello.length > 1800) return void socket.resetAndDestroy()
+        offers.push(hello.length > 500)
+        if (hello.length > 500) return void socket.resetAndDestroy()
         behind.write(hello)
         socket.pipe(behind).pipe(socket)
       })
