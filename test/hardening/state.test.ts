@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
+import { needs } from '../support/tools.ts'
 
 const under = (limit: string): { readonly under: readonly string[] } => ({
   under: ['sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh'],
@@ -39,9 +41,11 @@ describe('H73 A full disk', () => {
 
 describe('H77 Exhausted file descriptors', () => {
   it('H77 refuse some clients, leave the process alive, and have no effect once descriptors are free', async () => {
+    needs('prlimit')
     const site = await prepareSite()
-    // Node raises the soft limit to the hard one, so the hard one must be low.
-    const sidecar = await site.serve(under('-n 80'))
+    const sidecar = await site.serve()
+    // After the start, which bounds the connections by the limit that it finds.
+    execFileSync('prlimit', ['--pid', String(sidecar.pid), '--nofile=80:'])
     const token = (await sidecar.grant()).access_token
     const kept = await sidecar.connect()
     const fields = ['Authorization', `Bearer ${token}`]
@@ -86,7 +90,9 @@ describe('H78 A shared store', () => {
         code: 2,
         signal: null,
         stdout: '',
-        stderr: `postern ${command}: ${site.configFile}:1: ${problem}\n`,
+        stderr: expect.stringMatching(
+          new RegExp(`^postern ${command}: ${RegExp.escape(`${site.configFile}:1: ${problem}`)}\n`),
+        ),
       })
     }
   })
