@@ -193,7 +193,7 @@ it('C24 the 408 of an idle connection is no response to an upload whose body is 
   const { device, seen } = await startTimingOut(CLOSING)
   const password = join(temporaryDirectory(), 'device-password')
   writeFileSync(password, 'secret\n')
-  const auth = { basic: { user: 'admin', password: { file: password } } }
+  const auth = { kind: 'basic', user: 'admin', password: { file: password } }
   const sidecar = await startSidecar({ device, config: { upstream: { auth } } })
   const upload = { token: await sidecar.token(), method: 'PUT', body: 'x' }
   // The login is the first request of the connection.

@@ -97,7 +97,7 @@ describeTransports('C25 The end of shutdown_grace', (transport) => {
       device,
       config: {
         password: { file: undefined, device: true },
-        upstream: { auth: { basic: { user: 'admin', check_path: '/check' } } },
+        upstream: { auth: { kind: 'basic', user: 'admin', check_path: '/check' } },
       },
     })
     const logIn = async (password: string): Promise<Exchange> =>
@@ -124,7 +124,7 @@ describeTransports('C25 The end of shutdown_grace', (transport) => {
       const { device } = await startHoldingDevice()
       const file = join(temporaryDirectory(), 'device-password')
       writeFileSync(file, 'secret')
-      const auth = { basic: { user: 'admin', check_path: '/check', password: { file } } }
+      const auth = { kind: 'basic', user: 'admin', check_path: '/check', password: { file } }
       const sidecar = await startSidecar({ transport, device, config: { upstream: { auth } } })
       const refused = refusedWebSocket(sidecar.url, { token: await sidecar.token() })
       await device.waitForRequests(1)
