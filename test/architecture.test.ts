@@ -198,7 +198,7 @@ function foreignWriters(tree: SourceTree): string[] {
   })
 }
 
-/** What opens connections over TLS, also those of Node and of packages. */
+/** The calls that open connections over TLS: of Node, and of packages. */
 const TLS_CLIENT =
   /import \{[^}]*\bconnect\b[^}]*\} from 'node:tls'|import\('node:tls'\)|import \{[^}]*\} from '(?:node:https|@redis\/client)'/
 

@@ -137,7 +137,7 @@ describe('C24 What the 408 of an idle connection teaches', () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ device, clock })
     const token = await sidecar.token()
-    /** Sends a request after so many ms of idle time, and returns how many connections the device has had. */
+    /** Sends a request after an idle time (ms), and returns the number of connections that the device has had. */
     const ask = async (idle: number): Promise<number> => {
       clock.advance(idle)
       expect((await sidecar.request({ token })).text).toBe('ok')

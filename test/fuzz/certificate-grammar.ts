@@ -83,7 +83,7 @@ const TEXTS: readonly (readonly [tag: number, encode: (text: string) => Buffer])
   [0x03, (text) => latin1(`\0${text}`)],
 ]
 
-/** Each character in so many bytes. */
+/** The text with each of its characters in `size` bytes. */
 const wide = (text: string, size: number): Buffer =>
   Buffer.concat([...latin1(text)].map((byte) => Buffer.from([...Array<number>(size - 1).fill(0), byte])))
 

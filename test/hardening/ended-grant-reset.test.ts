@@ -17,7 +17,7 @@ interface Bed {
 
 const EVENTS = { 'Content-Type': 'text/event-stream' }
 
-/** A response that goes on, over HTTP/2, to a client with this window, of which the head and these bytes have come. */
+/** Opens a stream over HTTP/2 for a client with this window. Resolves when its head and these bytes have arrived. */
 async function open(bytes: number, window: number, fields: OutgoingHttpHeaders = EVENTS): Promise<Bed> {
   const begun = Promise.withResolvers<ServerResponse>()
   const device = await startDevice((_request, response) => {

@@ -113,7 +113,7 @@ describeTransports(
   ['http1', 'tls'],
 )
 
-/** So many logins at once, each on a connection of its own. */
+/** A number of logins at once, each on a connection of its own. */
 async function logInAtOnce(sidecar: TestSidecar, count: number, passwordOf: (i: number) => string) {
   const connections = await Promise.all(Array.from({ length: count }, () => sidecar.connect()))
   const fields = ['Content-Type', FORM_TYPE]

@@ -77,7 +77,7 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
       while (!isRight(await from(address, RIGHT))) await new Promise((resolve) => setTimeout(resolve, SECOND))
       return Date.now() - began
     },
-    /** So many wrong passwords a minute, each another one, for a time. */
+    /** Sends different wrong passwords at this rate a minute, for a time. */
     attack(addressOf: (i: number) => string, perMinute: number, time: number): void {
       const every = MINUTE / perMinute
       let i = 0

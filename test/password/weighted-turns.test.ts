@@ -9,7 +9,7 @@ interface Waiter {
 
 const waiter = (client: string, address = client): Waiter => ({ client, address })
 
-/** Serves so many turns, and says whose they were. A client that was served waits again at once. */
+/** Serves a number of turns, and returns whose they were. A client that was served waits again at once. */
 function serve(turns: WeightedTurns<Waiter>, count: number): string[] {
   return Array.from({ length: count }, () => {
     const next = turns.next()

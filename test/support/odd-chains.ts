@@ -17,7 +17,7 @@ const AUTHORITY = [
 
 const ec = (curve: string): readonly string[] => ['-newkey', 'ec', '-pkeyopt', `ec_paramgen_curve:${curve}`]
 
-/** A certificate on P-256 of a trusted authority, and behind it a certificate on `behind`, default: that of the authority. */
+/** A certificate on P-256 by an authority on `curve`. Behind it the server shows a certificate on `behind`, or by default the authority's. */
 export function chainOf(curve: string, behind?: string): Chain {
   const authority = opensslCertificate(...ec(curve), ...AUTHORITY)
   const own = opensslCertificate(...ec('P-256'), ...['-CA', authority.certFile, '-CAkey', authority.keyFile])

@@ -19,7 +19,7 @@ test.each([
     const old = Array.from({ length: MANY }, () => store.issue('a', 'password', 'monitor'))
     expect(store.revoke(which, PASSWORD_CHANGED)).toBe(MANY)
 
-    // In the same turn: none of them is accepted by any way.
+    // In the same turn no token of it is accepted in any way.
     for (const { accessToken, refreshToken = '' } of old) {
       expect(store.identify(accessToken)).toEqual(REVOKED)
       expect(store.refresh(refreshToken)).toBeUndefined()
