@@ -10,7 +10,7 @@ import { READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
  * @param turns what is read in a turn of the event loop for the client, over all its streams. What waits takes none of its window anew.
  */
 export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
-  const body = new RequestBody(pull, 0)
+  const body = new RequestBody(pull, 0, () => deferred && stream.readableLength > 0)
   let deferred = false
   function readOn(): void {
     deferred = false
