@@ -16,6 +16,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   bytes = 0
   readonly #onRoom: () => void
   readonly #most: number
+  readonly #isDeferred: () => boolean
   #onHeld: ((change: number) => void) | undefined
   #pieces: Buffer[] = []
   #held = 0
@@ -31,10 +32,12 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   /**
    * @param onRoom called when a full body may be pushed to again: it was read, a read waits, or its bytes are dropped from now on
    * @param most the body is full with so many unread bytes, the cost of their pieces included; 0: it takes bytes only while a read waits
+   * @param isDeferred whether bytes have arrived that are pushed in a later turn of the event loop
    */
-  constructor(onRoom: () => void, most: number) {
+  constructor(onRoom: () => void, most: number, isDeferred: () => boolean = () => false) {
     this.#onRoom = onRoom
     this.#most = most
+    this.#isDeferred = isDeferred
   }
 
   /** Calls `onHeld` at once with the bytes that the body holds, and then with each change, which is negative if it holds fewer. */
@@ -193,10 +196,14 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #onLate(): void {
     const waiting = this.#waiting
     if (waiting === undefined) return
-    setImmediate(() => {
+    const judge = (): void => {
       if (this.#waiting !== waiting) return
-      this.#waiting = undefined
-      waiting.reject(new StalledBodyError())
-    })
+      if (this.#isDeferred()) setImmediate(judge)
+      else {
+        this.#waiting = undefined
+        waiting.reject(new StalledBodyError())
+      }
+    }
+    setImmediate(judge)
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../http/exchange.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
@@ -7,6 +8,9 @@ import { GUESSING, type GuessSummary, WrongPasswords } from './wrong-passwords.t
 
 /** How often the live grants are read (ms). In a fleet, other sidecars issue some of them. */
 const READ_EVERY = 60_000
+
+/** How many grants are read in a turn of the event loop: about a millisecond. */
+const READ_PER_TURN = 100
 
 interface Dependencies {
   readonly clock: Clock
@@ -34,6 +38,7 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
   const wrong = new WrongPasswords(clock)
   const told = { guessing: false, crowded: false }
   let readAt = Number.NEGATIVE_INFINITY
+  let revocations = 0
 
   /** Whether the name of a grant has no `allow`. */
   function isUnlimited(grant = ''): boolean {
@@ -64,8 +69,20 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
   async function readGrants(recentGrants: Tokens['recentGrants']): Promise<void> {
     if (clock.monotonic() - readAt < READ_EVERY) return
     readAt = clock.monotonic()
+    const before = revocations
     const live = await recentGrants(MOST_KNOWN)
-    if (live !== 'unavailable') known.restore(live.grants.filter(({ id }) => isUnlimited(id)))
+    if (live === 'unavailable') return
+    // The latest last, as `known` keeps them.
+    for (let end = live.grants.length; end > 0; end -= READ_PER_TURN) {
+      if (revocations !== before) {
+        // What was read may hold a grant that an operator has revoked since.
+        readAt = Number.NEGATIVE_INFINITY
+        return
+      }
+      const some = live.grants.slice(Math.max(0, end - READ_PER_TURN), end)
+      known.restore(some.filter(({ id }) => isUnlimited(id)))
+      await nextTurn()
+    }
   }
 
   return {
@@ -90,7 +107,10 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
       if (isUnlimited(grant)) known.refreshed(client.key, grant)
     },
     /** An operator has revoked these grants. */
-    revoked: (which: Revocation): void => known.revoked(which),
+    revoked(which: Revocation): void {
+      revocations += 1
+      known.revoked(which)
+    },
     guesses: (): GuessSummary => wrong.all(),
   }
 }

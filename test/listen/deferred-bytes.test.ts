@@ -1,12 +1,16 @@
+import type { ServerHttp2Stream } from 'node:http2'
+import { PassThrough } from 'node:stream'
 import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonReply } from '../../src/http/refusal.ts'
+import { bodyOf } from '../../src/listen/http2/upload.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 
 const HEADER_TIMEOUT = 10_000
+const STALL_TIMEOUT = 60_000
 const REQUEST = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
 afterEach(() => {
@@ -40,7 +44,7 @@ async function startEcho() {
 async function echo(exchange: Exchange): Promise<void> {
   const pieces: Buffer[] = []
   try {
-    for await (const piece of exchange.body(60_000)) pieces.push(piece)
+    for await (const piece of exchange.body(STALL_TIMEOUT)) pieces.push(piece)
     exchange.reply(jsonReply(200, { got: Buffer.concat(pieces).toString() }))
   } catch {
     exchange.reply(jsonReply(400, { got: 'broken' }))
@@ -111,4 +115,42 @@ it('a server that stops serves a request that waits for its turn', async () => {
   await turnOfLoop()
   turns.release()
   expect(await client.closed).toContain('HTTP/1.1 200')
+})
+
+it('C26 an upload whose next bytes wait for their turn has not stalled', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const { client } = await startEcho()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n')
+  await client.waitFor('100 Continue')
+  const turns = holdTurns()
+  client.write('abcdef')
+  await expect.poll(turns.waiting).toBe(1)
+  vi.advanceTimersByTime(STALL_TIMEOUT)
+  await turnOfLoop()
+  turns.release()
+  expect(await client.waitFor('}')).toContain('{"got":"abcdef"}')
+})
+
+it.each([
+  ['has not stalled if its next bytes wait for their turn', 'abc', 'abc'],
+  ['has stalled if only a read waits', '', 'stalled'],
+])('C26 an upload over HTTP/2 %s', async (_what, arrives, expected) => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const source = new PassThrough()
+  const stream = Object.assign(source, { aborted: false, rstCode: 0 }) as unknown as ServerHttp2Stream // all that `bodyOf` uses
+  const budget = new TurnBudget()
+  const turns = holdTurns()
+  const body = bodyOf(stream, budget).within(STALL_TIMEOUT)
+  const read = body[Symbol.asyncIterator]()
+    .next()
+    .then(
+      ({ value }) => String(value),
+      () => 'stalled',
+    )
+  source.write(arrives)
+  expect(turns.waiting()).toBe(1)
+  vi.advanceTimersByTime(STALL_TIMEOUT)
+  await turnOfLoop()
+  turns.release()
+  expect(await read).toBe(expected)
 })

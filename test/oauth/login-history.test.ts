@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { compileAllow, type Scopes } from '../../src/http/scope.ts'
 import { KnownClients, MOST_KNOWN } from '../../src/oauth/known-clients.ts'
@@ -209,5 +210,36 @@ describe('The history of logins', () => {
       await logIn('wrong')
     }
     expect([reads, told]).toEqual([3, ['Error: a bug']])
+  })
+
+  describe('reads the live grants over several turns of the event loop', () => {
+    const COUNT = 1_000
+    const clientAt = (i: number): string => `10.0.${i >> 8}.${i & 255}`
+    function startWithGrants() {
+      const grants = Array.from({ length: COUNT }, (_, i) => ({
+        ...summary(stillClock(), clientAt(i)),
+        id: `g${i}`,
+      }))
+      const { history, logIn } = start(undefined, () => ({ total: COUNT, grants }))
+      const isKnown = (i: number): boolean => history.isKnown(clientAt(i))
+      return { history, logIn, isKnown, all: () => grants.every((_, i) => isKnown(i)) }
+    }
+
+    it('C26 a few in each, the latest last', async () => {
+      const { isKnown, all } = startWithGrants()
+      await nextTurn()
+      expect([isKnown(COUNT - 1), isKnown(0)]).toEqual([true, false])
+      await expect.poll(all).toBe(true)
+    })
+
+    it('C26 and begins anew if an operator revokes meanwhile', async () => {
+      const { history, logIn, isKnown } = startWithGrants()
+      await nextTurn()
+      history.revoked({ client: clientAt(COUNT - 1) })
+      for (let turn = 0; turn < 20; turn += 1) await nextTurn()
+      expect([isKnown(COUNT - 1), isKnown(0)]).toEqual([false, false])
+      await logIn('wrong', '192.0.2.1')
+      await expect.poll(() => isKnown(0)).toBe(true)
+    })
   })
 })

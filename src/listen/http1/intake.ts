@@ -216,7 +216,7 @@ export class Http1Intake {
 
   /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
-    const body = new RequestBody(this.#regulate, MOST_WAITING)
+    const body = new RequestBody(this.#regulate, MOST_WAITING, () => this.#deferred)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
     this.#pieces = end === 'chunked' ? new BodyPieces() : undefined

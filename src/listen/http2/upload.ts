@@ -10,7 +10,7 @@ import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget
  * @param turns the budget of the client, over all its streams. A stream that waits for a turn is not read, so its window stays closed.
  */
 export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
-  const body = new RequestBody(pull, 0)
+  const body = new RequestBody(pull, 0, () => deferred && stream.readableLength > 0)
   let deferred = false
   function readOn(): void {
     deferred = false
