@@ -102,8 +102,9 @@ const GROUPS = 'must be the name of a group, such as X25519, P-256 or brainpoolP
 export const deviceTlsField = section({
   minVersion: oneOf(TLS_VERSIONS, { default: 'TLSv1.2' }),
   maxVersion: optional(oneOf(TLS_VERSIONS)),
+  // OpenSSL takes a sign before a name: `-X25519` removes that group from the list.
   groups: optional(
-    list('names of groups', GROUPS, { problemOf: unless((given) => /^[\w-]+$/.test(given), GROUPS) }),
+    list('names of groups', GROUPS, { problemOf: unless((given) => /^\w[\w-]*$/.test(given), GROUPS) }),
   ),
   weak: flag({ default: false }),
   pin: optional(

@@ -1,5 +1,5 @@
 import type { Classified, Client } from '../http/admission.ts'
-import { mergeCookies, withoutCookies, withoutOwnCookies } from '../http/browsers.ts'
+import { mergeCookies, publicHost, withoutCookies, withoutOwnCookies } from '../http/browsers.ts'
 import type { Forward, RequestHead } from '../http/exchange.ts'
 import {
   asCgi,
@@ -167,12 +167,12 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushForwarding(fields: string[], request: Described, full: boolean): void {
-  const { head, client, classified, requestId } = request
+  const { head, client, requestId } = request
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
-    const host = reported(request, 'x-forwarded-host') ?? classified.host
+    const host = publicHost(request)
     const port = reported(request, 'x-forwarded-port') ?? String(head.localPort)
     const scheme = reported(request, 'x-forwarded-proto') ?? (head.secure ? 'https' : 'http')
     fields.push('X-Forwarded-Proto', scheme)

@@ -2,7 +2,7 @@ import { METHODS } from 'node:http'
 import { type Classified, OWN_PATHS, type OwnEndpoint } from '../http/admission.ts'
 import type { Exchange, RequestHead } from '../http/exchange.ts'
 import { type Fields, isBlank } from '../http/fields.ts'
-import { isIPv6, splitAuthority } from '../http/ip.ts'
+import { isHost } from '../http/ip.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
 import {
@@ -117,19 +117,6 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
   return ASCII.test(target)
     ? malformed('The request target is not a path.')
     : malformed('The request target is not ASCII and has to be percent-encoded.')
-}
-
-/**
- * A registered name (RFC 3986 §3.2.2). A comma, which that grammar allows, is refused: in `X-Forwarded-Host` it would separate
- * two names.
- */
-const REGISTERED_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+$/
-
-/** Whether a text is a host with an optional port of at most five digits, without userinfo. */
-function isHost(text: string): boolean {
-  const parts = splitAuthority(text)
-  if (parts === undefined || (parts.digits?.length ?? 0) > 5) return false
-  return parts.bracketed ? isIPv6(parts.host) : REGISTERED_NAME.test(parts.host)
 }
 
 /** A host with the zone of an IPv6 address, which means something to the client alone (RFC 6874 §4). */

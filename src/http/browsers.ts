@@ -1,6 +1,7 @@
 import type { Classified } from './admission.ts'
 import type { RequestHead } from './exchange.ts'
 import { type Fields, fieldValues, withoutBlanks } from './fields.ts'
+import { isHost } from './ip.ts'
 import { type Reported, reported } from './reported.ts'
 import { percentDecoded } from './request-path.ts'
 
@@ -146,9 +147,18 @@ export interface Addressed extends Reported {
   readonly classified: Pick<Classified, 'host'>
 }
 
-/** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
+/**
+ * Host and port that the client used. A trusted proxy in front names them, or passes on what the client wrote: what is no host is left aside.
+ * Otherwise they are those of this request.
+ */
+export function publicHost(request: Addressed): string {
+  const named = reported(request, 'x-forwarded-host')
+  return named !== undefined && isHost(named) ? named : request.classified.host
+}
+
+/** The origin that the client used. */
 export function publicOrigin(request: Addressed): string | undefined {
-  const host = reported(request, 'x-forwarded-host') ?? request.classified.host
+  const host = publicHost(request)
   if (host === '') return undefined
   const secure =
     SECURE.get(reported(request, 'x-forwarded-proto')?.toLowerCase() ?? '') ?? request.head.secure

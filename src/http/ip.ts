@@ -127,6 +127,19 @@ export function splitAuthority(text: string): Authority | undefined {
   return host === undefined ? undefined : { host, bracketed: address !== undefined, digits }
 }
 
+/**
+ * A registered name (RFC 3986 §3.2.2). A comma, which that grammar allows, is refused: in `X-Forwarded-Host` it would separate
+ * two names.
+ */
+const REGISTERED_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+$/
+
+/** Whether a text is a host with an optional port of at most five digits, without userinfo. */
+export function isHost(text: string): boolean {
+  const parts = splitAuthority(text)
+  if (parts === undefined || (parts.digits?.length ?? 0) > 5) return false
+  return parts.bracketed ? isIPv6(parts.host) : REGISTERED_NAME.test(parts.host)
+}
+
 /** The form of a DNS name in a certificate. `*` may stand for the first label (RFC 9525 §6.3). */
 const DNS_NAME = /^(?:\*\.)?(?:[a-z\d_](?:[a-z\d_-]{0,61}[a-z\d_])?\.)*[a-z_](?:[a-z\d_-]{0,61}[a-z\d_])?$/
 

@@ -326,6 +326,10 @@ describe('a value', () => {
       'tls: {groups: ["P-256:P-384"]}',
       'upstream.tls.groups.0: must be the name of a group, such as X25519, P-256 or brainpoolP256r1 (given: "P-256:P-384")',
     ],
+    [
+      'tls: {groups: ["-X25519"]}',
+      'upstream.tls.groups.0: must be the name of a group, such as X25519, P-256 or brainpoolP256r1 (given: "-X25519")',
+    ],
     ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
     ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
     [

@@ -228,6 +228,21 @@ describeProtocols('C22 Response fields', (transport) => {
     expect(response.header('Location')).toBe('https://outside.example/next')
   })
 
+  it.each(['a b', 'evil.example/path', 'user@evil.example', '[::1', '"evil.example"', 'evil.example?'])(
+    'C22 an X-Forwarded-Host that is no host is left aside: %s',
+    async (named) => {
+      const response = await redirected(
+        (known) => `http://${known}/next`,
+        {
+          fields: ['X-Forwarded-Host', named, 'X-Forwarded-Proto', 'https'],
+          authority: 'public.example:8443',
+        },
+        { listen: { trusted_proxies: ['127.0.0.1'] } },
+      )
+      expect(response.header('Location')).toBe('https://public.example:8443/next')
+    },
+  )
+
   it("C22 an untrusted client's X-Forwarded fields do not change a redirect", async () => {
     const response = await redirected((host) => `http://${host}/next`, {
       fields: ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'evil.example'],
