@@ -7,7 +7,7 @@ import process from 'node:process'
 import { promisify } from 'node:util'
 import { NODE_FLAGS } from './node-flags.ts'
 import { lockedRuntime } from './runtimes.ts'
-import { stripElf } from './strip-elf.ts'
+import { stripProgram } from './strip.ts'
 
 const run = promisify(execFile)
 
@@ -22,6 +22,7 @@ const NPM_TIMEOUT = 600_000
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of a bundle in it.
  * The code that V8 compiled goes with it only if this machine has the same kind of processor. Takes npm and its registry or cache.
+ * Resolves to undefined, or to the name of the `strip` that is not installed: then Node.js keeps its symbols.
  * Throws if `nodeDigest`, a SHA-256 in hexadecimal, is not that of the Node.js before it is stripped.
  */
 export async function makeExecutable(
@@ -29,13 +30,14 @@ export async function makeExecutable(
   processor: Processor,
   file: string,
   nodeDigest?: string,
-): Promise<void> {
+): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
     const runtime = join(folder, 'node')
     const node = await runtimeFor(processor, folder)
     if (nodeDigest !== undefined) checkDigest(node, nodeDigest, processor)
-    await writeFile(runtime, stripElf(node), { mode: 0o755 })
+    await writeFile(runtime, node, { mode: 0o755 })
+    const missing = await stripProgram(runtime, processor)
     const names = (await readdir(bundle)).filter(
       (name) => name.endsWith('.cjs') || (name.endsWith('.cache') && processor === process.arch),
     )
@@ -56,6 +58,7 @@ export async function makeExecutable(
     )
     await run(process.execPath, ['--build-sea', settings], { cwd: bundle })
     await chmod(file, 0o755)
+    return missing
   } finally {
     await rm(folder, { recursive: true })
   }
