@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { makeBundle } from '../deploy/build/bundle.ts'
 import { makeExecutable } from '../deploy/build/executable.ts'
 import { temporaryFolder } from './child.ts'
 import { unitEnvironment } from './unit-environment.ts'
@@ -36,9 +35,8 @@ export function sourceProgram(nodeFlags: readonly string[] = []): Program {
 /** Makes the executable that is released. Its environment is that of the systemd unit; `NODE_OPTIONS` has these flags, too. */
 export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
   const folder = await temporaryFolder()
-  const [bundle, file] = [join(folder, 'bundle'), join(folder, 'postern')]
-  await makeBundle(bundle)
-  await makeExecutable(bundle, process.arch === 'arm64' ? 'arm64' : 'x64', file)
+  const file = join(folder, 'postern')
+  await makeExecutable(process.arch === 'arm64' ? 'arm64' : 'x64', file)
   const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
   const { NODE_OPTIONS: heap = '', ...env } = unitEnvironment(unit)
   const tuning = [...heap.split(' '), ...nodeFlags]

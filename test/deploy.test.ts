@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { createMetrics } from '../src/record/metrics.ts'
 import { makeCertificate, temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
-import { installedBundle, shippedArguments } from './support/shipped.ts'
+import { shippedArguments } from './support/shipped.ts'
 import { readTree } from './support/source-tree.ts'
 import { needs, run } from './support/tools.ts'
 
@@ -321,41 +321,6 @@ test.each(['postern.service', 'postern@.service', 'postern-device@.service', 'Do
     expect(text).not.toMatch(/--max-old-space-size=/)
   },
 )
-
-test('V8 takes the compiled code of the bundle under the flags of the unit', async () => {
-  const dist = join(temporaryDirectory(), 'dist')
-  cpSync(join(installedBundle(), 'dist'), dist, { recursive: true })
-  const hook = `
-    import vm from 'node:vm'
-    const { Script } = vm
-    vm.Script = class extends Script {
-      constructor(...args) {
-        super(...args)
-        if (args[1].cachedData !== undefined) console.log(args[1].filename, this.cachedDataRejected)
-      }
-    }
-  `
-  const flags = shippedArguments({ configuration: dist, state: dist }).slice(0, -1)
-  const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, join(dist, 'postern.mjs')]
-  const { stdout } = await run(process.execPath, [...flags, ...args, '--version'])
-  expect(stdout).toMatch(/^main\.cjs false\n(?:[\w-]+\.cjs false\n)*\d+\.\d+\.\d+\n$/)
-})
-
-test('the bundle starts even if its compiled code is damaged, of another source, or missing', async () => {
-  const dist = join(temporaryDirectory(), 'dist')
-  cpSync(join(installedBundle(), 'dist'), dist, { recursive: true })
-  const version = () => run(process.execPath, [join(dist, 'postern.mjs'), '--version'])
-  const whole = await version()
-  expect([whole.code, whole.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])
-  const cache = join(dist, 'main.cjs.cache')
-  const bytes = readFileSync(cache)
-  writeFileSync(cache, Buffer.concat([bytes.subarray(0, -100), Buffer.alloc(100, 1)]))
-  expect(await version()).toEqual(whole)
-  writeFileSync(cache, readFileSync(join(dist, 'serve.cjs.cache')))
-  expect(await version()).toEqual(whole)
-  rmSync(cache)
-  expect(await version()).toEqual(whole)
-})
 
 test('no runtime package has an install script', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {

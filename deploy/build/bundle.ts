@@ -6,8 +6,6 @@ import { fileURLToPath } from 'node:url'
 import type { OutputChunk, Plugin, rolldown as Rolldown } from 'rolldown'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { VERSION } from '../../src/version.ts'
-import { addCompiledCode } from './compiled-code.ts'
-import { slimPackages } from './slim-packages.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -25,14 +23,6 @@ const ownFiles = (worker: string): Plugin => ({
     if (!WORKER.test(code)) throw new Error(`crypt-workers.ts does not contain ${WORKER}`)
     return code.replace(WORKER, () => `new URL(${JSON.stringify(worker)})`)
   },
-  // `#!` is a syntax error inside a function.
-  renderChunk: (code) => code.replace(/^#!.*\n/, ''),
-  // V8 keeps a text of ASCII in half the memory and need not decode it.
-  generateBundle(_, files) {
-    for (const file of Object.values(files)) {
-      if (file.type === 'chunk') file.code = file.code.replace(/[^\0-\x7f]/g, escaped)
-    }
-  },
 })
 
 /** `src/admin/page-files.ts` with the contents of the files in place of their paths. */
@@ -46,22 +36,6 @@ function pageFiles(): string {
   return `const files = ${JSON.stringify(files)}
 export const loadPageFiles = () =>
   new Map(files.map(([name, type, text, etag]) => [name, { type, body: Buffer.from(text), etag }]))`
-}
-
-/** Makes each file the text of a function, which `entry.mjs` calls. Wrapping it at every start would copy the text. */
-const wrapped: Plugin = {
-  name: 'wrapped',
-  generateBundle(_, files) {
-    for (const file of Object.values(files)) {
-      if (file.type !== 'chunk') continue
-      file.code = `(function (exports, require, module, __filename) {${file.code}\n})`
-    }
-  },
-}
-
-/** An escape for strings, templates and regular expressions: only they hold characters beyond ASCII. */
-function escaped(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 async function licences(chunks: readonly OutputChunk[]): Promise<string> {
@@ -95,6 +69,9 @@ async function loadRolldown(): Promise<typeof Rolldown> {
   }
 }
 
+/** The file that the others are loaded from. */
+const MAIN = 'main.cjs'
+
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: { removeWhitespace: true } }
 
 /** The worker as a `data:` URL, because the executable has no files. */
@@ -109,37 +86,51 @@ async function worker(
 }
 
 /**
- * Writes the program and its packages as a few files into a folder: `postern.mjs`, which Node starts, and what it loads. The machine
- * that runs them needs neither npm nor node_modules. Removes what was in the folder.
+ * Bundles the program and its packages into a folder, as `main.cjs` and, if `split`, the files that it loads when they are needed. Resolves to
+ * the licences of the packages. The format is CommonJS, because `import` of a Node module reads each of its exports: for `node:http` that
+ * loads `fetch`, which takes some megabytes, and Postern does not use it.
  */
-export async function makeBundle(folder: string): Promise<void> {
+async function bundle(folder: string, split: boolean): Promise<string> {
   const rolldown = await loadRolldown()
-  await rm(folder, { recursive: true, force: true })
   const crypt = await worker(rolldown)
-  const bundle = await rolldown({
+  const program = await rolldown({
     cwd: ROOT,
     input: { main: 'src/main.ts' },
     platform: 'node',
-    plugins: [ownFiles(crypt.url), slimPackages, wrapped],
+    // `debug` takes it if it is there, and it is there only for development.
+    external: ['supports-color'],
+    plugins: [ownFiles(crypt.url)],
   })
-  // CommonJS, because `import` of a Node module reads each of its exports. For `node:http` that loads `fetch`, which takes 20 ms
-  // and some megabytes, and Postern does not use it.
-  const { output } = await bundle.write({
+  const { output } = await program.write({
     dir: folder,
     format: 'cjs',
-    entryFileNames: '[name].cjs',
+    codeSplitting: split,
+    entryFileNames: MAIN,
     chunkFileNames: '[name].cjs',
     comments: false,
     minify: MINIFY,
   })
-  await bundle.close()
+  await program.close()
   const chunks = output.filter((file): file is OutputChunk => file.type === 'chunk')
-  const entry = ['src/node-version.cjs', 'deploy/build/entry.mjs'].map((file) =>
-    readFile(join(ROOT, file), 'utf8'),
-  )
-  await writeFile(join(folder, 'postern.mjs'), (await Promise.all(entry)).join('\n'))
-  await writeFile(join(folder, 'LICENSES.txt'), await licences([...chunks, ...crypt.chunks]))
-  await addCompiledCode(folder)
+  return licences([...chunks, ...crypt.chunks])
+}
+
+/**
+ * Writes the program and its packages as a few files into a folder: `postern.mjs`, which Node starts, and what it loads. The machine
+ * that runs them needs neither npm nor node_modules. Removes what was in the folder.
+ */
+export async function makeBundle(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true })
+  const texts = await bundle(folder, true)
+  const check = await readFile(join(ROOT, 'src', 'node-version.cjs'), 'utf8')
+  await writeFile(join(folder, 'postern.mjs'), `${check}import('./${MAIN}')\n`)
+  await writeFile(join(folder, 'LICENSES.txt'), texts)
+}
+
+/** Writes the program and its packages as one script into a folder, for the executable, and resolves to the name of the file. */
+export async function makeScript(folder: string): Promise<string> {
+  await bundle(folder, false)
+  return MAIN
 }
 
 if (import.meta.main) await makeBundle(resolve(process.argv[2] ?? join(ROOT, 'dist', 'bundle')))

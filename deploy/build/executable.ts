@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
+import { makeScript } from './bundle.ts'
 import { NODE_FLAGS } from './node-flags.ts'
 import { lockedRuntime } from './runtimes.ts'
-import { stripElf } from './strip-elf.ts'
+import { stripProgram } from './strip.ts'
 
 const run = promisify(execFile)
 
@@ -20,42 +21,39 @@ export type Processor = (typeof PROCESSORS)[number]
 const NPM_TIMEOUT = 600_000
 
 /**
- * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of a bundle in it.
- * The code that V8 compiled goes with it only if this machine has the same kind of processor. Takes npm and its registry or cache.
- * Throws if `nodeDigest`, a SHA-256 in hexadecimal, is not that of the Node.js before it is stripped.
+ * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the program as one script in it.
+ * Takes npm and its registry or cache. Resolves to undefined, or to the name of the `strip` that is not installed: then Node.js keeps its
+ * symbols. Throws if `nodeDigest`, a SHA-256 in hexadecimal, is not that of the Node.js before it is stripped.
  */
 export async function makeExecutable(
-  bundle: string,
   processor: Processor,
   file: string,
   nodeDigest?: string,
-): Promise<void> {
+): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
     const runtime = join(folder, 'node')
     const node = await runtimeFor(processor, folder)
     if (nodeDigest !== undefined) checkDigest(node, nodeDigest, processor)
-    await writeFile(runtime, stripElf(node), { mode: 0o755 })
-    const names = (await readdir(bundle)).filter(
-      (name) => name.endsWith('.cjs') || (name.endsWith('.cache') && processor === process.arch),
-    )
+    await writeFile(runtime, node, { mode: 0o755 })
+    const missing = await stripProgram(runtime, processor)
+    const main = await makeScript(join(folder, 'program'))
     const settings = join(folder, 'sea.json')
     await writeFile(
       settings,
       JSON.stringify({
         // Relative, because the executable contains this path.
-        main: 'postern.mjs',
-        mainFormat: 'module',
+        main,
         executable: runtime,
         output: file,
         disableExperimentalSEAWarning: true,
         execArgv: NODE_FLAGS,
         execArgvExtension: 'env',
-        assets: Object.fromEntries(names.sort().map((name) => [name, join(bundle, name)])),
       }),
     )
-    await run(process.execPath, ['--build-sea', settings], { cwd: bundle })
+    await run(process.execPath, ['--build-sea', settings], { cwd: join(folder, 'program') })
     await chmod(file, 0o755)
+    return missing
   } finally {
     await rm(folder, { recursive: true })
   }

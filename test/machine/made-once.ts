@@ -46,7 +46,5 @@ export async function madeOnce(name: string, make: (path: string) => Promise<unk
 
 /** The executable of the bundle, as it is published. */
 export function executableFor(processor: Processor = PROCESSOR): Promise<string> {
-  return madeOnce(`postern-linux-${processor}`, (path) =>
-    makeExecutable(join(installedBundle(), 'dist'), processor, path),
-  )
+  return madeOnce(`postern-linux-${processor}`, (path) => makeExecutable(processor, path))
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { makeBundle } from '../../deploy/build/bundle.ts'
 import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
 import { prepareSite, type Site, type SiteOptions } from '../process/serve.ts'
@@ -106,15 +107,13 @@ describe('a release', () => {
     'the same source in another folder gives the same programs',
     async () => {
       const bundle = join(temporaryDirectory(), 'another')
-      // In a process of its own, as in a release: the load of this one would decide what runs.
-      const build = `import('${join(ROOT, 'deploy/build/bundle.ts')}').then((m) => m.makeBundle('${bundle}'))`
-      await run(process.execPath, ['-e', build], { timeout: TIMEOUT })
+      await makeBundle(bundle)
       for (const name of readdirSync(bundle)) {
         expect([name, digestOf(join(bundle, name))]).toEqual([name, digestOf(join(dist, 'bundle', name))])
       }
       for (const processor of ['x64', 'arm64'] as const) {
         const file = join(bundle, processor)
-        await makeExecutable(bundle, processor, file)
+        await makeExecutable(processor, file)
         expect([processor, digestOf(file)]).toEqual([
           processor,
           digestOf(join(dist, `postern-linux-${processor}`)),
