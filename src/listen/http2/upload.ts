@@ -1,15 +1,20 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { RequestBody } from '../../http/request-body.ts'
-import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { FRAME_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 
 /**
  * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
  * stream bound what is unread; a broken body discards what arrives. Node's own iterator is not used because it destroys a stream that
  * is not read to its end, and then no response could be sent on it.
  *
+ * @param onRead called with the bytes of each read, also of those that the body discards
  * @param turns what is read in a turn of the event loop for the client, over all its streams. What waits takes none of its window anew.
  */
-export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
+export function bodyOf(
+  stream: ServerHttp2Stream,
+  turns: TurnBudget,
+  onRead: (bytes: number) => void,
+): RequestBody {
   const body = new RequestBody(pull, 0)
   let deferred = false
   function readOn(): void {
@@ -30,8 +35,10 @@ export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBod
       const pieces = readPieces(stream)
       const [first] = pieces
       if (first === undefined) return
-      turns.spend(PIECE_WORK * pieces.length)
-      body.push(pieces.length === 1 ? first : Buffer.concat(pieces))
+      turns.spend(FRAME_WORK * pieces.length)
+      const read = pieces.length === 1 ? first : Buffer.concat(pieces)
+      onRead(read.length)
+      body.push(read)
     }
   }
   const end = (): void => (isClean(stream) ? body.finish() : body.break())
