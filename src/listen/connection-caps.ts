@@ -45,7 +45,12 @@ export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
 export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'plain_http' | 'tls_error'
 
 /** Which bound a client exceeded on its connection: the `reason` label of its metric. */
-export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes' | 'protocol_error'
+export type Overuse =
+  | 'max_resets'
+  | 'max_control_frames'
+  | 'tiny_frames'
+  | 'max_queued_bytes'
+  | 'protocol_error'
 
 /** A client as the caps on connections count it. */
 export interface ConnectedClient {

@@ -16,12 +16,18 @@ export function createConnectionMetrics({ counter, gauge }: MetricRegistry) {
     'HTTP/2 sessions and responses aborted because the client exceeded a cap, by cap.',
     ['reason'],
   )
-  seriesOf(overused, ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error'])
+  seriesOf(overused, [
+    'max_resets',
+    'max_control_frames',
+    'tiny_frames',
+    'max_queued_bytes',
+    'protocol_error',
+  ])
   const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes, by cause.', ['reason'])
   seriesOf(handshakes, ['handshake_timeout', 'client_left', 'plain_http', 'tls_error'])
 
   return {
-    /** Events of the public listener's connections. A reason is the name of the configuration key of the cap. */
+    /** Events of the public listener's connections. A reason is the name of the configuration key of the cap, where there is one. */
     events: {
       connection(protocol: string, change: 1 | -1): void {
         open += change

@@ -11,6 +11,9 @@ export const REQUEST_WORK: number = 16 * 1024
 export const READ_WORK: number = 1024
 export const PIECE_WORK: number = 128
 
+/** The work of an HTTP/2 DATA frame, which nghttp2 and Node report one by one. */
+export const FRAME_WORK: number = 1024
+
 /** The work of a TLS handshake, whose signature takes 1 ms or more. It uses up a budget, so a turn begins one for each client. */
 export const HANDSHAKE_WORK: number = PER_TURN
 

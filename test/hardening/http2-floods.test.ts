@@ -253,6 +253,41 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
     expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
   })
 
+  const one = frame(FRAME.data, 0, 1, Buffer.from('x'))
+  it.each<readonly [string, () => readonly string[], number | undefined, Buffer]>([
+    ['DATA frames of one byte of an upload that is read', authorization, undefined, one],
+    ['DATA frames of one byte of a stream that has closed', () => [], 401, one],
+    ['window updates of one byte', authorization, undefined, windowUpdate(1, 1)],
+  ])('C26 %s end their session early', async (_name, fields, status, piece) => {
+    const before = await cut('tiny_frames')
+    const session = await rawSession(sidecar.url)
+    session.send(headers(1, requestFields(fields(), { ':method': 'POST' }), false))
+    if (status !== undefined) expect(await session.status(1)).toBe(status)
+    await sendUntilClosed(session, Array(45_000).fill(piece))
+    expect(session.farewell).toBe(CODE.enhanceYourCalm)
+    expect((await cut('tiny_frames')) - before).toBe(1)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('C26 an upload of 3,000 messages of 20 bytes, and one of 5,000 writes of one byte, arrive whole', async () => {
+    const session = await rawSession(sidecar.url)
+    const before = sidecar.device.requests.length
+    const post = requestFields(authorization(), { ':method': 'POST' })
+    for (const [id, count, size] of [
+      [1, 3_000, 20],
+      [3, 5_000, 1],
+    ] as const) {
+      session.send(headers(id, post, false))
+      await sendAll(session, Array(count).fill(frame(FRAME.data, 0, id, Buffer.alloc(size, 'x'))))
+      session.send(frame(FRAME.data, FLAG.endStream, id))
+      expect(await session.status(id)).toBe(200)
+    }
+    const sizes = sidecar.device.requests.slice(before).map(({ body }) => body?.length)
+    expect(sizes).toEqual([60_000, 5_000])
+    expect(session.farewell).toBeUndefined()
+    session.raw.end()
+  })
+
   it('H38 20,000 window updates of one byte (CVE-2019-9511) cost less than 50 µs each', async () => {
     const session = await rawSession(sidecar.url)
     const begun = process.cpuUsage()
@@ -284,8 +319,8 @@ describe('Header blocks that grow', () => {
     const session = await rawSession(sidecar.url)
     const before = process.memoryUsage().rss
     const nameless = Array<string>(8000).fill('')
-    for (const id of streams(50)) session.send(headers(id, requestFields(nameless)))
-    for (const id of streams(50)) expect(await session.status(id)).toBe(401)
+    for (const id of streams(15)) session.send(headers(id, requestFields(nameless)))
+    for (const id of streams(15)) expect(await session.status(id)).toBe(401)
     session.send(headers(101, requestFields([...authorization(), ...nameless])))
     expect(await session.status(101)).toBe(200)
     expect(sidecar.device.requests.at(-1)?.fields).not.toContain('')

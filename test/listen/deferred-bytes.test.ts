@@ -140,7 +140,7 @@ it.each([
   const stream = Object.assign(source, { aborted: false, rstCode: 0 }) as unknown as ServerHttp2Stream // all that `bodyOf` uses
   const budget = new TurnBudget()
   const turns = holdTurns()
-  const body = bodyOf(stream, budget).within(STALL_TIMEOUT)
+  const body = bodyOf(stream, budget, () => {}).within(STALL_TIMEOUT)
   const read = body[Symbol.asyncIterator]()
     .next()
     .then(

@@ -11,7 +11,7 @@ function lateUpload() {
   const turns = new TurnBudget()
   while (turns.take(PER_TURN));
   // Proof of the cast: it is all that the body uses of a stream.
-  return { stream, body: bodyOf(stream as unknown as ServerHttp2Stream, turns) }
+  return { stream, body: bodyOf(stream as unknown as ServerHttp2Stream, turns, () => {}) }
 }
 
 it('C26 an upload over HTTP/2 is read when its client has its turn, all frames together', async () => {
@@ -30,6 +30,22 @@ it('C26 an upload over HTTP/2 is read when its client has its turn, all frames t
   stream.push(null)
   await whole
   expect(pieces).toEqual([1000, 1])
+})
+
+it('C26 each frame of an upload over HTTP/2 counts in the turn of its client', async () => {
+  const stream = Object.assign(new Readable({ read() {} }), { aborted: false, rstCode: 0 })
+  const turns = new TurnBudget()
+  // The budget now knows which turn this is.
+  for (const work of [PER_TURN, 1]) expect(turns.take(work)).toBe(true)
+  let read = 0
+  // Proof of the cast: as above.
+  const body = bodyOf(stream as unknown as ServerHttp2Stream, turns, (bytes) => {
+    read += bytes
+  })
+  for (let i = 0; i < 1000; i += 1) stream.push('a')
+  await body.within(60_000)[Symbol.asyncIterator]().next()
+  expect(read).toBe(1000)
+  expect(turns.take(1)).toBe(false)
 })
 
 it('C26 an upload that is given up before its turn is read to its end, so that Node forgets its stream', async () => {

@@ -18,6 +18,7 @@ function openOne() {
     onFull() {},
     hasFrames: () => session.frames,
     written: () => session.written,
+    onRead() {},
     onLeft() {},
   })
   const exchange = {

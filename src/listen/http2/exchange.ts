@@ -84,6 +84,7 @@ export class Http2Exchange extends ListenerExchange {
   streamClosed(): void {
     const end = this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
     this.settle(end)
+    this.#facts.onRead(this.unreadBytes)
     this.#facts.onClosed(this, this.outcome ?? end)
   }
 
@@ -102,6 +103,11 @@ export class Http2Exchange extends ListenerExchange {
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
+  /** It has closed, and its client may have sent more of the body than was read. */
+  get refusedUpload(): boolean {
+    return !this.#stream.endAfterHeaders && (this.outcome !== 'complete' || this.status >= LEAST_ERROR)
+  }
+
   /** The code of the reset that closed the stream (RFC 9113 §7). */
   get resetCode(): number | undefined {
     return this.#stream.rstCode
@@ -115,6 +121,11 @@ export class Http2Exchange extends ListenerExchange {
   /** Bytes of the response that wait for the client to take them. */
   get queued(): number {
     return this.#stream.writableLength
+  }
+
+  /** Bytes of the body that have arrived and wait to be read. */
+  get unreadBytes(): number {
+    return this.#stream.readableLength
   }
 
   /** How long (ms) the client has read nothing although bytes, or the end of the stream, wait for it. */
@@ -140,7 +151,9 @@ export class Http2Exchange extends ListenerExchange {
     if (this.requestBody !== undefined) return this.requestBody
     const stream = this.#stream
     if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
-    const body = stream.endAfterHeaders ? RequestBody.empty() : bodyOf(stream, this.#turns)
+    const body = stream.endAfterHeaders
+      ? RequestBody.empty()
+      : bodyOf(stream, this.#turns, this.#facts.onRead)
     if (this.ended || stream.destroyed) body.break()
     this.requestBody = body
     return body

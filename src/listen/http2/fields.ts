@@ -81,6 +81,8 @@ export interface StreamFacts<Stream> {
   readonly mayQueue: () => boolean
   /** See `Exchange.takesLarge`. */
   readonly takesLarge: () => boolean
+  /** Bytes of a body were read, or dropped. */
+  readonly onRead: (bytes: number) => void
   /** The stream has closed: for Node, which forgets a cut one before its reset is sent. */
   readonly onClosed: (exchange: Stream, end: Outcome) => void
 }

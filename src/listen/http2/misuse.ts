@@ -1,10 +1,12 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
+import type { Overhead } from './overhead.ts'
 
 interface MisuseOptions {
   readonly limits: ListenLimits
+  readonly overhead: Pick<Overhead, 'share' | 'newSpan'>
   readonly onOveruse: (reason: Overuse) => void
-  /** Ms of the clock of `newSpan`. */
+  /** Ms of the clock of `check`. */
   readonly now: number
 }
 
@@ -17,10 +19,11 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
 /** NGHTTP2_ERR_CALLBACK_FAILURE: Node refused too many streams, which were opened before reset ones had been closed. */
 const TOO_MANY_REFUSED = -902
 
-/** What the client of one session makes the sidecar do for free: resets and control frames, counted over `OVERUSE_SPAN`. */
+/** What the client of one session makes the sidecar do for free: resets, control frames and tiny frames, counted over `OVERUSE_SPAN`. */
 export class Misuse {
   readonly #session: ServerHttp2Session
   readonly #limits: ListenLimits
+  readonly #overhead: Pick<Overhead, 'share' | 'newSpan'>
   readonly #onOveruse: (reason: Overuse) => void
   #spanBegan: number
   #resets = 0
@@ -28,19 +31,29 @@ export class Misuse {
   /** The client exceeded a limit, so the session is being closed. */
   condemned = false
 
-  constructor(session: ServerHttp2Session, { limits, onOveruse, now }: MisuseOptions) {
+  constructor(session: ServerHttp2Session, { limits, overhead, onOveruse, now }: MisuseOptions) {
     this.#session = session
     this.#limits = limits
+    this.#overhead = overhead
     this.#onOveruse = onOveruse
     this.#spanBegan = now
   }
 
-  /** Begins a new span if the last one is over. `time` is in ms of any clock. */
-  newSpan(time: number): void {
+  /** Called at intervals: judges the overhead, and begins a new span if the last one is over. `time` is in ms of any clock. */
+  check(time: number): void {
+    this.judgeOverhead()
     if (time - this.#spanBegan < OVERUSE_SPAN) return
     this.#spanBegan = time
     this.#resets = 0
     this.#controlFrames = 0
+    this.#overhead.newSpan()
+  }
+
+  /** Ends a session that sends frames which carry next to nothing, as fast as they are read. */
+  judgeOverhead(): void {
+    if (this.condemned || this.#overhead.share <= 1) return
+    this.#condemn('tiny_frames')
+    this.dismiss()
   }
 
   countControlFrame(): void {
@@ -78,7 +91,8 @@ export class Misuse {
   usedShare(open: number): number {
     if (this.condemned) return 1
     const { maxResets, maxControlFrames } = this.#limits
-    return Math.min(Math.max((this.#resets + open) / maxResets, this.#controlFrames / maxControlFrames), 1)
+    const shares = [(this.#resets + open) / maxResets, this.#controlFrames / maxControlFrames]
+    return Math.min(Math.max(...shares, this.#overhead.share), 1)
   }
 
   /** Ends the session. */

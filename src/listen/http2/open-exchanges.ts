@@ -16,6 +16,8 @@ interface OpenExchangesOptions {
   readonly hasFrames: () => boolean
   /** The bytes that the session has written. */
   readonly written: () => number
+  /** See `StreamFacts`. */
+  readonly onRead: (bytes: number) => void
   /** A stream has closed, also one that never entered. It is no longer among the open ones. */
   readonly onLeft: (exchange: Http2Exchange, end: Outcome) => void
 }
@@ -30,6 +32,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   readonly #account: Account
   readonly #holding: Holding
   readonly #onFull: () => void
+  readonly onRead: (bytes: number) => void
   readonly #onLeft: (exchange: Http2Exchange, end: Outcome) => void
   readonly #hasFrames: () => boolean
   readonly #written: () => number
@@ -40,13 +43,23 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   #writtenThen = 0
   count = 0
 
-  constructor({ limits, account, holding, onFull, hasFrames, written, onLeft }: OpenExchangesOptions) {
+  constructor({
+    limits,
+    account,
+    holding,
+    onFull,
+    hasFrames,
+    written,
+    onRead,
+    onLeft,
+  }: OpenExchangesOptions) {
     this.#limits = limits
     this.#account = account
     this.#holding = holding
     this.#onFull = onFull
     this.#hasFrames = hasFrames
     this.#written = written
+    this.onRead = onRead
     this.#onLeft = onLeft
   }
 
@@ -73,6 +86,13 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     }
     if (end === 'cut') this.#resetSince ??= this.#checkedAt
     this.#onLeft(exchange, end)
+  }
+
+  /** Bytes of the bodies of all streams that have arrived and wait to be read. */
+  unreadBytes(): number {
+    let unread = 0
+    for (let i = 0; i < this.count; i += 1) unread += this.#exchanges[i]?.unreadBytes ?? 0
+    return unread
   }
 
   /** Whether the responses of all streams together have few enough bytes queued (`max_queued_bytes`). */

@@ -14,6 +14,7 @@ import { CarriedStream, Http2Exchange } from './exchange.ts'
 import { HeadsOfSession } from './fields.ts'
 import { Misuse } from './misuse.ts'
 import { OpenExchanges } from './open-exchanges.ts'
+import { Overhead } from './overhead.ts'
 import { SessionDeadlines } from './session-deadlines.ts'
 import { StreamErrors } from './stream-errors.ts'
 
@@ -52,12 +53,14 @@ export function serveSession(
   const session = openSession(socket, limits, account.streamsOffered(limits.maxStreams))
   const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
   const errors = new StreamErrors(session)
-  const misuse = new Misuse(session, { limits, onOveruse, now })
-  const arrivals = new Arrivals(handlers, misuse)
   const onFull = (): void => onOveruse('max_queued_bytes')
   const hasFrames = (): boolean => (session.state.outboundQueueSize ?? 0) > 0
   const written = (): number => socket.bytesWritten
-  const open = new OpenExchanges({ limits, account, holding, onFull, hasFrames, written, onLeft })
+  const onRead = (bytes: number): void => overhead.addBody(bytes)
+  const open = new OpenExchanges({ limits, account, holding, onFull, hasFrames, written, onRead, onLeft })
+  const overhead = new Overhead(socket, () => open.unreadBytes())
+  const misuse = new Misuse(session, { limits, overhead, onOveruse, now })
+  const arrivals = new Arrivals(handlers, misuse)
   const deadlines = new SessionDeadlines(session, { socket, limits, open, now })
   const { headers } = deadlines
   holding.holder = holderOf(session, socket, open)
@@ -82,6 +85,7 @@ export function serveSession(
   session.on('stream', (stream, fields, _flags, rawFields) => {
     const head = heads.headOf(rawFields, fields, stream.endAfterHeaders)
     headers.completed(stream.id ?? 0)
+    overhead.addHead(head)
     const cost = STREAM + headCost(head) + (stream.endAfterHeaders ? 0 : STREAM_WINDOW)
     const carried = holding.client.isProxy ? new CarriedStream() : undefined
     const ofStream = carried === undefined ? holding : holdingBehind(head.survey.forwardedFor, carried)
@@ -97,6 +101,7 @@ export function serveSession(
     exchange.holding = ofStream
     exchange.charged = cost
     if (carried !== undefined) carried.exchange = exchange
+    misuse.judgeOverhead()
     if (misuse.condemned) return misuse.dismiss()
     open.enter(exchange)
     arrivals.add(exchange)
@@ -116,14 +121,16 @@ export function serveSession(
     stream.on('error', () => {})
     stream.close(constants.NGHTTP2_REFUSED_STREAM)
     // Node keeps a stream until what has arrived of its body is read.
-    stream.resume()
+    stream.on('data', ({ length }: Buffer) => onRead(length))
     deadlines.active = true
+    overhead.addRefused()
     misuse.countReset()
   }
 
   function onLeft(exchange: Http2Exchange, end: Outcome): void {
     deadlines.active = true
     errors.closed(exchange)
+    if (exchange.refusedUpload) overhead.addRefused()
     if (exchange.holding !== undefined) release(exchange.holding, exchange.charged)
     if (end === 'aborted') misuse.countReset()
   }
@@ -142,7 +149,7 @@ export function serveSession(
   return {
     /** Enforces the deadlines. `time` is in ms of any clock. */
     checkDeadlines(time: number): void {
-      misuse.newSpan(time)
+      misuse.check(time)
       deadlines.check(time)
     },
     /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */

@@ -1,6 +1,6 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import { RequestBody } from '../../http/request-body.ts'
-import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { FRAME_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 
 /**
  * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
@@ -8,8 +8,13 @@ import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget
  * is not read to its end, and then no response could be sent on it.
  *
  * @param turns the budget of the client, over all its streams. A stream that waits for a turn is not read, so its window stays closed.
+ * @param onRead called with the bytes of each read, also of those that the body discards
  */
-export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBody {
+export function bodyOf(
+  stream: ServerHttp2Stream,
+  turns: TurnBudget,
+  onRead: (bytes: number) => void,
+): RequestBody {
   const body = new RequestBody(pull, 0, () => deferred && stream.readableLength > 0)
   let deferred = false
   function readOn(): void {
@@ -30,8 +35,10 @@ export function bodyOf(stream: ServerHttp2Stream, turns: TurnBudget): RequestBod
       const pieces = readPieces(stream)
       const [first] = pieces
       if (first === undefined) return
-      turns.spend(PIECE_WORK * pieces.length)
-      body.push(pieces.length === 1 ? first : Buffer.concat(pieces))
+      turns.spend(FRAME_WORK * pieces.length)
+      const read = pieces.length === 1 ? first : Buffer.concat(pieces)
+      onRead(read.length)
+      body.push(read)
     }
   }
   const end = (): void => (isClean(stream) ? body.finish() : body.break())
