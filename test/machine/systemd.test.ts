@@ -121,7 +121,8 @@ describe('Another Linux with systemd', () => {
       )
       await machine.reboot()
       const state = 'systemctl show -P ActiveState -P NRestarts postern'
-      const said = "journalctl --sync; journalctl -u postern -b -o cat | grep -c 'waiting for an address' || true"
+      const said =
+        "journalctl --sync; journalctl -u postern -b -o cat | grep -c 'waiting for an address' || true"
       // The boot may have ended before the service is up.
       await expect.poll(() => type(state)).toBe('0\nactive\n')
       await expect.poll(() => type(said)).toBe('1\n')
