@@ -9,7 +9,8 @@ export interface WebdavServer {
   readonly name: string
   /** Whether it lists folders and locks files, which nginx does not. */
   readonly whole: boolean
-  /** Its package in Debian, and what fails where that is missing. */
+  readonly program: string
+  /** The package of Debian that has its module for WebDAV, and what fails where that is missing. */
   readonly debian: string
   readonly probe: Probe
   /** Serves `root` until the test file ends. */
@@ -22,6 +23,7 @@ export const webdavServers: readonly WebdavServer[] = [
   {
     name: 'Apache httpd',
     whole: true,
+    program: 'apache2',
     debian: 'apache2-bin',
     probe: ['test', '-e', `${MODULES}/mod_dav_fs.so`],
     start(root) {
@@ -50,6 +52,7 @@ Require all granted
   {
     name: 'lighttpd',
     whole: true,
+    program: 'lighttpd',
     debian: 'lighttpd-mod-webdav',
     probe: ['test', '-e', '/usr/lib/lighttpd/mod_webdav.so'],
     start(root) {
@@ -69,6 +72,7 @@ webdav.sqlite-db-name = "${join(own, 'locks.db')}"
   {
     name: 'nginx',
     whole: false,
+    program: 'nginx',
     debian: 'nginx-light',
     probe: ['nginx', '-v'],
     start: (root) => startNginx(root, 'dav_methods PUT DELETE MKCOL COPY MOVE;'),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { hasLibrary, needs, needsLibrary, run } from '../support/tools.ts'
+import { hasLibrary, isInstalled, needs, needsLibrary, run } from '../support/tools.ts'
 import type { Transport } from '../support/transports.ts'
 import { folderToServe, webdavServers } from './webdav-servers.ts'
 
@@ -27,13 +27,14 @@ describe.each(webdavServers)('WebDAV of $name', (server) => {
   let url: string | undefined
 
   beforeAll(async () => {
-    if (hasLibrary(server.probe)) url = await server.start(root)
+    if (isInstalled(server.program) && hasLibrary(server.probe)) url = await server.start(root)
   })
 
   async function started(
     host: string,
     transport: Transport,
   ): Promise<{ sidecar: TestSidecar; token: string }> {
+    needs(server.program)
     needsLibrary(server.debian, server.probe)
     const device = { url: url ?? expect.fail('it did not start') }
     const sidecar = await startSidecar({ transport, device, config: { upstream: { host } } })
