@@ -135,9 +135,9 @@ function pathOf(column, x, y, isArea) {
   return path
 }
 
-/** The ticks of the axis of time, without those that an edge would cut. @param {number} from @param {number} until @param {number} distance ms */
+/** The ticks of the axis of time, without those that an edge would cut, also at 320 px. @param {number} from @param {number} until @param {number} distance ms */
 function timesBetween(from, until, distance) {
-  const edge = 0.06 * (until - from)
+  const edge = 0.1 * (until - from)
   const first = Math.ceil((from + edge) / distance) * distance
   return Array.from({ length: (until - edge - first) / distance + 1 }, (_, i) => first + i * distance)
 }
