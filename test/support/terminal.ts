@@ -26,6 +26,8 @@ export async function runOnTerminal(
     env: { ...options.env, TERM: options.term ?? 'dumb' },
   })
   closeLater(() => void child.kill())
+  // A program may end before an answer is typed. What it showed and its exit code tell whether it should have.
+  child.stdin.on('error', () => {})
   const turns = [...dialogue]
   let screen = ''
   let read = 0
