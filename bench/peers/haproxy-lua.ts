@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
-import { haproxyPeer } from './haproxy.ts'
+import { freePort } from '../child.ts'
+import { haproxyPeer, startHaproxy } from './haproxy.ts'
 import type { Peer } from './peer.ts'
 
 const PASSWORD = 'secret'
@@ -19,11 +17,8 @@ export const haproxyLuaPeer: Peer = {
   version: haproxyPeer.version,
   async start({ devicePort, core }) {
     const port = await freePort()
-    const config = join(await temporaryFolder(), 'haproxy.cfg')
     const url = `http://127.0.0.1:${port}`
-    await writeFile(config, configuration(port, devicePort, REQUESTS))
-    const child = await startChild('haproxy', ['-db', '-f', config], { core })
-    await listening(port, child)
+    const child = await startHaproxy(port, configuration(port, devicePort, REQUESTS), core)
     const body = new URLSearchParams({ grant_type: 'password', password: PASSWORD })
     const response = await fetch(`${url}/oauth/token`, { method: 'POST', body })
     // The answer of our own script.

@@ -14,12 +14,10 @@ export const haproxyPeer: Peer = {
   version: () => versionOf('haproxy', '-v', /version (\S+)/),
   async start({ devicePort, core }) {
     const port = await freePort()
-    const folder = await temporaryFolder()
-    const config = join(folder, 'haproxy.cfg')
-    const map = join(folder, 'tokens.map')
+    const map = join(await temporaryFolder(), 'tokens.map')
     await writeFile(map, `${PEER_TOKEN} 1\n`)
-    await writeFile(
-      config,
+    const child = await startHaproxy(
+      port,
       `global
   nbthread 1
   maxconn 4096
@@ -49,11 +47,19 @@ frontend public
 backend device
   server device 127.0.0.1:${devicePort} pool-max-conn 256
 `,
+      core,
     )
-    const child = await startChild('haproxy', ['-db', '-f', config], { core })
-    await listening(port, child)
     return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
   },
+}
+
+/** Starts HAProxy with the text of a configuration. Resolves when it listens on `port`. */
+export async function startHaproxy(port: number, configuration: string, core?: number) {
+  const file = join(await temporaryFolder(), 'haproxy.cfg')
+  await writeFile(file, configuration)
+  const child = await startChild('haproxy', ['-db', '-f', file], { core })
+  await listening(port, child)
+  return child
 }
 
 /** HAProxy that forwards over TLS, HTTP/1.1 and HTTP/2, and does nothing else. `pem`: the path of certificate and key in one file. */
@@ -65,9 +71,8 @@ export function haproxyTlsPeer(pem: string): Peer {
     version: haproxyPeer.version,
     async start({ devicePort, core }) {
       const port = await freePort()
-      const config = join(await temporaryFolder(), 'haproxy.cfg')
-      await writeFile(
-        config,
+      const child = await startHaproxy(
+        port,
         `global
   nbthread 1
   maxconn 4096
@@ -82,9 +87,8 @@ frontend public
 backend device
   server device 127.0.0.1:${devicePort}
 `,
+        core,
       )
-      const child = await startChild('haproxy', ['-db', '-f', config], { core })
-      await listening(port, child)
       return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
     },
   }

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { freePort, listening, startChild } from '../../bench/child.ts'
 import { configuration } from '../../bench/peers/haproxy-lua.ts'
+import { launch } from '../devices/launch.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
@@ -12,12 +12,12 @@ import { needs } from '../support/tools.ts'
 it('HAProxy with Lua does the documented job that Postern is compared by', async () => {
   needs('haproxy')
   const device = await startDevice()
-  const port = await freePort()
   const file = join(temporaryDirectory(), 'haproxy.cfg')
-  writeFileSync(file, configuration(port, Number(new URL(device.url).port), 3))
-  const child = await startChild('haproxy', ['-db', '-f', file])
-  await listening(port, child)
-  const url = `http://127.0.0.1:${port}`
+  const started = await launch('haproxy', (port) => {
+    writeFileSync(file, configuration(port, Number(new URL(device.url).port), 3))
+    return ['-db', '-f', file]
+  })
+  const url = started ?? expect.fail('it did not start')
   const ask = (form: string): Promise<Response> =>
     send({
       ...{ transport: 'http1', url, method: 'POST', path: '/oauth/token', body: form },
