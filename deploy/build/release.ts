@@ -24,7 +24,7 @@ import { readSource } from './source.ts'
 import { readVendor } from './vendor.ts'
 
 // `npm run release [FOLDER]` makes in dist/, or the folder, what is published. The same commit gives the same programs on every Linux
-// machine with the same binutils, whoever signs them.
+// machine with the same binutils, under every signature.
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

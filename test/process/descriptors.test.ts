@@ -86,7 +86,7 @@ it('C8 connections to the admin listener leave descriptors free for a changed pa
   const sidecar = await site.serve({ under: ['prlimit', '--nofile=300:300'] })
   const { access_token: token } = await sidecar.grant()
   const { hostname: host, port } = new URL(sidecar.adminUrl)
-  // More than there are descriptors, and from several addresses, of which each may have a share.
+  // More connections than there are descriptors. Each address may have a share of them, so they come from several.
   const peers = Array.from({ length: 320 }, (_, i) =>
     connectTcp({ host, port: Number(port), localAddress: `127.0.0.${2 + (i % 4)}` }).on('error', () => {}),
   )
