@@ -8,6 +8,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { runningTest } from '../support/running-test.ts'
 import { needs, type Run, run } from '../support/tools.ts'
+import { makeCgroup } from './cgroup.ts'
 import { madeOnce } from './made-once.ts'
 
 /** A Debian with systemd as process 1, in a container that shares only the kernel. It has a loopback interface and no other. */
@@ -73,10 +74,15 @@ export interface MachineOptions {
   readonly filtersPackets?: boolean
 }
 
-/** Boots the Debian in `root`. The machine is shut down when the test ends. */
+/** Boots the Debian in `root`. The machine is killed when the test ends: a shutdown takes seconds, and is not what is tested. */
 export async function bootMachine(root: string, options: MachineOptions = {}): Promise<Machine> {
-  let { leader, stop, kill } = await boot(root, options)
-  closeLater(() => stop())
+  let running = start(root, options)
+  closeLater(() => running.kill())
+  let leader = await running.booted
+  const startAgain = async (): Promise<void> => {
+    running = start(root, options)
+    leader = await running.booted
+  }
   return {
     root,
     run: (command, input) => runInside(leader, command, input),
@@ -88,68 +94,89 @@ export async function bootMachine(root: string, options: MachineOptions = {}): P
       return child
     },
     async reboot() {
-      await stop()
-      ;({ leader, stop, kill } = await boot(root, options))
+      await running.stop()
+      await startAgain()
     },
     async cutPower() {
-      await kill()
-      ;({ leader, stop, kill } = await boot(root, options))
+      await running.kill()
+      await startAgain()
     },
   }
 }
 
-/** What runs a machine: the process id of its systemd, how to shut it down, and how to kill it. */
+/** What runs a machine. */
 interface Running {
-  readonly leader: number
+  /** The process id of its systemd, when it has booted. */
+  readonly booted: Promise<number>
+  /** Shuts it down. */
   readonly stop: () => Promise<void>
   readonly kill: () => Promise<void>
 }
 
-async function boot(root: string, { filtersPackets = false }: MachineOptions): Promise<Running> {
-  const child = spawn(
+function start(root: string, { filtersPackets = false }: MachineOptions): Running {
+  const name = basename(dirname(root))
+  const cgroup = makeCgroup(name)
+  const [program = '', ...args] = [
+    ...cgroup.prefix,
     'systemd-nspawn',
-    [
-      '--quiet',
-      '--register=no',
-      '--keep-unit',
-      '--private-network',
-      `--machine=${basename(dirname(root))}`,
-      '--console=read-only',
-      `--directory=${root}`,
-      ...(filtersPackets ? ['--system-call-filter=bpf'] : []),
-      '--boot',
-    ],
-    {
-      stdio: 'ignore',
-      env: { PATH: HOST_PATH, ...(filtersPackets ? { SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: '1' } : {}) },
+    '--quiet',
+    '--register=no',
+    '--keep-unit',
+    '--private-network',
+    `--machine=${name}`,
+    '--console=read-only',
+    `--directory=${root}`,
+    ...(filtersPackets ? ['--system-call-filter=bpf'] : []),
+    '--boot',
+  ]
+  const child = spawn(program, args, {
+    stdio: 'ignore',
+    env: { PATH: HOST_PATH, ...(filtersPackets ? { SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: '1' } : {}) },
+  })
+  const ended = once(child, 'exit').then(cgroup.remove)
+  return {
+    booted: leaderOf(child),
+    async stop() {
+      child.kill('SIGTERM') // systemd-nspawn asks the systemd inside to power off
+      await ended
     },
-  )
-  const exited = once(child, 'exit')
-  const stop = async (): Promise<void> => {
-    child.kill('SIGTERM') // systemd-nspawn asks the systemd inside to power off
-    await exited
+    async kill() {
+      // With the first process of a namespace, the kernel kills all. systemd-nspawn ends when it has.
+      const children = hasEnded(child) ? [] : childrenOf(child)
+      for (const pid of children) process.kill(pid, 'SIGKILL')
+      if (children.length === 0) child.kill('SIGKILL')
+      await ended
+    },
   }
+}
+
+/** The systemd that this systemd-nspawn has started, when it has booted. */
+async function leaderOf(nspawn: ChildProcess): Promise<number> {
   for (;;) {
-    const leader = Number(readChildren(child.pid ?? 0))
-    const { stdout } =
-      leader === 0 ? { stdout: '' } : await runInside(leader, 'systemctl is-system-running --wait')
-    if (/^(running|degraded)/.test(stdout)) {
-      const kill = async (): Promise<void> => {
-        process.kill(leader, 'SIGKILL') // with the first process of its namespace, the kernel kills all
-        await exited
-      }
-      return { leader, stop, kill }
+    // While it starts, it has more than one child, or none.
+    const [leader, ...others] = childrenOf(nspawn)
+    if (leader !== undefined && others.length === 0) {
+      const { stdout } = await runInside(leader, 'systemctl is-system-running --wait')
+      if (/^(running|degraded)/.test(stdout)) return leader
     }
-    if (child.exitCode !== null) throw new Error(`systemd-nspawn ended with ${child.exitCode}`)
+    if (hasEnded(nspawn)) throw new Error(`systemd-nspawn ended with ${nspawn.exitCode ?? nspawn.signalCode}`)
     await delay(100)
   }
 }
 
-function readChildren(pid: number): string {
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
+}
+
+function childrenOf({ pid }: ChildProcess): readonly number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .filter(Boolean)
+      .map(Number)
   } catch {
-    return '0'
+    return []
   }
 }
 
