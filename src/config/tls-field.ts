@@ -99,13 +99,17 @@ export const TLS_VERSIONS = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'] as const
 
 const GROUPS = 'must be the name of a group, such as X25519, P-256 or brainpoolP256r1'
 
+/** OpenSSL takes a sign before a name, such as `-X25519` for a list without that group, and a word in place of one, as Node.js does. */
+function groupProblem(given: string): string | undefined {
+  if (/^(?:default|auto)$/i.test(given))
+    return `must be the name of one group, and ${given} stands for a list of OpenSSL or Node.js: leave groups out for the usual ones, or name each`
+  return /^\w[\w-]*$/.test(given) ? undefined : GROUPS
+}
+
 export const deviceTlsField = section({
   minVersion: oneOf(TLS_VERSIONS, { default: 'TLSv1.2' }),
   maxVersion: optional(oneOf(TLS_VERSIONS)),
-  // OpenSSL takes a sign before a name: `-X25519` removes that group from the list.
-  groups: optional(
-    list('names of groups', GROUPS, { problemOf: unless((given) => /^\w[\w-]*$/.test(given), GROUPS) }),
-  ),
+  groups: optional(list('names of groups', GROUPS, { problemOf: groupProblem })),
   weak: flag({ default: false }),
   pin: optional(
     plainText('`sha256/` and the SHA-256 of the certificate in Base64', { problemOf: pinProblem }),

@@ -1,5 +1,11 @@
 import type { Classified, Client } from '../http/admission.ts'
-import { mergeCookies, publicHost, withoutCookies, withoutOwnCookies } from '../http/browsers.ts'
+import {
+  mergeCookies,
+  publicHost,
+  publicScheme,
+  withoutCookies,
+  withoutOwnCookies,
+} from '../http/browsers.ts'
 import type { Forward, RequestHead } from '../http/exchange.ts'
 import {
   asCgi,
@@ -173,14 +179,18 @@ function pushForwarding(fields: string[], request: Described, full: boolean): vo
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (full) {
     const host = publicHost(request)
-    const port = reported(request, 'x-forwarded-port') ?? String(head.localPort)
-    const scheme = reported(request, 'x-forwarded-proto') ?? (head.secure ? 'https' : 'http')
-    fields.push('X-Forwarded-Proto', scheme)
+    const named = reported(request, 'x-forwarded-port') ?? ''
+    const port = isPort(named) ? named : String(head.localPort)
+    fields.push('X-Forwarded-Proto', publicScheme(request))
     if (host !== '') fields.push('X-Forwarded-Host', host)
     if (port !== '0') fields.push('X-Forwarded-Port', port)
     fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   }
   fields.push(ID_FIELD, requestId)
+}
+
+function isPort(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535
 }
 
 const NONE: readonly string[] = []

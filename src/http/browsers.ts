@@ -159,18 +159,21 @@ export function publicHost(request: Addressed): string {
 /** The origin that the client used. */
 export function publicOrigin(request: Addressed): string | undefined {
   const host = publicHost(request)
-  if (host === '') return undefined
-  const secure =
-    SECURE.get(reported(request, 'x-forwarded-proto')?.toLowerCase() ?? '') ?? request.head.secure
-  return `${secure ? 'https' : 'http'}://${host}`
+  return host === '' ? undefined : `${publicScheme(request)}://${host}`
 }
 
-/** Whether a value of `X-Forwarded-Proto` means TLS. Traefik writes the schemes of WebSockets for these. */
-const SECURE: ReadonlyMap<string, boolean> = new Map([
-  ['https', true],
-  ['wss', true],
-  ['http', false],
-  ['ws', false],
+/** The scheme that the client used. A trusted proxy in front names it; what is no scheme of HTTP is left aside. */
+export function publicScheme(request: Pick<Addressed, 'head' | 'client'>): 'http' | 'https' {
+  const named = reported(request, 'x-forwarded-proto')?.toLowerCase() ?? ''
+  return SCHEMES.get(named) ?? (request.head.secure ? 'https' : 'http')
+}
+
+/** What a value of `X-Forwarded-Proto` means. Traefik writes the schemes of WebSockets for these. */
+const SCHEMES: ReadonlyMap<string, 'http' | 'https'> = new Map([
+  ['https', 'https'],
+  ['wss', 'https'],
+  ['http', 'http'],
+  ['ws', 'http'],
 ])
 
 /** Requests that no page of this address sent, and that pass all the same. */

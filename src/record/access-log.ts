@@ -115,13 +115,12 @@ function namedText(grant: string): string {
 
 /**
  * The parameters with these names, as the client sent them. What stands behind a `;` or a second `?` is not written: to some programs it belongs
- * to another parameter.
+ * to another parameter. Nor is a fragment.
  */
 function queryText(target: string, names: AccessLogRules['query']): string {
-  const start = target.indexOf('?')
-  if (names.length === 0 || start < 0) return ''
-  const kept = target
-    .slice(start + 1)
+  if (names.length === 0) return ''
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(target) ?? []
+  const kept = query
     .split('&')
     .map((each) => each.split(/[;?]/, 1)[0] ?? '')
     .filter((parameter) => names.includes(nameOfParameter(parameter)))

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type CheckResult, runCheck } from '../../src/commands/check/finding.ts'
-import { storeChecks } from '../../src/commands/check/store-check.ts'
+import type { CheckResult } from '../../src/commands/check/finding.ts'
+import { STORE } from '../../src/commands/check/store.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { COMMANDS } from '../../src/fleet/server-report.ts'
 import { KINDS } from '../../src/overview/alarm-kinds.ts'
@@ -21,9 +21,11 @@ const LEAST = COMMANDS.map((command) => `+${command.replace(/ .*/, '').toLowerCa
 /** Runs the check of a shared store. */
 async function check(...sets: readonly string[]): Promise<CheckResult & { readonly exitCode: number }> {
   const device = ['upstream.url=http://127.0.0.1', 'password.file=/none']
-  const [first] = storeChecks(loadConfig({ env: {}, sets: [...device, ...sets] }))
-  if (first === undefined) throw new Error('no check')
-  const { result, exitCode } = await runCheck(first)
+  const config = loadConfig({ env: {}, sets: [...device, ...sets] })
+  const asked = { config, file: undefined, places: {}, pages: [], uploads: undefined }
+  const [run] = STORE.runs(asked, () => undefined)
+  if (run === undefined) throw new Error('no check')
+  const { result, exitCode } = await run()
   return { ...result, exitCode }
 }
 

@@ -330,6 +330,10 @@ describe('a value', () => {
       'tls: {groups: ["-X25519"]}',
       'upstream.tls.groups.0: must be the name of a group, such as X25519, P-256 or brainpoolP256r1 (given: "-X25519")',
     ],
+    ...['DEFAULT', 'default', 'auto'].map((list) => [
+      `tls: {groups: [P-256, ${list}]}`,
+      `upstream.tls.groups.1: must be the name of one group, and ${list} stands for a list of OpenSSL or Node.js: leave groups out for the usual ones, or name each (given: "${list}")`,
+    ]),
     ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
     ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
     [

@@ -136,8 +136,40 @@ describeTransports('C22 Request fields', (transport) => {
     }
     expect(await through('192.0.2.1, 10.0.0.2')).toEqual(['https', 'Public.example', '443'])
     expect(await through('192.0.2.1')).toEqual(['http', 'inside.example:8080', '8080'])
-    expect(await through('192.0.2.1, 10.0.0.2, 10.0.0.3, 10.0.0.4')).toEqual(['gopher', 'evil.example', '66'])
+    // What is no scheme of HTTP is left aside.
+    expect(await through('192.0.2.1, 10.0.0.2, 10.0.0.3, 10.0.0.4')).toEqual([
+      secure ? 'https' : 'http',
+      'evil.example',
+      '66',
+    ])
   })
+
+  it.each([
+    ['ftp', undefined],
+    ['https://', undefined],
+    ['javascript', undefined],
+    ['HTTPS', 'https'],
+    ['http', 'http'],
+    // Traefik writes the schemes of WebSockets.
+    ['wss', 'https'],
+    ['ws', 'http'],
+  ])(
+    'C22 X-Forwarded-Proto: %s of a trusted peer reaches the device as a scheme of HTTP, or not at all',
+    async (given, got) => {
+      const sidecar = await startSidecar({ transport, config: trusting })
+      const seen = await forwardedRequest(sidecar, { fields: ['X-Forwarded-Proto', given] })
+      expect(seen.values('X-Forwarded-Proto')).toEqual([got ?? (secure ? 'https' : 'http')])
+    },
+  )
+
+  it.each(['', 'https', '-1', '65536', '8080a', '0x50'])(
+    'C22 X-Forwarded-Port: "%s" of a trusted peer is no port, and left aside',
+    async (given) => {
+      const sidecar = await startSidecar({ transport, config: trusting })
+      const seen = await forwardedRequest(sidecar, { fields: ['X-Forwarded-Port', given] })
+      expect(seen.values('X-Forwarded-Port')).toEqual([new URL(sidecar.url).port])
+    },
+  )
 
   it('C22 forwarding fields that a trusted peer does not send are added', async () => {
     const sidecar = await startSidecar({ transport, config: trusting })

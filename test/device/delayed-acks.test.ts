@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { judgeDevice } from '../../src/commands/check/device-checks.ts'
+import { NEW_DEVICE } from '../../src/commands/check/device.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { watchDelayedAcks } from '../../src/device/kept-connections.ts'
-import { upstreamTarget } from '../../src/forward/settings.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
@@ -66,17 +65,20 @@ describe('Delayed acknowledgements', () => {
     [
       'waits',
       true,
-      { warning: expect.stringContaining('40 ms'), remedy: expect.stringContaining('upstream.reuse: never') },
+      {
+        result: 'warning',
+        message: expect.stringContaining('40 ms'),
+        remedy: expect.stringContaining('upstream.reuse: never'),
+      },
     ],
-    ['does not wait', false, expect.stringContaining('answered 200')],
+    ['does not wait', false, { result: 'ok', message: expect.stringContaining('answered 200') }],
   ])('H180 check finds out whether a device %s for them', async (_name, waits, expected) => {
     const clock = stillClock()
     const device = await startWaiting(clock, waits)
     const text = JSON.stringify({ upstream: { url: device.url }, password: { file: '/dev/null' } })
     const { upstream } = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
-    const judged = await judgeDevice(await upstreamTarget(upstream, 'upstream'), upstream, 'upstream', clock)
-    if (typeof expected === 'object' && 'warning' in expected) expect(judged).toMatchObject(expected)
-    else expect(judged).toEqual(expected)
+    const { result } = await NEW_DEVICE.run({ service: upstream, key: 'upstream', clock })
+    expect(result).toMatchObject(expected)
   })
 
   it('H180 new connections that are as slow change nothing, and are not tried a fourth time', () => {

@@ -154,6 +154,30 @@ it('C9 user info of a target in absolute form is not logged', () => {
   }
 })
 
+it('C9 a fragment, which may hold a token, is not logged, and nothing behind it as a query', () => {
+  for (const [target, path, query] of [
+    ['/a#access_token=secret', '/a', undefined],
+    ['/a?x=1#access_token=secret', '/a', 'x=1'],
+    ['/a#secret?x=secret', '/a', undefined],
+    ['/a?x=#secret&x=2', '/a', 'x='],
+    ['/#secret', '/', undefined],
+    ['#secret', '', undefined],
+    ['*#secret', '*', undefined],
+    ['host:443#secret', 'host:443', undefined],
+    ['http://host/path#secret', 'http://host/path', undefined],
+    ['http://host#secret', 'http://host', undefined],
+    ['http://host?x=1#secret', 'http://host', 'x=1'],
+  ] as const) {
+    const [line = ''] = accessLines(exchangeRecord({ head: requestHead({ target }) }), 'info', {
+      access: true,
+      query: ['x'],
+    })
+    expect(JSON.parse(line)).toMatchObject({ path })
+    expect(JSON.parse(line).query).toBe(query)
+    expect(line).not.toContain('secret')
+  }
+})
+
 it('any method or path of a client is logged as one line of printable ASCII that is JSON', () => {
   const odd = fc.string({ unit: anyCodePoint, maxLength: 300 })
   fc.assert(
@@ -165,7 +189,7 @@ it('any method or path of a client is logged as one line of printable ASCII that
       const shown = (text: string, longest: number): string =>
         (text.length > longest ? `${text.slice(0, longest)}...` : text).replace(/[^ -~]/g, '?')
       fc.pre(path.startsWith('/') || !path.includes('@'))
-      const plain = path.includes('?') ? path.slice(0, path.indexOf('?')) : path
+      const [plain = ''] = path.split(/[?#]/, 1)
       expect(JSON.parse(line)).toMatchObject({ method: shown(method, 32), path: shown(plain, 256) })
     }),
   )

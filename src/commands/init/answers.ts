@@ -6,14 +6,15 @@ import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
 import { passwordSources } from '../../config/password-fields.ts'
 import type { Parsed } from '../../config/yaml.ts'
-import { upstreamTarget } from '../../forward/settings.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
 import { readSource } from '../../password/read-source.ts'
 import { weaknessOf } from '../../password/strength.ts'
+import { systemClock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import { judgeDevice } from '../check/device-checks.ts'
-import { passwordCheck } from '../check/file-checks.ts'
-import { type CheckResult, type DeviceLogin, describeResult, runCheck } from '../check/finding.ts'
+import type { Outcome } from '../check/check.ts'
+import { NEW_DEVICE } from '../check/device.ts'
+import { type CheckResult, type DeviceLogin, describeResult } from '../check/finding.ts'
+import { PASSWORD } from '../check/passwords.ts'
 import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
@@ -41,18 +42,12 @@ export interface TriedDevice extends DeviceAddress {
  *
  * @param auth the value of `upstream.auth`, if it is known
  */
-function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): ReturnType<typeof runCheck> {
+function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): Promise<Outcome> {
   const trust = tls === undefined ? [] : [`upstream.tls=${tls}`]
   const password =
     auth === undefined ? ['password.file=none'] : ['password.device=true', `upstream.auth=${flow(auth)}`]
   const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, ...password, ...trust] })
-  return runCheck({
-    name: 'device',
-    key: '--url',
-    meaning: 'clients would get an error for every request but those for tokens',
-    remedy: 'correct the address',
-    run: async () => judgeDevice(await upstreamTarget(upstream, 'upstream'), upstream, 'upstream'),
-  })
+  return NEW_DEVICE.run({ service: upstream, key: 'upstream', clock: systemClock })
 }
 
 /** Tries an address without a terminal. Throws `SetupError` if the device does not answer. */
@@ -200,7 +195,7 @@ function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoic
 export async function tryPassword({ password, auth }: PasswordChoice, weak: boolean): Promise<CheckResult> {
   // Any device will do: only the password is tried.
   const config = loadConfig({ object: { upstream: { url: 'http://127.0.0.1', auth }, password } })
-  const { result: checked } = await runCheck(passwordCheck(config))
+  const { result: checked } = await PASSWORD.run(config)
   const [source] = passwordSources(config)
   if (weak || source === undefined || checked.result === 'failed') return checked
   const found = await readSource(source)

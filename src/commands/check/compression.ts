@@ -3,7 +3,7 @@ import type { OwnResponse } from '../../device/own-request.ts'
 import { CURL, type Sample } from '../../forward/sample-heads.ts'
 import { fieldValues, lengthIn } from '../../http/fields.ts'
 import { isBug } from '../../system/setup-error.ts'
-import type { Finding } from './finding.ts'
+import type { Warning } from './finding.ts'
 
 /** A request of `curl --compressed`. */
 export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }
@@ -42,7 +42,7 @@ export async function tryCompression(
   found: string,
   ask: Ask,
   known?: OwnResponse,
-): Promise<Exclude<Finding, string> | undefined> {
+): Promise<Warning | undefined> {
   if (service.forwarding !== 'full') return undefined
   const drop = [...service.drop, 'via']
   try {

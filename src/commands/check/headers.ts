@@ -1,0 +1,27 @@
+import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
+import { readRequestFields } from '../../forward/settings.ts'
+import { check } from './check.ts'
+import { allServices } from './services.ts'
+
+/** The files of `headers`. */
+export const HEADERS = check({
+  withReload: true,
+  subjects: allServices,
+  head: ({ key, of }) => ({
+    name: `upstream headers${of}`,
+    key: `${key}.headers`,
+    meaning: 'serve does not start',
+    remedy: `correct the file, or ${key}.headers`,
+  }),
+  async look({ service, key }) {
+    const settings = await readRequestFields(service, key)
+    const [curl = 0, browser = 0] = [CURL, CHROMIUM].map((sample) => sampleSize(sample, settings, service))
+    return { added: settings.added.length / 2, curl, browser }
+  },
+  rows: {
+    readable({ added, curl, browser }) {
+      const set = added === 0 ? 'none' : `${added} set on every request`
+      return `${set}; the head of a GET has ${curl} bytes from curl, ${browser} from Chromium`
+    },
+  },
+})

@@ -1,0 +1,79 @@
+import type { ServiceConfig } from '../../config/upstream-fields.ts'
+import { probeDevice } from '../../device/own-request.ts'
+import type { UpstreamTarget } from '../../device/target.ts'
+import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-heads.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { systemClock } from '../../system/clock.ts'
+import type { Warning } from './finding.ts'
+
+/** Other settings with which a request may be accepted, as the lines to write below the section of the service. */
+interface Trial {
+  readonly lines: string
+  readonly change: Partial<ServiceConfig>
+}
+
+const OLD: Trial = { lines: 'version: "1.0"', change: { version: '1.0' } }
+
+/** Statuses with which a device refuses a request as such; undefined: no answer. `401` and `404` are about the page. */
+const REFUSED: ReadonlySet<number | undefined> = new Set([undefined, 400, 403, 413, 414, 421, 431, 505])
+
+/** Statuses by which a device refuses another `Host` than its own. */
+const REFUSED_HOST: ReadonlySet<number | undefined> = new Set([400, 403, 421])
+
+/**
+ * Requests a page as curl and as a browser do, through Postern. If the device refuses one, tries it with other settings. Undefined if
+ * the device accepts both, or refuses them with all settings: then it means the request, not its head.
+ */
+export async function tryHeads(
+  service: ServiceConfig,
+  key: string,
+  page: string,
+): Promise<Warning | undefined> {
+  // A header file that cannot be read is a finding of its own.
+  if ((await readRequestFields(service, key).catch(() => true)) === true) return undefined
+  const target = await upstreamTarget(service, key)
+  const ask = async (sample: Sample, change: Partial<ServiceConfig> = {}): Promise<number | undefined> => {
+    const changed = { ...service, ...change }
+    const device: UpstreamTarget = { ...target, version: changed.version, reuse: 'never' }
+    const fields = sampleFields(sample, await readRequestFields(changed, key))
+    return probeDevice(device, upstreamDeadlines(service), page, systemClock, fields).then(
+      ({ status }) => status,
+      () => undefined,
+    )
+  }
+  for (const sample of [CURL, CHROMIUM]) {
+    const refused = await ask(sample)
+    if (!REFUSED.has(refused)) continue
+    const trials = REFUSED_HOST.has(refused)
+      ? [otherHost(service), ...shorter(service), OLD]
+      : [...shorter(service), OLD]
+    for (const { lines, change } of trials) {
+      const answered = await ask(sample, change)
+      if (REFUSED.has(answered) || Number(answered) >= 500) continue
+      const found = refused === undefined ? 'no answer' : `answered ${refused}`
+      return {
+        warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${lines}}`,
+        meaning: 'the device refuses the requests of clients',
+        remedy: `write ${key}: {${lines}}`,
+      }
+    }
+    return undefined
+  }
+  return undefined
+}
+
+function shorter({ drop }: ServiceConfig): readonly Trial[] {
+  const dropped = [...new Set([...drop, 'cookie', 'sec-*'])]
+  return [
+    { lines: 'forwarding: off', change: { forwarding: 'off' } },
+    {
+      lines: `forwarding: off, drop: [${dropped.map((name) => `"${name}"`).join(', ')}]`,
+      change: { forwarding: 'off', drop: dropped },
+    },
+  ]
+}
+
+function otherHost({ host }: ServiceConfig): Trial {
+  const other = host === 'preserve' ? 'target' : 'preserve'
+  return { lines: `host: ${other}`, change: { host: other } }
+}

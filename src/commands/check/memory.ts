@@ -1,0 +1,32 @@
+import { describePlan, type MemoryPlan, planMemory } from '../../compose/memory.ts'
+import type { Config } from '../../config/schema.ts'
+import { SetupError } from '../../system/setup-error.ts'
+import { control } from '../control.ts'
+import type { Status } from '../status.ts'
+import { check } from './check.ts'
+
+/** What clients may hold, and which keys admit more than that. */
+export const MEMORY = check({
+  subjects: ({ config }) => [config],
+  head: () => ({
+    name: 'memory',
+    key: 'listen.memory',
+    meaning: 'what clients hold is not bounded',
+    remedy: 'set listen.memory',
+  }),
+  look: planAsRunning,
+  rows: { planned: describePlan },
+})
+
+/** How long the running sidecar may take to answer (ms). */
+const ANSWERED_WITHIN = 2_000
+
+/** Plans the memory by the bounds of the sidecar that runs on this `state_dir`, if there is one: its unit may give it less than this command has. */
+export async function planAsRunning(config: Config): Promise<MemoryPlan> {
+  const asked = { method: 'GET', path: '/status' }
+  const running = await control<Status>(config.stateDir, asked, ANSWERED_WITHIN).catch((error: unknown) => {
+    if (error instanceof SetupError) return undefined
+    throw error
+  })
+  return planMemory(config, running?.memory?.bounds)
+}

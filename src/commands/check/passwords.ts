@@ -1,0 +1,69 @@
+import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
+import type { Config } from '../../config/schema.ts'
+import { isLoopback } from '../../http/ip.ts'
+import { KINDS } from '../../overview/alarm-kinds.ts'
+import { openPasswords } from '../../password/sources.ts'
+import { systemClock } from '../../system/clock.ts'
+import { check } from './check.ts'
+import { planAsRunning } from './memory.ts'
+
+export const PASSWORD = check({
+  subjects: ({ config }) => [config],
+  head: () => ({
+    name: 'password source',
+    key: 'password',
+    meaning: 'serve does not start, because no client could get a token',
+    remedy: 'correct the section password',
+  }),
+  untried: (config) =>
+    checkedByDevice(config) ? 'the device, which checks the password of every grant' : undefined,
+  look: (config) => readPasswords(passwordSources(config), config),
+  rows: {
+    absent: ({ absent }) => {
+      const { meaning, remedy } = KINDS.NoPassword
+      return absent !== undefined && { failed: absent, meaning, remedy }
+    },
+    twins: ({ twins }) =>
+      twins.length > 0 && {
+        failed: `${twins.join(' and ')} have the same password`,
+        meaning: 'it logs nobody in, because it does not tell which name is meant',
+        remedy: 'change one of them',
+      },
+    readable: () => 'readable',
+  },
+})
+
+/** The password of the live page. A page that only users of this machine can open needs none. */
+export const LIVE_PAGE = check({
+  subjects({ config }) {
+    const { address, passwordFile } = config.admin
+    if (address === 'off') return []
+    const isInner = address.kind !== 'tcp' || isLoopback(address.host)
+    return passwordFile === undefined && isInner ? [] : [config]
+  },
+  head: ({ admin }) => ({
+    name: admin.passwordFile === undefined ? 'live page' : 'admin.password_file',
+    key: 'admin.password_file',
+    meaning: 'serve does not start: it cannot guard the live page',
+    remedy: 'correct admin.password_file',
+  }),
+  untried: ({ admin }) =>
+    admin.passwordFile === undefined
+      ? 'off: admin.address is not on loopback, and admin.password_file is not set'
+      : undefined,
+  look(config) {
+    const { passwordFile: file } = config.admin
+    return readPasswords(file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }], config)
+  },
+  rows: { readable: () => 'readable' },
+})
+
+/** Rejects if `serve` could not use a file. `absent`: an account is locked, has expired or is gone. `twins`: names with the same password. */
+async function readPasswords(sources: Parameters<typeof openPasswords>[0], config: Config) {
+  const { limit } = await planAsRunning(config)
+  const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
+  const twins = await passwords.twins()
+  const { absent } = passwords.state()
+  passwords.close()
+  return { absent, twins }
+}

@@ -1,0 +1,57 @@
+import { warningsOf } from '../../compose/config-warnings.ts'
+import type { Loaded } from '../../config/load.ts'
+import { ADDRESSES } from './addresses.ts'
+import { CERTIFICATE } from './certificate.ts'
+import type { Asked, Outcome } from './check.ts'
+import { DEVICE } from './device.ts'
+import { HEADERS } from './headers.ts'
+import { MEMORY } from './memory.ts'
+import { NEIGHBOURS } from './neighbours.ts'
+import { PAGES } from './pages.ts'
+import { LIVE_PAGE, PASSWORD } from './passwords.ts'
+import { SIGNING_IN } from './signing-in.ts'
+import { STATE_FOLDER } from './state-folder.ts'
+import { STORE } from './store.ts'
+import { UPLOADS } from './uploads.ts'
+
+/** All that `check` tries, in the order in which it prints the results. */
+export const TABLE = {
+  password: PASSWORD,
+  certificate: CERTIFICATE,
+  'state folder': STATE_FOLDER,
+  memory: MEMORY,
+  'live page': LIVE_PAGE,
+  'shared store': STORE,
+  address: ADDRESSES,
+  'other instances': NEIGHBOURS,
+  headers: HEADERS,
+  device: DEVICE,
+  'signing in': SIGNING_IN,
+  page: PAGES,
+  uploads: UPLOADS,
+} as const
+
+/**
+ * Runs the table, and finds what the start warns of, too. Throws `SetupError` before the first result if a path of `asked` is not that of one
+ * service.
+ *
+ * @param isReload only what a reload of the running sidecar reads. Other files may be closed to the process that reloads: systemd gives it no
+ *   credentials
+ */
+export function examine(
+  asked: Asked,
+  isReload: boolean,
+  locationOf: Loaded['locationOf'],
+): AsyncIterable<Outcome> {
+  const runs = Object.values(TABLE)
+    .filter(({ withReload }) => withReload || !isReload)
+    .flatMap((part) => part.runs(asked, locationOf))
+  return (async function* () {
+    for (const run of runs) yield await run()
+    if (isReload) return
+    for (const { key, file, reason, meaning, remedy } of await warningsOf(asked.config)) {
+      const message = file === undefined ? reason : `${file}: ${reason}`
+      yield { result: { name: key, result: 'warning', message, meaning, remedy }, exitCode: 0 }
+    }
+  })()
+}
