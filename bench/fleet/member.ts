@@ -48,7 +48,7 @@ export function openStore({ port }: Server, prefix: string): Promise<SharedStore
   // An operation that fails rejects, so it need not be reported as well.
   const silent = { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} }
   return openSharedStore(
-    { address: parsed.value, prefix, timeout: TIMEOUT, tls: { insecure: false } },
+    { address: parsed.value, prefix, timeout: TIMEOUT, replicas: 0, tls: { insecure: false } },
     silent,
   )
 }
