@@ -4,19 +4,22 @@ import type { TokenCopies } from './copies.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
-/** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
+/**
+ * Lists grants. `ARGV`: prefix, most. Returns the number of all, the ids of those whose last token expires last, at most `most`, and the
+ * epoch, empty if there is no state.
+ */
 const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()
 local count = grants()
 local listed = redis.call('ZRANGE', p .. 'grants', string.format('%.0f', -ARGV[2] - 1), -1)
-if listed[#listed] == index then
+if listed[#listed] == epoch then
   table.remove(listed)
 elseif #listed > tonumber(ARGV[2]) then
   table.remove(listed, 1)
 end
-return {count, listed}
+return {count, listed, epoch or ''}
 `,
 )
 
@@ -123,15 +126,17 @@ export async function listIssued(
 const ALL = 2 ** 32
 
 /**
- * All live grants, and the ids of the lost ones, which the server lists without having their tokens. Rejects with `StoreUnavailable` if the
- * store does not answer.
+ * All live grants, the ids of the lost ones, which the server lists without having their tokens, and the epoch. Rejects with
+ * `StoreUnavailable` if the store does not answer.
  */
 export async function listWithLost(store: SharedStore) {
-  const [, listed] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]))
+  const [, listed, epoch] = listOf(
+    await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]),
+  )
   const ids = listOf(listed).map(String)
   const grants = await describeGrants(store, ids)
   const live = new Set(grants.map(({ id }) => id))
-  return { grants, lost: ids.filter((id) => !live.has(id)) }
+  return { epoch: String(epoch), grants, lost: ids.filter((id) => !live.has(id)) }
 }
 
 /**

@@ -95,7 +95,6 @@ export const COMMANDS: readonly string[] = [
   'UNLINK KEY',
   'WAIT 1 1',
   'XADD KEY * a 1',
-  'XRANGE KEY - +',
   'XREAD STREAMS KEY 0',
   'XREVRANGE KEY + -',
   'ZADD KEY 1 a',
