@@ -120,7 +120,8 @@ export function createMember(store: SharedStore): Member {
       await windows.count(`192.0.2.${client}`)
     },
     async follow() {
-      feed = followRevocations({ store, copies, settle: agreement.settle, onLost() {}, onPlaces() {}, onBug })
+      const deaf = { onLost() {}, onPlaces() {}, onOperatorRevoked() {} }
+      feed = followRevocations({ store, copies, settle: agreement.settle, ...deaf, onBug })
       await feed.started
     },
     async close() {

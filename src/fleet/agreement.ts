@@ -116,7 +116,7 @@ export function createPasswordAgreement(deps: Dependencies) {
 
   async function payGrants(): Promise<void> {
     for (const [reason, grants] of Map.groupBy(owed.grants.keys(), (id) => owed.grants.get(id) ?? '')) {
-      for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
+      for await (const { page, held } of revokeAtServer(store, grants)) {
         for (const id of page) owed.grants.delete(id)
         if (held.length > 0) onRevoked(held.length, reason, held)
       }

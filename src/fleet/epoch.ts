@@ -124,7 +124,7 @@ end
 `
 
 /**
- * Revokes all grants. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
+ * Revokes all grants, because an operator says so. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
  * is no state.
  */
 export const REVOKE_ALL = tokenScript(
@@ -134,6 +134,7 @@ if not epoch then return {0} end
 expire()
 local count = grants()
 enter(after(tonumber(ARGV[2])), '')
+announce('revoked all', '')
 return {count, epoch}
 `,
 )

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Revocation } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { type DeviceState, isKept } from './epoch.ts'
 import { describeGrants } from './grants.ts'
+import { REVOKED, saidByOperator } from './operator-words.ts'
 import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
@@ -17,6 +19,8 @@ interface Dependencies {
   readonly onLost: () => void
   /** What breaks the device, or the shares of its places, have changed. */
   readonly onPlaces: () => void
+  /** An operator has revoked these grants, here or at another sidecar. */
+  readonly onOperatorRevoked: (which: Revocation) => void
   readonly onBug: (error: unknown) => void
 }
 
@@ -37,7 +41,8 @@ const BEGINNING = '0-0'
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
-export function followRevocations({ store, copies, settle, onLost, onPlaces, onBug }: Dependencies) {
+export function followRevocations(deps: Dependencies) {
+  const { store, copies, settle, onLost, onPlaces, onOperatorRevoked, onBug } = deps
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
@@ -74,10 +79,15 @@ export function followRevocations({ store, copies, settle, onLost, onPlaces, onB
   function apply({ id, fields }: StreamEntry): boolean {
     const before = last
     last = id
-    const [kind, value = '', , since = ''] = fields
+    const [said = '', value = '', , since = ''] = fields
+    const [kind] = said.split(' ')
     if (kind === 'places') onPlaces()
-    else if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
-    else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value, since })
+    else if (kind === REVOKED || kind === 'evicted') {
+      const grants = value === '' ? [] : value.split(' ')
+      epoch.apply({ kind, grants })
+      const meant = saidByOperator(said, grants)
+      if (meant !== undefined) onOperatorRevoked(meant)
+    } else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value, since })
     if (kind === 'first' && before !== BEGINNING) hasGap = true
     return kind === 'epoch' || hasGap
   }

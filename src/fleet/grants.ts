@@ -1,6 +1,7 @@
 import { issuedOf } from '../tokens/handout.ts'
 import type { GrantSummary, IssuedGrant, RecentGrants } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
+import { REVOKED } from './operator-words.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
@@ -69,14 +70,23 @@ interface RevokedPage {
   readonly held: readonly string[]
 }
 
-/** Revokes grants at the server, by `run` or `runDurably`, page by page. Rejects with `StoreUnavailable` if the store does not answer. */
+/**
+ * Revokes grants at the server, page by page. Rejects with `StoreUnavailable` if the store does not answer.
+ *
+ * @param said the kind of the message, by which the other sidecars know whether an operator revokes: see `sayRevoked`
+ */
 export async function* revokeAtServer(
-  run: SharedStore['run'],
-  prefix: string,
+  { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
   grants: readonly string[],
+  said: string = REVOKED,
 ): AsyncIterable<RevokedPage> {
-  for (const page of pagesOf(grants)) {
-    const held = listOf(await run(REVOKE_GRANTS, [`${prefix}state`], [prefix, ...page])).map(String)
+  const pages = [...pagesOf(grants)]
+  // An operator means a client also if no grant of it lives any more.
+  if (pages.length === 0 && said !== REVOKED) pages.push([])
+  for (const page of pages) {
+    const held = listOf(await runDurably(REVOKE_GRANTS, [`${prefix}state`], [prefix, said, ...page])).map(
+      String,
+    )
     yield { page, held }
   }
 }

@@ -102,7 +102,7 @@ async function openState(
   }: { readonly store: SharedStore; readonly condition: State['store']; readonly places: FleetPlaces },
   deps: StateDependencies,
 ): Promise<State> {
-  const { clock, log, metrics, live, hasName, onBug } = deps
+  const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
@@ -147,7 +147,10 @@ async function openState(
     log.error(LOST)
   }
   const onPlaces = places.news
-  const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onPlaces, onBug })
+  const feed = followRevocations({
+    ...{ store, copies, onLost, onPlaces, onOperatorRevoked, onBug },
+    settle: agreement.settle,
+  })
   await feed.started
 
   let issued: readonly IssuedGrant[] = []

@@ -219,15 +219,15 @@ return reply
 )
 
 /**
- * Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. All of them are announced: sidecars may still know tokens of
- * others, which the server has lost.
+ * Revokes grants. `ARGV`: prefix, kind of the message (see `REVOKED`), grant ... Returns those that were live. All of them are announced:
+ * sidecars may still know tokens of others, which the server has lost.
  */
 export const REVOKE_GRANTS = tokenScript(
   'revoke',
   `
 local revoked = {}
-announce('revoked', table.concat(ARGV, ' ', 2))
-for i = 2, #ARGV do
+announce(ARGV[2], table.concat(ARGV, ' ', 3))
+for i = 3, #ARGV do
   local wasLive = remove(ARGV[i])
   if wasLive == 1 then revoked[#revoked + 1] = ARGV[i] end
 end

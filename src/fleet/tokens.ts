@@ -37,6 +37,7 @@ import {
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
+import { sayRevoked } from './operator-words.ts'
 import type { FoundToken } from './questions.ts'
 import { createSharedRecords, type GrantChange, memberOf, type StoredToken } from './records.ts'
 import { HAND_OUT, ISSUE, REVOKE_TOKEN } from './scripts.ts'
@@ -183,10 +184,14 @@ export function createSharedTokens(deps: Dependencies) {
   }
 
   /** Returns how many it has revoked: those that are live at the server, and those that only go on at this sidecar. */
-  async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
+  async function revokeGrants(
+    grants: readonly string[],
+    reason: string,
+    which: Revocation = { grants },
+  ): Promise<number> {
     const inFlight = grantsInFlight(live)
     const ended: string[] = []
-    for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
+    for await (const { page, held } of revokeAtServer(store, grants, sayRevoked(which, reason))) {
       const wereLive = new Set(held)
       ended.push(...page.filter((id) => wereLive.has(id) || inFlight.has(id)))
       known.apply({ kind: 'revoked', grants: page })
@@ -214,7 +219,7 @@ export function createSharedTokens(deps: Dependencies) {
       requirePresent('revoke', epoch)
       const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
       // Whose the lost ones are only a sidecar with a copy knows. They are over in any case.
-      return revokeGrants([...new Set([...theirs, ...unfinished, ...lost])], reason)
+      return revokeGrants([...new Set([...theirs, ...unfinished, ...lost])], reason, which)
     }
     // Only the log needs the list: the new epoch voids all grants, listed or not.
     const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))

@@ -143,7 +143,7 @@ it('H274 what a store does not take that answers stays owed, and no login preced
       state = ['101', 'c2FsdA', 'mine', '2-0', '', '']
       return reply
     },
-    ([, ...grants]) => taken(grants),
+    ([, , ...grants]) => taken(grants),
   )
   epoch.end({ grants: ['a', 'b'] }, 'client')
   expect(await agreement.present()).toMatchObject({ kind: 'agreed' })

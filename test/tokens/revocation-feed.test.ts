@@ -72,6 +72,7 @@ async function feed(missing: readonly string[] = []) {
       return { ...played.state, read: played.isKept ? last : '' }
     },
     onPlaces: () => {},
+    onOperatorRevoked: () => {},
     onLost: () => {
       played.lost += 1
     },
