@@ -58,7 +58,7 @@ const SMALL_NODE = 512
 
 const NOTES = [
   'the cost of idle sidecars is that at a server with nothing else to do; a busy one wakes up less often for them, so it carries more than these costs say',
-  'with Sentinel or a Cluster a sidecar has a third connection, each login and revocation waits for a replica (WAIT), and each replica costs the network every write once more',
+  'with `store.replicas` a sidecar has a third connection, each login and revocation waits for a replica (WAIT), and each replica costs the network every write once more',
   'all keys of a device are on one server, so a Cluster carries more devices, and no larger ones',
 ]
 

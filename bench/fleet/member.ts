@@ -48,7 +48,7 @@ export function openStore({ port }: Server, prefix: string): Promise<SharedStore
   // An operation that fails rejects, so it need not be reported as well.
   const silent = { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} }
   return openSharedStore(
-    { address: parsed.value, prefix, timeout: TIMEOUT, tls: { insecure: false } },
+    { address: parsed.value, prefix, timeout: TIMEOUT, replicas: 0, tls: { insecure: false } },
     silent,
   )
 }
@@ -120,7 +120,8 @@ export function createMember(store: SharedStore): Member {
       await windows.count(`192.0.2.${client}`)
     },
     async follow() {
-      feed = followRevocations({ store, copies, settle: agreement.settle, onLost() {}, onPlaces() {}, onBug })
+      const deaf = { onLost() {}, onPlaces() {}, onOperatorRevoked() {} }
+      feed = followRevocations({ store, copies, settle: agreement.settle, ...deaf, onBug })
       await feed.started
     },
     async close() {

@@ -10,7 +10,7 @@ import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
-import type { GrantSummary, HandedOut, State, Tokens } from '../tokens/state.ts'
+import { BY_OPERATOR, type GrantSummary, type HandedOut, type State, type Tokens } from '../tokens/state.ts'
 import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
 import { inTurn } from './in-turn.ts'
 import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
@@ -197,7 +197,7 @@ export async function openControlSocket(
     const which = readRevocation((await readSmallBody(req)) ?? '')
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
-    const revoked = await tokens.revoke(which, 'operator')
+    const revoked = await tokens.revoke(which, BY_OPERATOR)
     if (revoked === 'unavailable') return STORE_SILENT
     const elsewhere = sharesTokens ? ({ elsewhere: 'uncounted' } as const) : {}
     return json(200, { revoked, ...elsewhere } satisfies Revoked)

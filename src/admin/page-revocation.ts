@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from '../record/log.ts'
-import type { Tokens } from '../tokens/state.ts'
+import { BY_OPERATOR, type Tokens } from '../tokens/state.ts'
 import {
   type Answer,
   clientOf,
@@ -37,7 +37,7 @@ export function createPageRevocation(
     }
     // The session may have ended while the body came in.
     if (session !== undefined && !sessions.keep(session)) return loginRequired()
-    const revoked = await revoke(which, 'operator')
+    const revoked = await revoke(which, BY_OPERATOR)
     if (revoked === 'unavailable')
       return storeUnavailable('The shared store does not respond, or refuses the command.')
     if (revoked > 0) {

@@ -120,6 +120,7 @@ async function openParts(
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
     hashMemory: memory.hashes,
     precedence: history,
+    onOperatorRevoked: history.revoked,
     onBug,
   })
   opened.defer(state.close)

@@ -9,47 +9,38 @@ export interface StoreNode {
   readonly port: number
 }
 
+/** Where a server listens: at a host and a port, or at a Unix socket. */
+export type ServerAddress = StoreNode | { readonly path: string }
+
 /** The shared store that a URL names. User and password are decoded. */
 export interface StoreAddress {
-  /** `nodes` are the server, the sentinels, or some nodes of the cluster; empty for a Unix socket. */
-  readonly kind: 'single' | 'unix' | 'sentinel' | 'cluster'
-  readonly nodes: readonly StoreNode[]
-  readonly path: string | undefined
-  /** The name of the primary at the sentinels. */
-  readonly primary: string | undefined
+  readonly server: ServerAddress
   readonly database: number
   readonly tls: boolean
   readonly user: string | undefined
   readonly password: string | undefined
 }
 
-/** Whether sentinels or a cluster name the servers, so that the configuration does not. */
-export function areDiscovered({ kind }: StoreAddress): boolean {
-  return kind === 'sentinel' || kind === 'cluster'
-}
-
-/** The servers that a URL names, without its user and password: `host:6379`, `[2001:db8::1]:6379`, or the path of the socket. */
-export function describeStore({ nodes, path }: StoreAddress): string {
-  return (
-    path ?? nodes.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(', ')
-  )
+/** The server that a URL names, without its user and password: `host:6379`, `[2001:db8::1]:6379`, or the path of the socket. */
+export function describeStore({ server }: StoreAddress): string {
+  if ('path' in server) return server.path
+  const { host, port } = server
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const EXAMPLE = 'valkey://host:6379'
 
 /** What `tokens.store` may be, for its error message. */
-export const STORE_PROBLEM = `must be file, memory, or the address of a shared store: ${EXAMPLE}, valkeys://host:6379 (TLS), valkey+unix:/path, valkey+sentinel://host:26379/primary-name or valkey+cluster://host:6379; redis is the same as valkey`
+export const STORE_PROBLEM = `must be file, memory, or the address of a shared store: ${EXAMPLE}, valkeys://host:6379 (TLS) or valkey+unix:/path; redis is the same as valkey`
 
 const ESCAPES = 'in a user or password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25'
-const HOST_PROBLEM = `must name each server as host, host:port or [IPv6]:port; ${ESCAPES}`
+const HOST_PROBLEM = `must name one server as host, host:port or [IPv6]:port; ${ESCAPES}`
 
-const SENTINEL_PORT = 26_379
 const SERVER_PORT = 6_379
 
 /** Parses the address of a shared store. No problem quotes the text, which may hold a password. */
 export function parseStoreUrl(text: string): Parsed<StoreAddress> {
-  const [, secure, form = 'single', rest] =
-    /^(?:valkey|redis)(s)?(?:\+(unix|sentinel|cluster))?:([!-~]+)$/.exec(text) ?? []
+  const [, secure, form, rest] = /^(?:valkey|redis)(s)?(?:\+(unix))?:([!-~]+)$/.exec(text) ?? []
   if (rest === undefined) return { problem: STORE_PROBLEM }
   if (/[?#]/.test(rest)) return { problem: `must have no query and no fragment; ${ESCAPES}` }
   if (form === 'unix') {
@@ -59,13 +50,12 @@ export function parseStoreUrl(text: string): Parsed<StoreAddress> {
   if (authority === undefined) return { problem: `must have // and a host, such as ${EXAMPLE}` }
   const account = parseAccount(authority)
   if ('problem' in account) return account
-  const servers = account.value.host.split(',')
-  const nodes = servers.flatMap((each) => parseNode(each, form === 'sentinel' ? SENTINEL_PORT : SERVER_PORT))
-  if (nodes.length < servers.length) return { problem: HOST_PROBLEM }
-  const parsed = parseAddress(form, nodes.length, path)
-  if ('problem' in parsed) return parsed
-  const { user, password } = account.value
-  return { value: { ...parsed.value, nodes, path: undefined, tls: secure !== undefined, user, password } }
+  const { user, password, host } = account.value
+  const server = parseServer(host)
+  if (server === undefined) return { problem: HOST_PROBLEM }
+  if (!/^\d{0,5}$/.test(path))
+    return { problem: `must end after the port, or in the number of a database, such as ${EXAMPLE}/0` }
+  return { value: { server, database: Number(path), tls: secure !== undefined, user, password } }
 }
 
 /** `/path`, or `//user:password@/path`. */
@@ -76,33 +66,7 @@ function parseUnix(rest: string): Parsed<StoreAddress> {
   const { user, password, host } = account.value
   const problem = host === '' ? socketPathProblem(path) : 'must name no host before the path of the socket'
   if (problem !== undefined) return { problem }
-  const tls = false
-  return { value: { kind: 'unix', database: 0, primary: undefined, nodes: [], path, tls, user, password } }
-}
-
-/** What follows the hosts: a database; with sentinels, the name of the primary before it. */
-function parseAddress(
-  form: string,
-  servers: number,
-  path: string,
-): Parsed<Pick<StoreAddress, 'kind' | 'database' | 'primary'>> {
-  if (form === 'sentinel') {
-    const [, primary, digits = '0'] = /^([\w.-]+)(?:\/(\d{1,5}))?$/.exec(path) ?? []
-    return primary === undefined
-      ? { problem: 'must end in the name of the primary, such as valkey+sentinel://host:26379/mymaster' }
-      : { value: { kind: form, primary, database: Number(digits) } }
-  }
-  if (form === 'cluster') {
-    return /^0?$/.test(path)
-      ? { value: { kind: form, primary: undefined, database: 0 } }
-      : { problem: 'must end after the hosts: a cluster has only database 0' }
-  }
-  if (servers > 1) {
-    return { problem: 'must name one server; for several, use valkey+sentinel:// or valkey+cluster://' }
-  }
-  return /^\d{0,5}$/.test(path)
-    ? { value: { kind: 'single', primary: undefined, database: Number(path) } }
-    : { problem: `must end after the port, or in the number of a database, such as ${EXAMPLE}/0` }
+  return { value: { server: { path }, database: 0, tls: false, user, password } }
 }
 
 /** The text before the last part of a URL, cut at the `@`. */
@@ -122,10 +86,10 @@ function decoded(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : decodeURIComponent(text)
 }
 
-/** The node, or nothing if the text names none. */
-function parseNode(text: string, defaultPort: number): readonly StoreNode[] {
-  const { host = '', valid = false, digits = String(defaultPort) } = parseAuthority(text) ?? {}
-  return valid && portProblem(digits, 1) === undefined ? [{ host, port: Number(digits) }] : []
+/** Undefined if the text names no server. */
+function parseServer(text: string): StoreNode | undefined {
+  const { host = '', valid = false, digits = String(SERVER_PORT) } = parseAuthority(text) ?? {}
+  return valid && portProblem(digits, 1) === undefined ? { host, port: Number(digits) } : undefined
 }
 
 /** `tokens.store`: `file`, `memory`, or the address of a shared store. */
@@ -150,7 +114,7 @@ export const storeField = section({
     problemOf: unless(/^[\w.:-]{1,64}$/, 'must be up to 64 letters, digits and . _ : -'),
   }),
   timeout: duration('10ms', '1m', { default: '1s' }),
-  replicas: optional(integer(0, 10)),
+  replicas: integer(0, 10, { default: 0 }),
   tls,
 })
 

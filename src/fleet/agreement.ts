@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
-import { type DeviceState, type Epoch, PUBLISH, readState } from './epoch.ts'
+import { type DeviceState, type Epoch, hasGoneBack, PUBLISH, readState } from './epoch.ts'
 import { revokeAtServer } from './grants.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
@@ -9,7 +9,7 @@ import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
  * `unknown`: the store has not answered since the start or since the password changed.
  */
 type Agreement =
-  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string; readonly dataset: string }
+  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string }
   | { readonly kind: 'differs' }
   | { readonly kind: 'unknown' }
 
@@ -31,7 +31,7 @@ const ROUNDS = 20
 
 const PASSWORD_CHANGED = 'password_changed'
 
-const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
+const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not begin it anew'
 
 /**
  * Keeps the passwords of this sidecar and their fingerprints in the shared store in agreement (C8). The epoch in the store belongs to one
@@ -40,6 +40,9 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
  *
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
  * password: it refuses every login until its own source changes.
+ *
+ * A server that was emptied, or restored from a backup, may have tokens that were revoked since, and may lack what a sidecar knows. A sidecar that
+ * finds this begins an epoch, later than all that it knows: every client logs in again.
  *
  * Whenever it has read the state, it pays what is owed. No login precedes that.
  */
@@ -83,10 +86,11 @@ export function createPasswordAgreement(deps: Dependencies) {
     for (let round = 0; round < ROUNDS; round++) {
       const before = generation()
       const state = await readState(store, last)
-      if (state !== undefined && !known.isBehind(state.epoch)) {
+      const isLost = hasLost(state, last)
+      if (state !== undefined && !isLost) {
         const own = await printOf(state.salt)
         if (before !== generation()) continue
-        known.apply({ ...state, kind: isFoundedAnew(state, own) ? 'founded' : 'begun' })
+        known.apply({ ...state, kind: 'begun' })
         owed.forgetVoided(state)
         if (own === state.fingerprint) {
           agreeOn(state)
@@ -100,11 +104,10 @@ export function createPasswordAgreement(deps: Dependencies) {
       }
       if (!mayPublish && agreement.kind !== 'agreed') throw new StoreUnavailable('state', 'error', OUTDATED)
       try {
-        await publish(state)
+        await publish(state, isLost)
       } catch (error) {
         // The store answers, but accepts no writes. Its revocations are heard all the same.
-        if (error instanceof StoreUnavailable && state !== undefined && !known.isBehind(state.epoch))
-          return state
+        if (error instanceof StoreUnavailable && state !== undefined && !isLost) return state
         throw error
       }
     }
@@ -113,7 +116,7 @@ export function createPasswordAgreement(deps: Dependencies) {
 
   async function payGrants(): Promise<void> {
     for (const [reason, grants] of Map.groupBy(owed.grants.keys(), (id) => owed.grants.get(id) ?? '')) {
-      for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
+      for await (const { page, held } of revokeAtServer(store, grants)) {
         for (const id of page) owed.grants.delete(id)
         if (held.length > 0) onRevoked(held.length, reason, held)
       }
@@ -127,26 +130,26 @@ export function createPasswordAgreement(deps: Dependencies) {
     return print.value
   }
 
-  /** A sidecar that has just started was the first one at the emptied server, with the same password. That voids no token. */
-  function isFoundedAnew({ dataset, epoch, founded, fingerprint }: DeviceState, own: string): boolean {
-    const before = ownDataset()
-    return before !== undefined && before !== dataset && founded === epoch && fingerprint === own
+  /** Whether the server was emptied or restored since this sidecar heard from it, and no sidecar has begun an epoch since. */
+  function hasLost(state: DeviceState | undefined, last: string): boolean {
+    if (known.present === '') return false
+    if (state === undefined || known.isBehind(state.epoch)) return true
+    const isVoid = state.epoch !== known.present && state.since === ''
+    return !isVoid && hasGoneBack(state, last)
   }
 
-  /**
-   * The dataset of the present epoch, if that belongs to this sidecar's password. Then a server that has lost the epoch gets it back.
-   */
-  function ownDataset(): string | undefined {
-    return agreement.kind === 'agreed' && agreement.epoch === known.present ? agreement.dataset : undefined
+  /** Whether the present epoch belongs to the password of this sidecar. */
+  function isOwnEpoch(): boolean {
+    return agreement.kind === 'agreed' && agreement.epoch === known.present
   }
 
-  async function publish(state: DeviceState | undefined): Promise<void> {
+  async function publish(state: DeviceState | undefined, isLost: boolean): Promise<void> {
     const before = generation()
     const salt = randomBytes(16).toString('base64url')
     const own = await printOf(salt)
-    const since = state === undefined ? '' : await sinceFor(state)
+    const since = state === undefined || isLost ? '' : await sinceFor(state)
     if (before !== generation()) return
-    const begun = await enter(state, { salt, fingerprint: own, since }, PASSWORD_CHANGED)
+    const begun = await enter(state, { salt, fingerprint: own, since }, isLost ? undefined : PASSWORD_CHANGED)
     if (begun !== undefined && before === generation()) agreeOn(begun)
   }
 
@@ -154,26 +157,24 @@ export function createPasswordAgreement(deps: Dependencies) {
    * Begins an epoch with this fingerprint. Undefined if another sidecar was first: the next round reads what it has published.
    *
    * @param since the names whose tokens stay, each with its first epoch
+   * @param reason why the grants end; undefined if the server has lost them
    */
   async function enter(
     state: DeviceState | undefined,
     { salt, fingerprint, since }: Pick<DeviceState, 'salt' | 'fingerprint' | 'since'>,
-    reason: string,
-  ): Promise<Pick<DeviceState, 'epoch' | 'dataset'> | undefined> {
-    const dataset = randomBytes(8).toString('hex')
-    const restores = ownDataset() !== undefined && known.isBehind(state?.epoch ?? '')
-    const epochs = [state?.epoch ?? '', Number(known.present)]
-    const args = [...epochs, salt, fingerprint, dataset, restores ? 1 : 0, since]
+    reason: string | undefined,
+  ): Promise<Pick<DeviceState, 'epoch'> | undefined> {
+    const args = [state?.epoch ?? '', Number(known.present), salt, fingerprint, since]
     const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
-    const [revoked, epoch, present] = listOf(reply).map(String)
-    if (epoch === undefined || present === undefined) return undefined
-    if (state !== undefined) onRevoked(Number(revoked), reason)
-    return { epoch, dataset: present }
+    const [revoked, epoch] = listOf(reply).map(String)
+    if (epoch === undefined || known.isBehind(epoch)) return undefined
+    if (reason === undefined) known.lost = epoch
+    else if (state !== undefined) onRevoked(Number(revoked), reason)
+    return { epoch }
   }
 
-  /** The names whose password is the one of the state, each with its first epoch. None of a server that has lost the latest epoch. */
+  /** The names whose password is the one of the state, each with its first epoch. */
   async function sinceFor(state: DeviceState): Promise<string> {
-    if (known.isBehind(state.epoch)) return ''
     const [own, theirs] = [namesInText(await printOf(state.salt)), namesInText(state.fingerprint)]
     return sinceOf(state, (name) => own.get(name) === theirs.get(name))
   }
@@ -185,10 +186,10 @@ export function createPasswordAgreement(deps: Dependencies) {
     return textOfNames(new Map(names.map((name) => [name, before.get(name) ?? epoch])))
   }
 
-  function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
+  function agreeOn({ epoch }: Pick<DeviceState, 'epoch'>): void {
     mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
-    agreement = { kind: 'agreed', generation: generation(), epoch, dataset }
+    agreement = { kind: 'agreed', generation: generation(), epoch }
   }
 
   /** Whether the store knows of every name that this sidecar has ended. Settles first if it may not, or if the agreement is unknown. */
@@ -203,7 +204,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     async changed(name: string): Promise<void> {
       mayPublish = true
       // If another sidecar has begun the present epoch, it did so for this change.
-      if (ownDataset() !== undefined && !owed.names.has(name))
+      if (isOwnEpoch() && !owed.names.has(name))
         owed.names.set(name, { epoch: known.present, reason: PASSWORD_CHANGED })
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       const isPublished = await settle().then(

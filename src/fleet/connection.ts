@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
-import { areDiscovered, type StoreAddress, type StoreConfig, type StoreNode } from '../config/store-fields.ts'
+import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
 import { Deadline } from '../system/deadline.ts'
 import { NAMES } from '../system/lookup.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
@@ -9,14 +9,6 @@ import { noAddress, noReply, ServerReplyError, type StoreReply, StoreUnavailable
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
-
-/** How many replicas have to confirm a write: `store.replicas` or its default, 1 where a replica can take over. */
-export function wantedReplicas({ replicas, address }: StoreSettings): number {
-  return replicas ?? (areDiscovered(address) ? 1 : 0)
-}
-
-/** Where a server listens. */
-export type ServerAddress = StoreNode | { readonly path: string }
 
 /** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
 export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSettings) {
@@ -43,15 +35,10 @@ const PENDING_LIMIT = 10_000
  * Rejects with a `SetupError`, with a `ServerReplyError`, or with the error of the system.
  *
  * @param signal ends the connection with its reason, an error
- * @param isAnonymous whether to log in as no user
  */
-export async function connect(
-  settings: StoreSettings,
-  at: ServerAddress,
-  signal: AbortSignal,
-  { database = settings.address.database, isAnonymous = false } = {},
-) {
+export async function connect(settings: StoreSettings, signal: AbortSignal) {
   const { timeout, tls, address } = settings
+  const { server, database } = address
   const { password, ca } = await readLogin(settings)
   readPeersSafely()
   const life = new AbortController()
@@ -63,7 +50,7 @@ export async function connect(
     minVersion: 'TLSv1.2' as const,
     ...(ca === undefined ? {} : { ca }),
     // SNI takes no addresses (RFC 6066 §3).
-    ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
+    ...('host' in server && isIP(server.host) === 0 ? { servername: server.host } : {}),
   }
   // `createClient` would make a class with every command of Redis anew for each server, which takes longer than a login.
   const client = new RedisClient({
@@ -71,7 +58,7 @@ export async function connect(
     RESP: 2,
     database,
     // A user without a password accepts any.
-    ...(isAnonymous || (address.user ?? password) === undefined
+    ...((address.user ?? password) === undefined
       ? {}
       : { username: address.user ?? 'default', password: password ?? 'none' }),
     // Both need commands that an ACL may forbid and that older servers lack.
@@ -82,7 +69,7 @@ export async function connect(
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
     socket: {
-      ...at,
+      ...server,
       ...(address.tls ? secure : {}),
       lookup: NAMES.lookup,
       // None: the deadline below ends an attempt.
@@ -103,7 +90,7 @@ export async function connect(
   client.on('error', (error) => end(asReplyError(error)))
   signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
   if (signal.aborted) end(signal.reason)
-  const host = 'host' in at ? at.host : ''
+  const host = 'host' in server ? server.host : ''
   const late = new Deadline(timeout, () =>
     end(NAMES.isResolving(host) ? noAddress(host, timeout) : noReply(timeout)),
   )

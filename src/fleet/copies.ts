@@ -5,9 +5,7 @@ import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
 import {
   grantsInFlight,
-  isTheirs,
   REFUSED,
-  type RevokedOwner,
   type SharedTokenPolicy,
   type StateDependencies,
   type TokenLookup,
@@ -17,7 +15,7 @@ import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
-type TokenCopy = Omit<FoundToken, 'isFounded'> & { readonly digest: Digest }
+type TokenCopy = Omit<FoundToken, 'since'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
@@ -50,12 +48,8 @@ export function createTokenCopies(deps: Dependencies) {
   const revoked = new Set<string>()
   /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
-  /** The grants whose tokens the server has lost, and until when their copies work and their streams stay open. */
-  const orphans = new Map<string, number>()
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
-  /** Until when sidecars accept tokens that the server has lost. */
-  let lostUntil = Number.NEGATIVE_INFINITY
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
@@ -84,8 +78,7 @@ export function createTokenCopies(deps: Dependencies) {
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
-    // Which copies stay in a founded epoch depends on the passwords, so it is left to the agreement on them.
-    if (!answer.isFounded) epoch.apply({ kind: 'begun', epoch: answer.epoch })
+    epoch.apply({ kind: 'begun', epoch: answer.epoch, since: answer.since })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
     // A token of an earlier policy, by which it lives longer.
     if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
@@ -130,30 +123,16 @@ export function createTokenCopies(deps: Dependencies) {
     live.cut(grants)
   }
 
-  /**
-   * Removes what an event voids. The server is asked again for tokens whose password is unsettled, and after the offline grace for those
-   * that it has lost.
-   */
+  /** Removes what an event voids. The server is asked again for tokens whose password is unsettled. */
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
     else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
     else if (event.kind === 'revoked') revoke(event.grants)
-    else if (event.kind === 'theirs') revoke(orphansOf(event.which))
-    else if (event.kind === 'evicted') {
+    else {
       const evicted = new Set(event.grants)
       for (const id of evicted) drop(id, 'evicted')
       live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
-    } else if (event.kind === 'lost') {
-      // A revocation that was missed since then is lost, too. A server that is emptied again and again gives no further grace.
-      const until = heardAt + offlineGrace
-      // What is left of a revocation that the server could make only in part is no loss.
-      const lost = event.grants && new Set(event.grants.filter((id) => !revoked.has(id)))
-      if (lost?.size === 0) return
-      lostUntil = Math.max(lostUntil, until)
-      for (const id of known().filter((each) => lost?.has(each) ?? true))
-        orphans.set(id, Math.min(until, orphans.get(id) ?? until))
-      sweep()
     }
   }
 
@@ -168,15 +147,6 @@ export function createTokenCopies(deps: Dependencies) {
     live.cut(grants)
   }
 
-  /** The grants of this client or name that the server has lost. */
-  function orphansOf(which: RevokedOwner): readonly string[] {
-    const clients = new Map(Array.from(live.granted(), ({ grant, client }) => [grant, client.address]))
-    return [...orphans.keys()].filter((id) => {
-      const client = table.grant(id)?.client ?? clients.get(id)
-      return client !== undefined && isTheirs(which, { id, client })
-    })
-  }
-
   function sweep(): void {
     table.expire(now())
     // What is under way longer than the grace may belong to a revoked grant.
@@ -184,11 +154,6 @@ export function createTokenCopies(deps: Dependencies) {
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
       live.cut([...grantsInFlight(live)])
-    }
-    for (const [id, until] of orphans) {
-      if (now() < until) continue
-      drop(id, 'evicted')
-      orphans.delete(id)
     }
   }
 
@@ -203,15 +168,6 @@ export function createTokenCopies(deps: Dependencies) {
     use,
     add,
     epoch,
-    /** The id of the data on the server, as far as this sidecar has heard; empty before that. */
-    dataset: '',
-    /** Whether the server has lost this grant, and its copies work all the same. */
-    isOrphan: (id: string): boolean => orphans.has(id),
-    orphansOf,
-    /** Whether other sidecars may accept tokens that the server has lost. */
-    get missesTokens(): boolean {
-      return clock.monotonic() < lostUntil
-    },
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter
@@ -229,8 +185,6 @@ export function createTokenCopies(deps: Dependencies) {
     grants: known,
     /** At most `most` grants with a copy, the most recently used first. */
     recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),
-    /** The grants that were revoked last, at most 1000. */
-    revoked: (): readonly string[] => [...revoked].slice(-1_000),
     counts: table.counts,
     sweep,
     applyPolicy(next: CopyPolicy): void {

@@ -1,5 +1,5 @@
 import { namesInText } from '../http/scope.ts'
-import type { Ending, RevokedOwner } from '../tokens/state.ts'
+import type { Ending } from '../tokens/state.ts'
 import { createOwedRevocations } from './owed.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
@@ -8,17 +8,11 @@ import { listOf, type SharedStore } from './shared-store.ts'
 export type FleetEvent =
   /** Every token of an earlier epoch is void, except of names whose password has not changed: see `DeviceState.since`. */
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
-  /** A sidecar with the same password has begun anew at an emptied server: what this sidecar knows stays valid. */
-  | { readonly kind: 'founded'; readonly epoch: string }
-  /** The server has lost all its data; with `grants`, only the tokens of these. */
-  | { readonly kind: 'lost'; readonly grants?: readonly string[] }
   /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
   | { readonly kind: 'unsettled'; readonly name: string }
   /** This sidecar has ended the name: every token of it that the sidecar knows is void. */
   | { readonly kind: 'removed'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
-  /** Grants that the server has lost were revoked by their client or name: it could not list them. */
-  | { readonly kind: 'theirs'; readonly which: RevokedOwner }
 
 export type Epoch = ReturnType<typeof createEpoch>
 
@@ -32,17 +26,19 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
   const owed = createOwedRevocations()
   return {
     owed,
+    /** The epoch that this sidecar has begun because the server had lost its data; empty if there was none. */
+    lost: '',
     get present(): string {
       return present
     },
-    /** Whether a server that names this epoch has lost the present one, perhaps with its primary. Empty: it has no epoch. */
+    /** Whether a server that names this epoch has lost the present one: it was emptied or restored. Empty: it has no epoch. */
     isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
     /** An epoch that is not later than the present one changes nothing. */
     apply(event: FleetEvent): void {
       let kept = NONE
       if ('epoch' in event) {
         if (!(Number(event.epoch) > Number(present))) return
-        const since = 'since' in event ? [...namesInText(event.since)] : []
+        const since = [...namesInText(event.since ?? '')]
         kept = new Set(since.filter(([, from]) => Number(from) <= Number(present)).map(([name]) => name))
         present = event.epoch
       }
@@ -64,49 +60,62 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
 const NONE: ReadonlySet<string> = new Set()
 
 export interface DeviceState {
-  /** The id of the data on the server. Another one means that the server was emptied. */
-  readonly dataset: string
   readonly epoch: string
-  /**
-   * The last epoch that did not void all tokens of the one before: a sidecar began the dataset with it, on an empty server, or the
-   * passwords of some names did not change. Empty if there was none.
-   */
-  readonly founded: string
   /** The first epoch of the password of each name that has tokens of several epochs: see `textOfNames`. */
   readonly since: string
   readonly salt: string
   /** The fingerprints of the passwords: see `textOfNames`. */
   readonly fingerprint: string
+  /** The id of the last event. */
   readonly last: string
-  /** Whether the server still has the event from which this sidecar reads on. */
-  readonly kept: boolean
+  /** The id of the last event that is not after the one that this sidecar has read last; empty if there is none. */
+  readonly read: string
 }
 
-/** Sets `state` to dataset, salt and fingerprint, and `present` to the epoch: empty if any of these is missing. */
-const PRESENT = `
-local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
-local present = state[1] and state[2] and state[3] and tonumber(epoch or '') and epoch or ''
-`
+/** Whether the server still has the event that this sidecar has read last. */
+export function isKept({ last, read }: DeviceState, own: string): boolean {
+  return read === own || last === own
+}
 
 /**
- * Enters an epoch: every token of an earlier one is void, except those of the names in `since`. `kind` of the message: `epoch` or
- * `founded`.
+ * Whether the server knows less than it has told this sidecar: it was restored from a backup, or has lost what it wrote last. The oldest
+ * events alone may be missing, because the stream has a maximum length.
  */
+export function hasGoneBack({ last, read }: DeviceState, own: string): boolean {
+  return own !== '' && (isBefore(last, own) || (read !== '' && read !== own))
+}
+
+/** Compares ids of events: time and number. */
+function isBefore(id: string, other: string): boolean {
+  const [[time = 0, number = 0], [otherTime = 0, otherNumber = 0]] = [id, other].map((each) =>
+    each.split('-').map(Number),
+  ) as [number[], number[]]
+  return time < otherTime || (time === otherTime && number < otherNumber)
+}
+
+/** Sets `state` to salt and fingerprint, and `present` to the epoch: empty if any of these is missing. */
+const PRESENT = `
+local state = redis.call('HMGET', KEYS[1], 'salt', 'fingerprint')
+local present = state[1] and state[2] and tonumber(epoch or '') and epoch or ''
+`
+
+/** Enters an epoch: every token of an earlier one is void, except those of the names in `since`. */
 const ENTER_EPOCH = `
-local function enter(number, kind, since)
+local function enter(number, since)
+  local before = epoch or ''
   epoch = string.format('%.0f', number)
-  index = redis.call('HGET', KEYS[1], 'dataset') or ''
-  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since, 'index', index)
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since)
   if since == '' then
     redis.call('UNLINK', p .. 'grants')
   else
+    redis.call('ZREM', p .. 'grants', before)
     for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
       if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
     end
   end
-  redis.call('ZADD', p .. 'grants', '+inf', index)
+  redis.call('ZADD', p .. 'grants', '+inf', epoch)
   issued()
-  if since == '' then announce(kind, epoch) else announce(kind, epoch, 'since', since) end
+  announce('epoch', epoch, 'since', since)
 end
 
 local function after(known)
@@ -115,7 +124,7 @@ end
 `
 
 /**
- * Revokes all grants. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
+ * Revokes all grants, because an operator says so. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
  * is no state.
  */
 export const REVOKE_ALL = tokenScript(
@@ -124,7 +133,8 @@ export const REVOKE_ALL = tokenScript(
 if not epoch then return {0} end
 expire()
 local count = grants()
-enter(after(tonumber(ARGV[2])), 'epoch', '')
+enter(after(tonumber(ARGV[2])), '')
+announce('revoked all', '')
 return {count, epoch}
 `,
 )
@@ -133,9 +143,8 @@ return {count, epoch}
  * Publishes the fingerprint of the password, and enters an epoch. Does nothing if another epoch than the expected one holds (an empty
  * text: none), because then another sidecar was first.
  *
- * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
- * latest epoch (1) instead of beginning a later one (0), names whose tokens stay (`since`). An epoch is marked as founded if tokens stay in
- * it, or if it is the first of an emptied server and not restored. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
+ * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, names whose tokens stay (`since`).
+ * Returns `{number of grants revoked, epoch}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',
@@ -144,32 +153,28 @@ ${PRESENT}
 if present ~= ARGV[2] then return {} end
 expire()
 local count = grants()
-if present == '' then redis.call('HSET', KEYS[1], 'dataset', ARGV[6]) end
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-local known, restores = tonumber(ARGV[3]), ARGV[7] == '1'
-local isFounded = ARGV[8] ~= '' or present == '' and not restores
-enter(restores and known or after(known), isFounded and 'founded' or 'epoch', ARGV[8])
-if isFounded then redis.call('HSET', KEYS[1], 'founded', epoch) end
-if ARGV[8] ~= '' then count = count - grants() end
-return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
+enter(after(tonumber(ARGV[3])), ARGV[6])
+if ARGV[6] ~= '' then count = count - grants() end
+return {count, epoch}
 `,
 )
 
 /**
- * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
- * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept, founded epoch, since}`, or `{}` if
- * there is no state.
+ * Reads the state of the device. `ARGV`: prefix, id of the event that the sidecar has read last (or empty).
+ * Returns `{epoch, salt, fingerprint, id of the last event, id of the last one that is not after that, since}`, or `{}` if there is no state.
  */
 const READ_STATE = tokenScript(
   'state',
   `
 ${PRESENT}
 if present == '' then return {} end
-local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
-local id = last[1] and last[1][1] or '0-0'
-local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
-local more = redis.call('HMGET', KEYS[1], 'founded', 'since')
-return {state[1], epoch, state[2], state[3], id, kept, more[1] or '', more[2] or ''}
+local function latest(upTo)
+  local found = redis.call('XREVRANGE', p .. 'events', upTo, '-', 'COUNT', 1)
+  return found[1] and found[1][1]
+end
+local read = ARGV[2] ~= '' and latest(ARGV[2]) or ''
+return {epoch, state[1], state[2], latest('+') or '0-0', read, redis.call('HGET', KEYS[1], 'since') or ''}
 `,
 )
 
@@ -183,9 +188,6 @@ export async function readState(
   last: string,
 ): Promise<DeviceState | undefined> {
   const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last]))
-  const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept, founded = '', since = ''] =
-    reply.map(String)
-  return reply.length === 0
-    ? undefined
-    : { dataset, epoch, founded, since, salt, fingerprint, last: id, kept: kept === '1' }
+  const [epoch = '', salt = '', fingerprint = '', id = '', read = '', since = ''] = reply.map(String)
+  return epoch === '' ? undefined : { epoch, since, salt, fingerprint, last: id, read }
 }

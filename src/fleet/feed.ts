@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Revocation } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
-import type { DeviceState } from './epoch.ts'
-import { describeGrants, revokeAtServer } from './grants.ts'
+import { type DeviceState, isKept } from './epoch.ts'
+import { describeGrants } from './grants.ts'
+import { REVOKED, saidByOperator } from './operator-words.ts'
 import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
@@ -13,9 +15,12 @@ interface Dependencies {
    * @param last the id of the last event that this sidecar has read
    */
   readonly settle: (last: string) => Promise<DeviceState>
+  /** The server was emptied or restored, and an epoch has begun that voids all tokens. */
   readonly onLost: () => void
   /** What breaks the device, or the shares of its places, have changed. */
   readonly onPlaces: () => void
+  /** An operator has revoked these grants, here or at another sidecar. */
+  readonly onOperatorRevoked: (which: Revocation) => void
   readonly onBug: (error: unknown) => void
 }
 
@@ -36,71 +41,55 @@ const BEGINNING = '0-0'
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
-export function followRevocations({ store, copies, settle, onLost, onPlaces, onBug }: Dependencies) {
+export function followRevocations(deps: Dependencies) {
+  const { store, copies, settle, onLost, onPlaces, onOperatorRevoked, onBug } = deps
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
   /** The stream has begun anew behind the entry that this sidecar read last. */
   let hasGap = false
-  /** The others may not have heard of what this sidecar knows to be revoked. */
-  let owesRevoked = false
+  /** The epoch when the state was last read. */
+  let inEpoch = ''
   const life = new AbortController()
 
   async function synchronize(): Promise<void> {
-    const state = await settle(hasGap ? '' : last)
-    const isLost = copies.dataset !== '' && copies.dataset !== state.dataset
-    if (isLost) {
-      epoch.apply({ kind: 'lost' })
-      onLost()
-    } else if (!state.kept) await compare()
-    copies.dataset = state.dataset
-    // The server has lost the grants that a comparison would find, so all that was revoked since then is read.
-    if (isLost) last = BEGINNING
-    else if (!state.kept) last = state.last
-    hasGap = false
-    if (isLost || !state.kept) onPlaces()
-    owesRevoked ||= isLost || !state.kept
-    if (owesRevoked) await announceRevoked()
+    const own = hasGap ? '' : last
+    const state = await settle(own)
+    const isMissing = own === '' || !isKept(state, own)
+    if (isMissing) await compare()
+    const isLost = isMissing || epoch.lost === epoch.present
+    if (last !== '' && epoch.present !== inEpoch && isLost) onLost()
+    inEpoch = epoch.present
+    if (isMissing) {
+      last = state.last
+      hasGap = false
+      onPlaces()
+    }
     if (last === state.last) copies.heard()
   }
 
-  /**
-   * Events were missed. What has no grant on the server any more was revoked meanwhile, unless the server had lost it before.
-   */
+  /** Events were missed. What has no grant on the server any more was revoked meanwhile. */
   async function compare(): Promise<void> {
-    const known = new Set(copies.grants().filter((id) => !copies.isOrphan(id)))
-    const live = await describeGrants(store, [...known])
-    epoch.apply({ kind: 'revoked', grants: [...known.difference(new Set(live.map(({ id }) => id)))] })
-  }
-
-  /** The server may have lost events, too: what this sidecar knows to be revoked stays revoked, here and at the others. */
-  async function announceRevoked(): Promise<void> {
-    await Array.fromAsync(revokeAtServer(store.run, store.prefix, copies.revoked()))
-    owesRevoked = false
+    const known = copies.grants()
+    const live = new Set((await describeGrants(store, known)).map(({ id }) => id))
+    epoch.apply({ kind: 'revoked', grants: known.filter((id) => !live.has(id)) })
   }
 
   /** Returns whether the state is to be read again: an epoch began, or entries before this one may be lost. */
   function apply({ id, fields }: StreamEntry): boolean {
     const before = last
     last = id
-    const [kind, value = '', , since = ''] = fields
+    const [said = '', value = '', , since = ''] = fields
+    const [kind] = said.split(' ')
     if (kind === 'places') onPlaces()
-    else if (kind === 'revoked' || kind === 'evicted') epoch.apply({ kind, grants: value.split(' ') })
-    else if (kind === 'missing') epoch.apply({ kind: 'lost', grants: value.split(' ') })
-    else if (kind === 'theirs') revokeTheirs(value)
-    else if (kind === 'epoch' || since !== '') epoch.apply({ kind: 'begun', epoch: value, since })
-    if (kind === 'first' && before !== BEGINNING) {
-      hasGap = true
-      return true
-    }
-    return kind === 'epoch' || kind === 'founded'
-  }
-
-  /** Ignores an entry of another dataset: it revokes grants that were lost with that one. */
-  function revokeTheirs(value: string): void {
-    const [dataset, by, which = ''] = value.split(' ')
-    if (dataset !== copies.dataset) return
-    epoch.apply({ kind: 'theirs', which: by === 'client' ? { client: which } : { name: which } })
+    else if (kind === REVOKED || kind === 'evicted') {
+      const grants = value === '' ? [] : value.split(' ')
+      epoch.apply({ kind, grants })
+      const meant = saidByOperator(said, grants)
+      if (meant !== undefined) onOperatorRevoked(meant)
+    } else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value, since })
+    if (kind === 'first' && before !== BEGINNING) hasGap = true
+    return kind === 'epoch' || hasGap
   }
 
   async function follow(): Promise<void> {

@@ -1,22 +1,26 @@
 import { issuedOf } from '../tokens/handout.ts'
 import type { GrantSummary, IssuedGrant, RecentGrants } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
+import { REVOKED } from './operator-words.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
-/** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
+/**
+ * Lists grants. `ARGV`: prefix, most. Returns the number of all, the ids of those whose last token expires last, at most `most`, and the
+ * epoch, empty if there is no state.
+ */
 const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()
 local count = grants()
 local listed = redis.call('ZRANGE', p .. 'grants', string.format('%.0f', -ARGV[2] - 1), -1)
-if listed[#listed] == index then
+if listed[#listed] == epoch then
   table.remove(listed)
 elseif #listed > tonumber(ARGV[2]) then
   table.remove(listed, 1)
 end
-return {count, listed}
+return {count, listed, epoch or ''}
 `,
 )
 
@@ -66,14 +70,23 @@ interface RevokedPage {
   readonly held: readonly string[]
 }
 
-/** Revokes grants at the server, by `run` or `runDurably`, page by page. Rejects with `StoreUnavailable` if the store does not answer. */
+/**
+ * Revokes grants at the server, page by page. Rejects with `StoreUnavailable` if the store does not answer.
+ *
+ * @param said the kind of the message, by which the other sidecars know whether an operator revokes: see `sayRevoked`
+ */
 export async function* revokeAtServer(
-  run: SharedStore['run'],
-  prefix: string,
+  { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
   grants: readonly string[],
+  said: string = REVOKED,
 ): AsyncIterable<RevokedPage> {
-  for (const page of pagesOf(grants)) {
-    const held = listOf(await run(REVOKE_GRANTS, [`${prefix}state`], [prefix, ...page])).map(String)
+  const pages = [...pagesOf(grants)]
+  // An operator means a client also if no grant of it lives any more.
+  if (pages.length === 0 && said !== REVOKED) pages.push([])
+  for (const page of pages) {
+    const held = listOf(await runDurably(REVOKE_GRANTS, [`${prefix}state`], [prefix, said, ...page])).map(
+      String,
+    )
     yield { page, held }
   }
 }
@@ -123,15 +136,17 @@ export async function listIssued(
 const ALL = 2 ** 32
 
 /**
- * All live grants, and the ids of the lost ones, which the server lists without having their tokens. Rejects with `StoreUnavailable` if the
- * store does not answer.
+ * All live grants, the ids of the lost ones, which the server lists without having their tokens, and the epoch. Rejects with
+ * `StoreUnavailable` if the store does not answer.
  */
 export async function listWithLost(store: SharedStore) {
-  const [, listed] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]))
+  const [, listed, epoch] = listOf(
+    await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]),
+  )
   const ids = listOf(listed).map(String)
   const grants = await describeGrants(store, ids)
   const live = new Set(grants.map(({ id }) => id))
-  return { grants, lost: ids.filter((id) => !live.has(id)) }
+  return { epoch: String(epoch), grants, lost: ids.filter((id) => !live.has(id)) }
 }
 
 /**

@@ -2,8 +2,7 @@ import { hash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemClock as clock } from '../system/clock.ts'
 import { watchAcceptance } from './acceptance.ts'
-import { CLOSED, readLogin, type StoreSettings, wantedReplicas } from './connection.ts'
-import { openSentinels } from './find-primary.ts'
+import { CLOSED, readLogin, type StoreSettings } from './connection.ts'
 import { createReplicatedRuns, type Run } from './replicated-runs.ts'
 import { keepSessions } from './sessions.ts'
 import {
@@ -18,7 +17,7 @@ import {
   type StreamEntry,
 } from './shared-store.ts'
 
-/** How long opening waits for the first connections (ms). A start must not take as long as the slowest of many nodes. */
+/** How long opening waits for the first connections at most (ms). */
 const OPENING_LIMIT = 5_000
 
 /**
@@ -40,7 +39,7 @@ export async function openSharedStore(
   )
   /** The failures reported since the store was last up. */
   const reported = new Set<StoreFailure>()
-  const sessions = keepSessions(settings, openSentinels(settings, signal), signal, {
+  const sessions = keepSessions(settings, signal, {
     begun() {
       reported.clear()
       listener.up()
@@ -77,23 +76,22 @@ export async function openSharedStore(
   }
 }
 
-type Sessions = Pick<ReturnType<typeof keepSessions>, 'ask' | 'isPrimary'>
+type Sessions = Pick<ReturnType<typeof keepSessions>, 'ask'>
 
 /** The two ways to run a script: on the primary, and until replicas have its writes, too. */
 function scriptRuns(
   settings: StoreSettings,
-  { ask, isPrimary }: Sessions,
+  { ask }: Sessions,
   { failed: unconfirmed }: SharedStoreListener,
 ): { readonly run: Run; readonly runDurably: Run } {
-  const { timeout } = settings
-  const replicas = wantedReplicas(settings)
+  const { timeout, replicas } = settings
   const run: Run = (script, keys, args) => {
     const rest = [String(keys.length), ...keys, ...args]
     const question = ['EVALSHA', hash('sha1', script.source), ...rest]
     return ask('scripts', script.name, question, timeout, ['EVAL', script.source, ...rest])
   }
   if (replicas === 0) return { run, runDurably: run }
-  const confirmed = { replicas, timeout, clock, isPrimary, unconfirmed }
+  const confirmed = { replicas, timeout, clock, unconfirmed }
   return { run, runDurably: createReplicatedRuns((...question) => ask('confirmed', ...question), confirmed) }
 }
 

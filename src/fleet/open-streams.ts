@@ -10,7 +10,7 @@ interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly live: LiveRequests
-  readonly copies: Pick<TokenCopies, 'epoch' | 'dataset' | 'isOrphan' | 'grantLasts'>
+  readonly copies: Pick<TokenCopies, 'epoch' | 'grantLasts'>
   readonly onBug: (error: unknown) => void
 }
 
@@ -38,9 +38,9 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
         [`${store.prefix}state`],
         [store.prefix, HELD_FOR, copies.grantLasts, ...page],
       )
-      const [epoch, dataset, ...left] = listOf(reply)
-      // The server has lost data, perhaps these grants, too. The feed decides what becomes of them.
-      if (copies.epoch.isBehind(String(epoch)) || dataset !== copies.dataset) return
+      const [epoch, ...left] = listOf(reply)
+      // The server has lost its data. The epoch that a sidecar begins then ends the streams.
+      if (copies.epoch.isBehind(String(epoch))) return
       for (const [at, grant] of page.entries()) said.set(grant, asked + Number(left[at]))
     }
     ends = said
@@ -48,7 +48,7 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
 
   function isOver(grant: string): boolean {
     const end = ends.get(grant)
-    return end !== undefined && end <= clock.monotonic() && !copies.isOrphan(grant)
+    return end !== undefined && end <= clock.monotonic()
   }
 
   /** Ends the streams that are over, and asks about the others if it is time. Call it about once a second. */

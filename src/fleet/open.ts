@@ -34,10 +34,9 @@ const ATTEMPTS = 4
 /** How often the store is asked for the issued grants of all sidecars (ms). */
 const LIST_EVERY = 10_000
 
-const LOST =
-  'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
+const LOST = 'shared store: it was emptied, or restored from a backup, so every client has to log in again'
 const LOST_TOKENS =
-  'shared store: it has lost tokens of live grants: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
+  'shared store: it has lost tokens of live grants, whose clients have to log in again: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
 const CLOCK_SET =
   'shared store: its clock was set, and tokens and windows follow it: ahead ends them early; back lengthens them'
 const DEAF = 'this sidecar hears of no revocations from the shared store'
@@ -103,7 +102,7 @@ async function openState(
   }: { readonly store: SharedStore; readonly condition: State['store']; readonly places: FleetPlaces },
   deps: StateDependencies,
 ): Promise<State> {
-  const { clock, log, metrics, live, hasName, onBug } = deps
+  const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
@@ -148,7 +147,10 @@ async function openState(
     log.error(LOST)
   }
   const onPlaces = places.news
-  const feed = followRevocations({ store, copies, settle: agreement.settle, onLost, onPlaces, onBug })
+  const feed = followRevocations({
+    ...{ store, copies, onLost, onPlaces, onOperatorRevoked, onBug },
+    settle: agreement.settle,
+  })
   await feed.started
 
   let issued: readonly IssuedGrant[] = []

@@ -14,8 +14,8 @@ export interface FoundToken {
   /** How long ago the password was given, by the server's clock (ms). */
   readonly age: number
   readonly epoch: string
-  /** Whether the epoch is the first one of an emptied server. */
-  readonly isFounded: boolean
+  /** The names whose tokens of earlier epochs hold: see `DeviceState.since`. */
+  readonly since: string
   /** When it expires, on the monotonic clock (ms). */
   readonly until: number
   /** Only of an issued grant. */
@@ -105,8 +105,7 @@ export function createTokenQuestions(
     const digests = questions.map(({ digest }) => digest)
     try {
       const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, ...digests])
-      const [present, founded, ...found] = listOf(reply)
-      const isFounded = founded === present
+      const [present, since, ...found] = listOf(reply)
       questions.forEach(({ digest, answer }, at) => {
         const [grant, client, age, left, lifetime, label] = listOf(found[at])
         if (grant === undefined) answer.resolve(unknownBy(String(present), digest))
@@ -115,7 +114,7 @@ export function createTokenQuestions(
           const until = asked + Number(left)
           const handout =
             label === undefined ? undefined : { label: String(label), lifetime: Number(lifetime) }
-          answer.resolve({ ...facts, epoch: String(present), isFounded, until, handout })
+          answer.resolve({ ...facts, epoch: String(present), since: String(since), until, handout })
         }
       })
     } catch (error) {

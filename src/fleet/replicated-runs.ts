@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { type Script, type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -16,8 +15,6 @@ interface ReplicatedRunsSettings {
   readonly replicas: number
   readonly timeout: number
   readonly clock: Clock
-  /** Whether the server is still the primary, as far as is known. Asked if too few replicas have confirmed. */
-  readonly isPrimary: () => Promise<boolean>
   /** Too few replicas have confirmed in time. */
   readonly unconfirmed: (error: StoreUnavailable) => void
 }
@@ -26,7 +23,6 @@ interface ReplicatedRunsSettings {
  * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so `ask` has one of its own. One `WAIT` confirms all
  * scripts before it; the scripts that come while it runs start after it, together.
  *
- * A primary without replicas may have been replaced and not know it: then what it has written is lost, and the run rejects.
  * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
  * replicating it.
  *
@@ -36,17 +32,14 @@ interface ReplicatedRunsSettings {
  */
 export function createReplicatedRuns(
   ask: Ask,
-  { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
+  { replicas, timeout, clock, unconfirmed }: ReplicatedRunsSettings,
 ): Run {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
   /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
   let waiting: Promise<StoreReply> | undefined
   let confirming: ReturnType<typeof confirm> | undefined
 
-  /**
-   * Undefined if enough replicas have confirmed. Rejects if the connection leads to a former primary. The question about that does not
-   * keep the next scripts waiting.
-   */
+  /** Undefined if enough replicas have confirmed. */
   async function confirm(left: () => number): Promise<StoreUnavailable | undefined> {
     waiting = ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
       waiting = confirming = undefined
@@ -54,9 +47,7 @@ export function createReplicatedRuns(
     const confirmed = Number(await waiting)
     if (confirmed >= replicas) return undefined
     const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
-    const still = await Promise.race([isPrimary(), pause(left(), true, { ref: false })])
-    if (still) return new StoreUnavailable('replicate', 'timeout', message)
-    throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
+    return new StoreUnavailable('replicate', 'timeout', message)
   }
 
   return async (script, keys, args) => {

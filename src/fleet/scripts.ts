@@ -12,8 +12,8 @@ import type { Script, StoreOperation } from './shared-store.ts'
  *
  * The server may lose any key: it evicts them when another program fills it, or that one deletes them. So a token counts only if its grant
  * lists it and `grants` lists the grant: a revocation that has removed either is complete, whatever else was missing. `grants` itself
- * holds the id of the dataset, which `index` in the state repeats: without it, the list is lost, and with it the epoch. The entry
- * `first` begins the stream of events, so a sidecar that reads it later knows that entries before it may be lost.
+ * holds the epoch: without it, the list is lost, and with it the epoch. The entry `first` begins the stream of events, so a sidecar that
+ * reads it later knows that entries before it may be lost.
  *
  * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
  * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
@@ -23,8 +23,8 @@ const COMMON = `
 local p = ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local epoch, index = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'index'))
-if index and not redis.call('ZSCORE', p .. 'grants', index) then epoch = false end
+local epoch = redis.call('HGET', KEYS[1], 'epoch')
+if epoch and not redis.call('ZSCORE', p .. 'grants', epoch) then epoch = false end
 
 local function expire()
   redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
@@ -39,8 +39,7 @@ local function announce(...)
 end
 
 local function grants()
-  local indexed = index and redis.call('ZSCORE', p .. 'grants', index)
-  return redis.call('ZCARD', p .. 'grants') - (indexed and 1 or 0)
+  return redis.call('ZCARD', p .. 'grants') - (epoch and 1 or 0)
 end
 
 -- The live issued grants. Another version may have revoked some without removing them here.
@@ -155,7 +154,7 @@ if over > 0 then
   local most, unused, used = math.min(over, 100), {}, {}
   for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + beside + 999)) do
     if #unused == most then break end
-    if each ~= grant and each ~= index and not redis.call('ZSCORE', p .. 'issued', each) then
+    if each ~= grant and each ~= epoch and not redis.call('ZSCORE', p .. 'issued', each) then
       local list = held(each) and used or unused
       list[#list + 1] = each
     end
@@ -200,14 +199,14 @@ return {'issued', granted}
 )
 
 /**
- * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, founded epoch, found ...}`, with empty epochs if there is no state.
+ * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, since, found ...}`, with an empty epoch if there is no state.
  * Each `found` is `{grant, client, time since it began, time left}`, with lifetime and label behind it if the grant is an issued one, or `{}` for any
  * other text.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
   `
-local reply = {epoch or '', redis.call('HGET', KEYS[1], 'founded') or ''}
+local reply = {epoch or '', redis.call('HGET', KEYS[1], 'since') or ''}
 for i = 2, #ARGV do
   local kind, grant, client, granted, lifetime, label = token(ARGV[i])
   reply[i + 1] = {}
@@ -220,33 +219,19 @@ return reply
 )
 
 /**
- * Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. All of them are announced: if the server has lost its data,
- * sidecars may still know tokens of the others.
+ * Revokes grants. `ARGV`: prefix, kind of the message (see `REVOKED`), grant ... Returns those that were live. All of them are announced:
+ * sidecars may still know tokens of others, which the server has lost.
  */
 export const REVOKE_GRANTS = tokenScript(
   'revoke',
   `
 local revoked = {}
-announce('revoked', table.concat(ARGV, ' ', 2))
-for i = 2, #ARGV do
+announce(ARGV[2], table.concat(ARGV, ' ', 3))
+for i = 3, #ARGV do
   local wasLive = remove(ARGV[i])
   if wasLive == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
 return revoked
-`,
-)
-
-/**
- * Announces that the grants of a client or a name are revoked, for those that the server has lost. `ARGV`: prefix, `client` or `name`,
- * which, grant that it has lost ... Returns the epoch; empty if there is no state, so that nothing was announced.
- */
-export const REVOKE_LOST = tokenScript(
-  'revoke',
-  `
-if not epoch then return '' end
-if ARGV[4] then announce('missing', table.concat(ARGV, ' ', 4)) end
-announce('theirs', table.concat({redis.call('HGET', KEYS[1], 'dataset'), ARGV[2], ARGV[3]}, ' '))
-return epoch
 `,
 )
 
@@ -267,7 +252,7 @@ return {epoch, grant}
  * Says until when grants hold, and keeps them from being evicted first: a sidecar has open streams of them. A grant holds until its last token
  * expires, and no longer than a login lasts; a spent refresh token does not count.
  *
- * `ARGV`: prefix, time (ms) for which they are held, how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, dataset, time left ...}`: 0 for a grant that is over.
+ * `ARGV`: prefix, time (ms) for which they are held, how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, time left ...}`: 0 for a grant that is over.
  */
 export const HOLD = tokenScript(
   'list',
@@ -292,10 +277,10 @@ local function left(grant)
 end
 
 redis.call('ZREMRANGEBYSCORE', p .. 'held', '-inf', now) -- first, for a full server
-local reply = {epoch or '', redis.call('HGET', KEYS[1], 'dataset') or ''}
+local reply = {epoch or ''}
 for i = 4, #ARGV do
-  reply[i - 1] = left(ARGV[i])
-  if reply[i - 1] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
+  reply[i - 2] = left(ARGV[i])
+  if reply[i - 2] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
 end
 redis.call('PEXPIRE', p .. 'held', ARGV[2])
 return reply

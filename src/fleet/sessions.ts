@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { formatHostPort } from '../system/listen-address.ts'
 import type { StoreSettings } from './connection.ts'
-import { type AskSentinels, openSession, type StoreSession } from './find-primary.ts'
+import { openSession, type StoreSession } from './open-session.ts'
 import {
   isAtWrongServer,
   isRefusal,
@@ -20,9 +19,6 @@ const AFTER_LOSS = [10, 50] as const
 const AFTER_FAILURE = [250, 500] as const
 const AFTER_REFUSAL = [750, 1_000] as const
 
-/** How often the sentinels are asked for the primary (ms). */
-const WATCH_INTERVAL = 1_000
-
 interface SessionEvents {
   begun(): void
   /** A session has ended, or none could be opened. */
@@ -31,17 +27,8 @@ interface SessionEvents {
   refused(error: StoreUnavailable): void
 }
 
-/**
- * Keeps a session with the primary until the signal: when one of its connections ends, all end, and the next session begins.
- *
- * @param sentinels those of `tokens.store`
- */
-export function keepSessions(
-  settings: StoreSettings,
-  sentinels: AskSentinels | undefined,
-  signal: AbortSignal,
-  events: SessionEvents,
-) {
+/** Keeps a session with the primary until the signal: when one of its connections ends, all end, and the next session begins. */
+export function keepSessions(settings: StoreSettings, signal: AbortSignal, events: SessionEvents) {
   let session: StoreSession | undefined
   let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
   const attempted = Promise.withResolvers<void>()
@@ -49,7 +36,7 @@ export function keepSessions(
   /** Opens a session, and waits for its end. Returns the pause before the next attempt. */
   async function keepOnce(): Promise<number> {
     try {
-      session = await openSession(settings, signal, sentinels)
+      session = await openSession(settings, signal)
     } catch (error) {
       lose(error)
       return failure.failure === 'refused' ? randomInt(...AFTER_REFUSAL) : randomInt(...AFTER_FAILURE)
@@ -82,40 +69,25 @@ export function keepSessions(
       return await at.send(question, within, repetition)
     } catch (error) {
       const reason = unavailable(operation, error)
-      // Behind a floating address or in a cluster, the next session may reach the right server.
+      // Behind a floating address or a proxy, the next session may reach the right server.
       if (isAtWrongServer(error)) at.end(reason)
       if (isRefusal(error)) events.refused(reason)
       throw reason
     }
   }
 
-  /**
-   * Asks the sentinels, and leaves a server that they do not name. A primary that is cut off from its sentinels, but not from this sidecar,
-   * still accepts writes that the failover has already lost. Unless they say otherwise, the server is taken for the primary.
-   */
-  async function isPrimary(): Promise<boolean> {
-    const asked = session
-    if (sentinels === undefined || asked === undefined) return true
-    const named = await sentinels().catch(() => undefined)
-    if (named === undefined || formatHostPort(named) === asked.at) return true
-    asked.to.scripts.end(new Error('the sentinels name another primary'))
-    return false
+  async function keep(): Promise<void> {
+    while (!signal.aborted) await pause(await keepOnce(), undefined, { signal }).catch(() => {})
   }
 
-  async function repeat(step: () => Promise<number>): Promise<void> {
-    while (!signal.aborted) await pause(await step(), undefined, { signal }).catch(() => {})
-  }
-
-  const watch = (): Promise<number> => isPrimary().then(() => WATCH_INTERVAL)
   return {
     ask,
-    isPrimary,
     get up(): boolean {
       return session !== undefined
     },
     /** Resolves when the first attempt to connect has ended, well or not. */
     attempted: attempted.promise,
     /** Resolves after the signal, when no attempt is under way any more. */
-    ended: Promise.all([repeat(keepOnce), sentinels && repeat(watch)]),
+    ended: keep(),
   }
 }

@@ -29,8 +29,8 @@ export type StoreOperation = (typeof STORE_OPERATIONS)[number]
 /**
  * Why the shared store gave no answer. `timeout`: none within `store.timeout`. `disconnected`: there is no connection. `read-only`:
  * the server accepts no writes, because it is a replica, has too few replicas, or cannot save its data to disk. `full`: it is out of
- * memory. `refused`: it does not accept the user, the password or the command. `loading`: it reads its data after a start, or a
- * cluster is incomplete or moves the keys to another node. `error`: any other error of the server.
+ * memory. `refused`: it does not accept the user, the password or the command. `loading`: it reads its data after a start.
+ * `error`: any other error of the server.
  */
 export type StoreFailure = 'timeout' | 'disconnected' | 'read-only' | 'full' | 'refused' | 'loading' | 'error'
 
@@ -68,11 +68,11 @@ export interface StreamEntry {
 }
 
 /**
- * The connection to the Valkey or Redis server (or Sentinel group, or Cluster) that several sidecars share. It connects and reconnects
+ * The connection to the Valkey or Redis server that several sidecars share. It connects and reconnects
  * by itself. Every promise settles within `store.timeout`, and rejects only with `StoreUnavailable`.
  */
 export interface SharedStore {
-  /** All keys of this device begin with it. It contains a hash tag, so a Cluster keeps all of them in one slot: `{postern}:`. */
+  /** All keys of this device begin with it. It contains a hash tag, so a store that spreads keys keeps them together: `{postern}:`. */
   readonly prefix: string
   /**
    * Runs a script on the primary. Scripts of one turn of the event loop travel in one packet. While the store is known to be down,
@@ -146,18 +146,15 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   WRONGPASS: { failure: 'refused', message: `the server refuses the user or the password; ${LOGIN_REMEDY}` },
   NOAUTH: { failure: 'refused', message: `the server requires a password; ${LOGIN_REMEDY}` },
   LOADING: { failure: 'loading', message: 'the server loads its data after a start' },
-  CLUSTERDOWN: { failure: 'loading', message: 'the cluster has no node for the keys' },
-  TRYAGAIN: { failure: 'loading', message: 'the cluster moves the keys to another node' },
-  ASK: { failure: 'loading', message: 'the cluster moves the keys to another node' },
-  MOVED: { failure: 'loading', message: 'the cluster has moved the keys to another node' },
+  MOVED: { failure: 'error', message: 'the server is a node of a cluster, and another node has the keys' },
   BUSY: { failure: 'timeout', message: 'the server runs a script of another client for too long' },
 }
 
 /**
- * Errors after which a new connection may reach the right server: behind a floating address or in a cluster, the primary has moved.
+ * Errors after which a new connection may reach the right server: behind a floating address or a proxy, the primary has moved.
  * NOAUTH: the server has got a password since; the next connection sends it.
  */
-const MOVING: ReadonlySet<string> = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN', 'MOVED', 'NOAUTH'])
+const MOVING: ReadonlySet<string> = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN', 'NOAUTH'])
 
 export function isAtWrongServer(error: unknown): boolean {
   return error instanceof ServerReplyError && MOVING.has(error.code)

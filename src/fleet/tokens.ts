@@ -37,9 +37,10 @@ import {
 import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, describeWithUse, listGrants, listWithLost, revokeAtServer } from './grants.ts'
+import { sayRevoked } from './operator-words.ts'
 import type { FoundToken } from './questions.ts'
 import { createSharedRecords, type GrantChange, memberOf, type StoredToken } from './records.ts'
-import { HAND_OUT, ISSUE, REVOKE_LOST, REVOKE_TOKEN } from './scripts.ts'
+import { HAND_OUT, ISSUE, REVOKE_TOKEN } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -183,12 +184,16 @@ export function createSharedTokens(deps: Dependencies) {
   }
 
   /** Returns how many it has revoked: those that are live at the server, and those that only go on at this sidecar. */
-  async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
+  async function revokeGrants(
+    grants: readonly string[],
+    reason: string,
+    which: Revocation = { grants },
+  ): Promise<number> {
     const inFlight = grantsInFlight(live)
     const ended: string[] = []
-    for await (const { page, held } of revokeAtServer(store.runDurably, store.prefix, grants)) {
+    for await (const { page, held } of revokeAtServer(store, grants, sayRevoked(which, reason))) {
       const wereLive = new Set(held)
-      ended.push(...page.filter((id) => wereLive.has(id) || inFlight.has(id) || copies.isOrphan(id)))
+      ended.push(...page.filter((id) => wereLive.has(id) || inFlight.has(id)))
       known.apply({ kind: 'revoked', grants: page })
     }
     if (ended.length > 0) listener.revoked(ended.length, reason, ended)
@@ -203,20 +208,18 @@ export function createSharedTokens(deps: Dependencies) {
       const [epoch, ...found] = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
       if (found.length > 0) return revoked(found, reason)
       const grant = copies.grantOf(digest)
-      // The server has lost it with its data, and the sidecars still know it.
+      // The server has lost it, and this sidecar still knows it.
       if (grant !== undefined) return revokeGrants([grant], reason)
-      // Another sidecar may know the token and go on accepting it, so the client is not told that it is revoked.
-      if (copies.missesTokens || known.isBehind(epoch ?? '')) throw lostState('revoke')
+      requirePresent('revoke', epoch)
       return 0
     }
     const unfinished = await unfinishedHere(which)
     if ('client' in which || 'name' in which) {
-      const { grants, lost } = await listWithLost(store)
-      const owner = 'client' in which ? ['client', which.client] : ['name', which.name]
-      requirePresent('revoke', String(await lasting(REVOKE_LOST, ...owner, ...lost)))
-      known.apply({ kind: 'lost', grants: lost })
+      const { epoch, grants, lost } = await listWithLost(store)
+      requirePresent('revoke', epoch)
       const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
-      return revokeGrants([...new Set([...theirs, ...unfinished, ...copies.orphansOf(which)])], reason)
+      // Whose the lost ones are only a sidecar with a copy knows. They are over in any case.
+      return revokeGrants([...new Set([...theirs, ...unfinished, ...lost])], reason, which)
     }
     // Only the log needs the list: the new epoch voids all grants, listed or not.
     const listed = await orUnavailable(listGrants(store, copies, MOST_LISTED))

@@ -25,8 +25,7 @@ const MOST = 50
 /**
  * Looks at some grants, from an offset in their list on.
  *
- * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over, and copies of its tokens
- *   work for the offline grace.
+ * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over at every sidecar.
  * - A token that ends after its login does so in a second or at the end of the login: it is of an earlier policy.
  * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
  * - An issued grant that the list of those has lost is in it again.
@@ -82,12 +81,12 @@ local offset = tonumber(ARGV[2])
 local listed = redis.call('ZRANGE', p .. 'grants', offset, offset + ARGV[3] - 1, 'WITHSCORES')
 for i = 1, #listed, 2 do
   local grant, lost, live = listed[i], 0, 1
-  if grant ~= index and tonumber(listed[i + 1]) > soon then lost, live = lookAfter(grant) end
+  if grant ~= epoch and tonumber(listed[i + 1]) > soon then lost, live = lookAfter(grant) end
   if live > 0 then
     reply[2] = reply[2] + 1
   else
     lost = math.max(lost, 1)
-    announce('missing', grant)
+    announce('revoked', grant)
     remove(grant)
   end
   reply[3] = reply[3] + lost

@@ -20,7 +20,7 @@ interface Known {
 
 /**
  * The clients that have logged in before, by key. Such a client has a live grant, or had one that ended within the last refresh lifetime, by
- * expiry or by a change of the password. A client whose grant an operator revokes is forgotten.
+ * expiry or by a change of the password. A client whose grant an operator revokes is forgotten, in a fleet at every sidecar.
  */
 export class KnownClients {
   readonly #clock: Clock

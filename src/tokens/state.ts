@@ -67,6 +67,9 @@ export type Revocation =
   | { readonly name: string }
   | { readonly token: string }
 
+/** The reason of a revocation by an operator: a value of the `reason` label of `postern_tokens_revoked_total`. */
+export const BY_OPERATOR = 'operator'
+
 /** Whose grants to revoke. */
 export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
@@ -285,6 +288,8 @@ export interface StateDependencies {
   /** Which clients go first while passwords wait. */
   readonly precedence: Precedence
   readonly onBug: (error: unknown) => void
+  /** An operator has revoked these grants at a sidecar of the fleet. */
+  readonly onOperatorRevoked: (which: Revocation) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
 }

@@ -96,17 +96,6 @@ it('H346 names what no configuration says: a new address by DHCP, an admin page 
   expect(said(stdout)).toMatch(/Left out: The admin page, or a Prometheus, over the network: .* by DHCP/)
 })
 
-it.each([
-  ['valkey+sentinel://192.0.2.20/main', 'the servers that the sentinels name'],
-  ['valkey+cluster://192.0.2.20,192.0.2.21', 'the servers that the cluster names'],
-])('H346 leaves out the servers that only %s names', async (store, words) => {
-  const { code, stdout, stderr } = await dropIn(
-    `upstream: {url: http://192.0.2.10}\ntokens: {store: '${store}'}\n`,
-  )
-  expect([code, stderr]).toEqual([1, expect.stringContaining(words)])
-  expect(settings(stdout)).toContain('IPAddressAllow=192.0.2.20')
-})
-
 it.each(['0.0.0.0:8443', "'[::]:8443'", '192.0.2.1:443'])(
   'H346 prints nothing where clients would be shut out: listen.address: %s',
   async (address) => {

@@ -145,7 +145,7 @@ describe('the check of a shared store', () => {
     expect(await check(`tokens.store=redis://127.0.0.1:${loading}`)).toMatchObject({
       result: 'failed',
       message: 'the server loads its data after a start',
-      remedy: 'wait until the server has its data; in a cluster, see whether a node is missing',
+      remedy: 'wait until the server has its data',
     })
   })
 

@@ -4,10 +4,7 @@ import { parseStoreUrl, STORE_PROBLEM } from '../../src/config/store-fields.ts'
 import { effectiveYaml, load } from './sources.ts'
 
 const PLAIN = {
-  kind: 'single',
-  nodes: [{ host: 'h', port: 6379 }],
-  path: undefined,
-  primary: undefined,
+  server: { host: 'h', port: 6379 },
   database: 0,
   tls: false,
   user: undefined,
@@ -15,48 +12,22 @@ const PLAIN = {
 } as const
 
 const ESCAPES = 'in a user or password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25'
-const HOSTS = `must name each server as host, host:port or [IPv6]:port; ${ESCAPES}`
+const HOSTS = `must name one server as host, host:port or [IPv6]:port; ${ESCAPES}`
 
 describe('the URL of a shared store', () => {
   it.each([
     ['valkey://h', {}, 'valkey://h:6379'],
     ['redis://h:6379/', {}, 'valkey://h:6379'],
-    ['valkey://[::1]:7000/3', { nodes: [{ host: '::1', port: 7000 }], database: 3 }, 'valkey://[::1]:7000/3'],
+    ['valkey://[::1]:7000/3', { server: { host: '::1', port: 7000 }, database: 3 }, 'valkey://[::1]:7000/3'],
     ['rediss://:p%40ss@h', { tls: true, password: 'p@ss' }, 'valkeys://:p%40ss@h:6379'],
     ['valkeys://user@h', { tls: true, user: 'user' }, 'valkeys://user@h:6379'],
     ['valkey://%C3%A4:p%3A%2F@h', { user: 'ä', password: 'p:/' }, 'valkey://%C3%A4:p%3A%2F@h:6379'],
-    ['valkey+unix:/run/v.sock', { kind: 'unix', nodes: [], path: '/run/v.sock' }, 'valkey+unix:/run/v.sock'],
-    ['redis+unix:///run/v.sock', { kind: 'unix', nodes: [], path: '/run/v.sock' }, 'valkey+unix:/run/v.sock'],
+    ['valkey+unix:/run/v.sock', { server: { path: '/run/v.sock' } }, 'valkey+unix:/run/v.sock'],
+    ['redis+unix:///run/v.sock', { server: { path: '/run/v.sock' } }, 'valkey+unix:/run/v.sock'],
     [
       'valkey+unix://u:p@/run/v',
-      { kind: 'unix', nodes: [], path: '/run/v', user: 'u', password: 'p' },
+      { server: { path: '/run/v' }, user: 'u', password: 'p' },
       'valkey+unix://u:p@/run/v',
-    ],
-    [
-      'valkeys+sentinel://u@a,b:7/main-1/2',
-      {
-        kind: 'sentinel',
-        tls: true,
-        user: 'u',
-        nodes: [
-          { host: 'a', port: 26_379 },
-          { host: 'b', port: 7 },
-        ],
-        primary: 'main-1',
-        database: 2,
-      },
-      'valkeys+sentinel://u@a:26379,b:7/main-1/2',
-    ],
-    [
-      'redis+cluster://a,b:7/0',
-      {
-        kind: 'cluster',
-        nodes: [
-          { host: 'a', port: 6379 },
-          { host: 'b', port: 7 },
-        ],
-      },
-      'valkey+cluster://a:6379,b:7',
     ],
   ])('%s is parsed', (text, expected, written) => {
     const parsed = parseStoreUrl(text)
@@ -69,7 +40,8 @@ describe('the URL of a shared store', () => {
     ['disk', STORE_PROBLEM],
     ['http://h', STORE_PROBLEM],
     ['valkey', STORE_PROBLEM],
-    ['valkey+sentinels://h', STORE_PROBLEM],
+    ['valkey+sentinel://h/main', STORE_PROBLEM],
+    ['valkey+cluster://h', STORE_PROBLEM],
     ['valkey://h h', STORE_PROBLEM],
     ['valkey:h', 'must have // and a host, such as valkey://host:6379'],
     ['valkey:///0', 'must have // and a host, such as valkey://host:6379'],
@@ -83,14 +55,8 @@ describe('the URL of a shared store', () => {
     ['valkey://@h', HOSTS],
     ['valkey://a:@h', HOSTS],
     ['valkey://%zz@h', HOSTS],
-    ['valkey+cluster://a,,b', HOSTS],
-    ['valkey://a,b', 'must name one server; for several, use valkey+sentinel:// or valkey+cluster://'],
+    ['valkey://a,b', HOSTS],
     ['valkey://h/x', 'must end after the port, or in the number of a database, such as valkey://host:6379/0'],
-    ['valkey+cluster://h/1', 'must end after the hosts: a cluster has only database 0'],
-    [
-      'valkey+sentinel://h',
-      'must end in the name of the primary, such as valkey+sentinel://host:26379/mymaster',
-    ],
     ['valkeys+unix:/a', 'must not ask for TLS on a Unix socket'],
     ['valkey+unix:a', 'must name the socket by an absolute path, such as /run/postern.sock'],
     ['valkey+unix://h/a', 'must name no host before the path of the socket'],
@@ -102,7 +68,6 @@ describe('the URL of a shared store', () => {
     ['rediss://user:hunter2@h/1', 'rediss://user:***@h/1'],
     ['valkey://:hunter2@[::1]:7000', 'valkey://:***@[::1]:7000'],
     ['valkey+unix://u:hunter2%40@/run/v', 'valkey+unix://u:***@/run/v'],
-    ['valkey+sentinel://u:hunter2@a:1,b:2/main', 'valkey+sentinel://u:***@a:1,b:2/main'],
     ['valkey://user@h:1', 'valkey://user@h:1'],
   ])('%s is shown with its password masked, and loads again', (url, shown) => {
     const page = effectiveYaml({ sets: [`tokens.store=${url}`] })

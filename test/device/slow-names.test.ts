@@ -109,7 +109,13 @@ it('H46 a connection that waits for the device, and not for its name, is connect
 it('H135 a shared store whose name is slow to resolve says so', async () => {
   const parsed = parseStoreUrl('valkey://store.example')
   if ('problem' in parsed) throw new Error(parsed.problem)
-  const settings = { address: parsed.value, prefix: 'postern', timeout: 300, tls: { insecure: false } }
-  const connecting = connect(settings, { host: 'store.example', port: 6379 }, new AbortController().signal)
+  const settings = {
+    address: parsed.value,
+    prefix: 'postern',
+    timeout: 300,
+    replicas: 0,
+    tls: { insecure: false },
+  }
+  const connecting = connect(settings, new AbortController().signal)
   await expect(connecting).rejects.toThrow('the name store.example is not resolved within 300ms')
 })

@@ -11,6 +11,7 @@ export function openStoreAt(port: number, timeout = 60_000): Promise<SharedStore
       address: parsed.value,
       prefix: 'postern',
       timeout,
+      replicas: 0,
       tls: { insecure: false },
     },
     { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} },

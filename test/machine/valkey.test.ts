@@ -6,9 +6,7 @@ import { needs, run } from '../support/tools.ts'
 import { needsMachine } from './machine.ts'
 
 const REPOSITORY = join(import.meta.dirname, '../..')
-const FLEET = ['shared-tokens', 'server-faults', 'failover', 'cluster'].map(
-  (name) => `test/fleet/${name}.test.ts`,
-)
+const FLEET = ['shared-tokens', 'server-faults', 'failover'].map((name) => `test/fleet/${name}.test.ts`)
 const TIMEOUT = 900_000
 
 /** Unpacks the Valkey of Debian 13, and returns a program that starts it with the libraries of that Debian. */
@@ -27,7 +25,7 @@ async function unpackValkey(): Promise<string> {
   return program
 }
 
-it('H128 H136 H145 H146 H147 a fleet shares its tokens through Valkey', { timeout: TIMEOUT }, async () => {
+it('H128 H136 H145 H147 a fleet shares its tokens through Valkey', { timeout: TIMEOUT }, async () => {
   needsMachine()
   needs('redis-cli')
   const program = await unpackValkey()

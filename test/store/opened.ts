@@ -21,7 +21,14 @@ export async function open(url: string, settings: Partial<StoreSettings> = {}): 
   const failures: StoreUnavailable[] = []
   const durations: number[] = []
   const store = await openSharedStore(
-    { address: parsed.value, prefix: 'postern', timeout: 5_000, tls: { insecure: false }, ...settings },
+    {
+      address: parsed.value,
+      prefix: 'postern',
+      timeout: 5_000,
+      replicas: 0,
+      tls: { insecure: false },
+      ...settings,
+    },
     {
       failed: (error) => failures.push(error),
       up: () => transitions.push('up'),

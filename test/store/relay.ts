@@ -34,6 +34,7 @@ export async function startRelay(target: number): Promise<Relay> {
       pairs.delete(client)
       onward.destroy()
     })
+    onward.on('close', () => client.destroySoon())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -51,7 +52,7 @@ export async function startRelay(target: number): Promise<Relay> {
     swallow() {
       for (const [client, onward] of pairs) {
         client.unpipe()
-        onward.unpipe()
+        onward.unpipe().removeAllListeners('close')
         client.resume()
         onward.resume()
       }

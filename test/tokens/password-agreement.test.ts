@@ -8,7 +8,7 @@ import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
-const STATE = ['dataset', '100', 'c2FsdA', 'mine', '1-0', 0, '']
+const STATE = ['100', 'c2FsdA', 'mine', '1-0', '', '']
 
 function agreementWith(
   read: () => StoreReply,
@@ -54,17 +54,17 @@ it('H135 answers that make no sense do not hold a login', async () => {
 })
 
 it('H134 another password in the store is overwritten once after the start, and then respected', async () => {
-  let state: StoreReply = [...STATE.slice(0, 3), 'other', '1-0', 0, '']
+  let state: StoreReply = ['100', 'c2FsdA', 'other', '1-0', '', '']
   const { agreement, store, differences } = agreementWith(
     () => state,
     () => {
-      state = [STATE[0] ?? '', '101', 'c2FsdA', 'mine', '2-0', 0, '']
-      return [0, '101', 'dataset']
+      state = ['101', 'c2FsdA', 'mine', '2-0', '', '']
+      return [0, '101']
     },
   )
   await agreement.settle()
   expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
-  state = [STATE[0] ?? '', '102', 'c2FsdA', 'other', '3-0', 0, '']
+  state = ['102', 'c2FsdA', 'other', '3-0', '', '']
   await agreement.settle()
   await agreement.settle()
   expect(await agreement.present()).toEqual({ kind: 'differs' })
@@ -77,8 +77,8 @@ it('H234 a password that is the earlier one again when the store answers voids t
   const { agreement, store } = agreementWith(
     () => state,
     () => {
-      state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
-      return [1, '101', 'dataset']
+      state = ['101', 'c2FsdA', 'mine', '2-0', '', '']
+      return [1, '101']
     },
   )
   const published = () => store.asked.filter(({ script }) => script === PUBLISH).length
@@ -94,7 +94,7 @@ it('H134 a change that another sidecar has published is not published again', as
   let state: StoreReply = STATE
   const { agreement, store } = agreementWith(() => state)
   await agreement.settle()
-  state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
+  state = ['101', 'c2FsdA', 'mine', '2-0', '', '']
   agreement.changed('')
   expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
   expect(store.asked.filter(({ script }) => script === PUBLISH)).toEqual([])
@@ -102,16 +102,16 @@ it('H134 a change that another sidecar has published is not published again', as
 
 it('H274 a name that is over costs the others nothing, and a sidecar with an earlier password does not publish that with it', async () => {
   const named = (epoch: string, since: string) => [
-    ...['dataset', epoch, 'c2FsdA', 'admin=other monitor=x', '1-0', 0],
+    ...[epoch, 'c2FsdA', 'admin=other monitor=x', '1-0'],
     ...['', since],
   ]
   let state: StoreReply = STATE
   const { agreement, epoch, counted, store } = agreementWith(
     () => state,
-    ([, , , salt, print, , , since = '']) => {
+    ([, , , salt, print, since = '']) => {
       expect([salt, print]).toEqual(['c2FsdA', 'admin=other monitor=x'])
       state = named('102', since)
-      return [3, '102', 'dataset']
+      return [3, '102']
     },
   )
   await agreement.settle()
@@ -139,11 +139,11 @@ it('H274 what a store does not take that answers stays owed, and no login preced
   const { agreement, epoch, counted } = agreementWith(
     () => state,
     () => {
-      const reply = taken([2, '101', 'dataset'])
-      state = ['dataset', '101', 'c2FsdA', 'mine', '2-0', 0, '']
+      const reply = taken([2, '101'])
+      state = ['101', 'c2FsdA', 'mine', '2-0', '', '']
       return reply
     },
-    ([, ...grants]) => taken(grants),
+    ([, , ...grants]) => taken(grants),
   )
   epoch.end({ grants: ['a', 'b'] }, 'client')
   expect(await agreement.present()).toMatchObject({ kind: 'agreed' })
@@ -167,12 +167,12 @@ it('H284 a store that does not take a changed password is still read, so that re
     () => state,
     () => {
       if (refuses) throw storeDown()
-      state = ['dataset', '102', 'c2FsdA', 'mine', '3-0', 0, '']
-      return [0, '102', 'dataset']
+      state = ['102', 'c2FsdA', 'mine', '3-0', '', '']
+      return [0, '102']
     },
   )
   const heard: string[] = []
-  state = ['dataset', '101', 'c2FsdA', 'earlier', '2-0', 0, '']
+  state = ['101', 'c2FsdA', 'earlier', '2-0', '', '']
   const known = epoch.apply
   epoch.apply = (event) => {
     heard.push(event.kind)
@@ -184,4 +184,66 @@ it('H284 a store that does not take a changed password is still read, so that re
   expect(heard).toContain('unsettled')
   refuses = false
   expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '102' })
+})
+
+/** A server that answers with `state`, and what was published there. */
+function lossy() {
+  const played: { state: StoreReply } = { state: STATE }
+  const published: (readonly string[])[] = []
+  const bed = agreementWith(
+    () => played.state,
+    (args) => {
+      published.push(args)
+      const epoch = String(Number(args[2]) + 1)
+      played.state = [epoch, 'c2FsdA', 'mine', '1-0', '', '']
+      return [0, epoch]
+    },
+  )
+  return { ...bed, played, published }
+}
+
+it.each<[string, StoreReply, string]>([
+  ['was emptied', [], ''],
+  ['was restored from a backup of an earlier epoch', ['99', 'c2FsdA', 'mine', '1-0', '', ''], '99'],
+  ['was restored from a backup of the same epoch', ['100', 'c2FsdA', 'mine', '3-0', '3-0', ''], '100'],
+  ['was restored, and has newer events', ['100', 'c2FsdA', 'mine', '9-0', '3-0', ''], '100'],
+])(
+  'H133 a server that %s gets a later epoch, in which no earlier token works',
+  async (_how, state, present) => {
+    const { agreement, played, published, epoch, counted } = lossy()
+    await agreement.settle('')
+    played.state = state
+    expect(await agreement.settle('5-0')).toMatchObject({ epoch: '101' })
+    expect(published.map(([, expected, known, , , since]) => [expected, known, since])).toEqual([
+      [present, '100', ''],
+    ])
+    expect([epoch.present, counted]).toEqual(['101', []])
+    expect(await agreement.present()).toMatchObject({ kind: 'agreed', epoch: '101' })
+  },
+)
+
+it('H133 a stream that has lost its oldest events only begins no epoch', async () => {
+  const { agreement, played, published } = lossy()
+  await agreement.settle('')
+  played.state = ['100', 'c2FsdA', 'mine', '9-0', '', '']
+  await agreement.settle('5-0')
+  expect(published).toEqual([])
+})
+
+it('H133 an epoch that another sidecar has begun at an emptied server is enough', async () => {
+  const { agreement, played, published, epoch } = lossy()
+  await agreement.settle('')
+  played.state = ['105', 'c2FsdA', 'mine', '1-0', '', '']
+  await agreement.settle('5-0')
+  expect([published, epoch.present]).toEqual([[], '105'])
+})
+
+it('H134 a sidecar whose password is not the one of the store does not begin an emptied one anew', async () => {
+  const { agreement, played, published } = lossy()
+  await agreement.settle('')
+  played.state = ['101', 'c2FsdA', 'other', '2-0', '', '']
+  await agreement.settle('')
+  played.state = []
+  await expect(agreement.settle('')).rejects.toThrow('which has another password')
+  expect(published).toEqual([])
 })

@@ -4,7 +4,7 @@ import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import type { DeviceState } from '../../src/fleet/epoch.ts'
 import { followRevocations } from '../../src/fleet/feed.ts'
 import { DESCRIBE_GRANTS } from '../../src/fleet/grants.ts'
-import { LOOK_UP, REVOKE_GRANTS } from '../../src/fleet/scripts.ts'
+import { LOOK_UP } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -15,14 +15,12 @@ import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 type Follow = PromiseWithResolvers<readonly StreamEntry[]>
 
 const STATE: DeviceState = {
-  dataset: 'd1',
   epoch: '100',
-  founded: '',
   since: '',
   salt: '',
   fingerprint: '',
   last: '5-0',
-  kept: true,
+  read: '',
 }
 
 const CLIENT = '10.0.0.1'
@@ -63,7 +61,7 @@ async function feed(missing: readonly string[] = []) {
     hasName: () => true,
     timeout: 1_000,
   })
-  const played = { state: STATE, lost: 0 }
+  const played = { state: STATE, lost: 0, isKept: true }
   const asked: string[] = []
   const following = followRevocations({
     store,
@@ -71,9 +69,10 @@ async function feed(missing: readonly string[] = []) {
     settle: async (last) => {
       asked.push(last)
       copies.epoch.apply({ kind: 'begun', epoch: played.state.epoch })
-      return { ...played.state, kept: last !== '' && played.state.kept }
+      return { ...played.state, read: played.isKept ? last : '' }
     },
     onPlaces: () => {},
+    onOperatorRevoked: () => {},
     onLost: () => {
       played.lost += 1
     },
@@ -92,7 +91,7 @@ async function feed(missing: readonly string[] = []) {
       const found = copies.identify(token, CLIENT)
       return 'kind' in found ? found.kind : 'asked'
     })
-  return { store, played, asked, next, kinds, compared }
+  return { played, asked, next, kinds, compared }
 }
 
 it('H129 a message of a revocation drops the copies of its grants', async () => {
@@ -117,19 +116,19 @@ it('H133 after a cut connection, the feed reads on from the last message', async
 })
 
 it('H133 messages that the server no longer has are made up for by comparing the grants', async () => {
-  const { next, kinds, played, store } = await feed(['g2'])
+  const { next, kinds, played } = await feed(['g2'])
   const first = await next()
-  played.state = { ...STATE, last: '9-0', kept: false }
+  played.state = { ...STATE, last: '9-0' }
+  played.isKept = false
   first.reject(storeDown())
   await next()
   expect(kinds()).toEqual(['valid', 'refused'])
-  // What it knows to be revoked is revoked again, in case the server has lost that.
-  expect(store.asked.at(-1)).toMatchObject({ script: REVOKE_GRANTS, args: ['{test}:', 'g2'] })
 })
 
-it('H131 a server that was emptied without a cut connection is noticed when it is silent', async () => {
+it('H133 a server that was emptied without a cut connection is noticed when it is silent; its new epoch ends all tokens', async () => {
   const { next, kinds, played } = await feed()
-  played.state = { ...STATE, dataset: 'd2', last: '1-0' }
+  played.state = { ...STATE, epoch: '101', last: '6-0' }
+  played.isKept = false
   for (let silences = 0; silences < 3; silences++) {
     const follow = await next()
     expect(played.lost).toBe(0)
@@ -137,7 +136,7 @@ it('H131 a server that was emptied without a cut connection is noticed when it i
   }
   await next()
   expect(played.lost).toBe(1)
-  expect(kinds()).toEqual(['valid', 'valid'])
+  expect(kinds()).toEqual(['refused', 'refused'])
 })
 
 it('H130 a message of a new epoch drops all copies, and the state is read again at once', async () => {
@@ -150,10 +149,27 @@ it('H130 a message of a new epoch drops all copies, and the state is read again 
   expect(kinds()).toEqual(['refused', 'refused'])
 })
 
+it('H133 a stream that began anew with an epoch of another sidecar is the loss of all data, and said once', async () => {
+  const { next, kinds, played, asked } = await feed()
+  const first = await next()
+  played.state = { ...STATE, epoch: '101', last: '7-0' }
+  first.resolve([
+    { id: '6-0', fields: ['first', ''] },
+    { id: '7-0', fields: ['epoch', '101', 'since', ''] },
+  ])
+  const second = await next()
+  expect(asked).toEqual(['', ''])
+  expect(kinds()).toEqual(['refused', 'refused'])
+  second.reject(storeDown())
+  await next()
+  expect(played.lost).toBe(1)
+})
+
 it('H133 a comparison that fails is made again', async () => {
   const { next, kinds, played, compared, asked } = await feed(['g2'])
   const first = await next()
-  played.state = { ...STATE, last: '9-0', kept: false }
+  played.state = { ...STATE, last: '9-0' }
+  played.isKept = false
   compared.failing = 1
   first.reject(storeDown())
   await next()

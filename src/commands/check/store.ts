@@ -1,6 +1,6 @@
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
-import { type StoreSettings, wantedReplicas } from '../../fleet/connection.ts'
+import type { StoreSettings } from '../../fleet/connection.ts'
 import { COMMANDS, inspectServer, type ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
@@ -71,8 +71,8 @@ const LOSSES: readonly ((store: Store) => Loss | false)[] = [
     },
   ({ report: { replicas }, settings }) =>
     replicas !== undefined &&
-    replicas < wantedReplicas(settings) && {
-      warning: `it has ${replicas} of ${wantedReplicas(settings)} replicas`,
+    replicas < settings.replicas && {
+      warning: `it has ${replicas} of ${settings.replicas} replicas`,
       meaning: 'each login waits a fifth of store.timeout for a replica',
       remedy: 'start the replicas, or set store.replicas to 0',
     },
@@ -93,10 +93,10 @@ const REMEDIES: Readonly<Record<StoreFailure, string>> = {
     'start the server, or correct the host, the port and TLS (valkeys://) in tokens.store, or store.tls.ca',
   refused: 'correct the user in tokens.store, or the password in store.password_file',
   'read-only':
-    'name the primary, an address that follows it, or the sentinels; see the log of the server if it cannot write',
+    'name the primary, or an address that follows it; see the log of the server if it cannot write',
   full: 'raise maxmemory of the server, or remove what others keep there',
-  loading: 'wait until the server has its data; in a cluster, see whether a node is missing',
-  error: 'see whether tokens.store names a Valkey or Redis server',
+  loading: 'wait until the server has its data',
+  error: 'see whether tokens.store names one Valkey or Redis server that is no node of a cluster',
 }
 
 /** `differs`: another sidecar has stored another password. */

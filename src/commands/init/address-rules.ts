@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises'
 import type { Config } from '../../config/schema.ts'
-import { areDiscovered } from '../../config/store-fields.ts'
 import { servicesOf } from '../../config/upstream-fields.ts'
 import { isLoopback, normalizeAddress, parseCidr } from '../../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
@@ -40,7 +39,6 @@ export async function addressRules(config: Config): Promise<AddressRules> {
     allowed: peers.filter((peer) => !isNamed(peer)),
     leftOut: [
       ...(await Promise.all(named.map(leftOutName))).flat(),
-      ...discoveredServers(config),
       adminOverNetwork(config),
       { reason: DHCP },
     ],
@@ -53,10 +51,12 @@ function peersOf({ upstream, tokens, admin }: Config): readonly Peer[] {
   const services = servicesOf(upstream).flatMap(({ path, service: { url } }) =>
     url.kind === 'tcp' ? [{ key: [...path, 'url'].join('.'), host: url.host }] : [],
   )
-  const nodes = typeof tokens.store === 'string' ? [] : tokens.store.nodes
+  const { store } = tokens
   return [
     ...services,
-    ...nodes.map(({ host }) => ({ key: 'tokens.store', host })),
+    ...(typeof store !== 'string' && 'host' in store.server
+      ? [{ key: 'tokens.store', host: store.server.host }]
+      : []),
     ...(overNetwork(admin.address) && !EVERY.has(normalizeAddress(admin.address.host) ?? '')
       ? [{ key: 'admin.address, for this machine itself', host: admin.address.host }]
       : []),
@@ -93,18 +93,6 @@ async function leftOutName({ key, host }: Peer): Promise<readonly LeftOut[]> {
       : 'The addresses that it has now are below, to take in by hand if they stay.'
   const reason = `${key}: ${host} is a name, and systemd filters addresses. ${now}`
   return [{ reason, lines: lines.map(allow), used: true }]
-}
-
-/** The servers that only sentinels or a cluster name. */
-function discoveredServers({ tokens: { store } }: Config): readonly LeftOut[] {
-  if (typeof store === 'string' || !areDiscovered(store)) return []
-  const who = store.kind === 'sentinel' ? 'the sentinels name' : 'the cluster names'
-  return [
-    {
-      reason: `tokens.store: the servers that ${who} are not in the configuration. Write IPAddressAllow= for each.`,
-      used: true,
-    },
-  ]
 }
 
 function adminOverNetwork({ admin }: Config): LeftOut {

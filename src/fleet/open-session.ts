@@ -1,0 +1,70 @@
+import { formatHostPort } from '../system/listen-address.ts'
+import { CLOSED, type Connection, connect, type StoreSettings } from './connection.ts'
+import { ServerReplyError, valueIn } from './shared-store.ts'
+
+export interface ServerFacts {
+  /** `redis` or `valkey`. */
+  readonly server: string
+  readonly version: string
+  /** `standalone`, or that it is part of a group that Postern does not know. */
+  readonly mode: string
+  /** `host:port`, or the path of the Unix socket. */
+  readonly at: string
+}
+
+/** A connection to the server, and what it says of itself. */
+export interface Primary {
+  readonly connection: Connection
+  readonly facts: ServerFacts
+}
+
+/**
+ * Connects to the server, and resolves its host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file
+ * cannot be read, with a `ServerReplyError` (`READONLY`: it is a replica), or with the error of the system.
+ */
+export async function connectToPrimary(settings: StoreSettings, signal: AbortSignal): Promise<Primary> {
+  const connection = await connect(settings, signal)
+  try {
+    const [hello] = await Promise.all([
+      connection.send(['HELLO']),
+      // Fails like every script: without the right to run it, while the server loads.
+      connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
+    ])
+    const fact = (name: string): string => valueIn(hello, name) ?? ''
+    if (fact('role') !== 'master') throw new ServerReplyError('READONLY')
+    const { server } = settings.address
+    const at = 'path' in server ? server.path : formatHostPort(server)
+    return { connection, facts: { server: fact('server'), version: fact('version'), mode: fact('mode'), at } }
+  } catch (error) {
+    connection.end(CLOSED)
+    throw error
+  }
+}
+
+/** The connections to one server. When one ends, all end: the address may lead to another server from then on. */
+export interface StoreSession {
+  /** `follow` and confirmed scripts block theirs. */
+  readonly to: Readonly<Record<'scripts' | 'stream' | 'confirmed', Connection>>
+  /** Why the first of its connections ended. */
+  readonly ended: Promise<Error>
+}
+
+/** Opens all connections of a session, or none. Rejects as `connectToPrimary`. */
+export async function openSession(settings: StoreSettings, signal: AbortSignal): Promise<StoreSession> {
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  try {
+    const { connection: scripts } = await connectToPrimary(settings, either)
+    const [stream, confirmed] = await Promise.all([
+      connect(settings, either),
+      settings.replicas === 0 ? scripts : connect(settings, either),
+    ])
+    const to = { scripts, stream, confirmed }
+    const ended = Promise.race(Object.values(to).map((each) => each.ended))
+    ended.then((reason) => over.abort(reason))
+    return { to, ended }
+  } catch (error) {
+    over.abort(CLOSED)
+    throw error
+  }
+}
