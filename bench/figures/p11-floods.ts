@@ -36,7 +36,7 @@ const AFTER = 30
 const MOST = 512
 const ACCOUNT = 182
 
-/** The most that the memory may be above idle half a minute after the flood (MiB): docs/sizing.md, "Memory". */
+/** The most that the memory may be above idle half a minute after the flood (MiB). */
 const LEFT = 40
 
 /** Resident memory of a server (MiB). `ended`: it was killed, or ended by itself. */
