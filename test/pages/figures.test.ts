@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { constantsOf, defaultsOf, numbersIn, type Quantity, sectionsOf } from '../support/figures.ts'
+import { constantsOf, defaultsOf, type Measured, numbersIn, sectionsOf } from '../support/figures.ts'
+import { readPage } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -21,7 +22,7 @@ interface Figure {
 
 const figures: readonly Figure[] = JSON.parse(readFileSync(join(ROOT, 'bench/figures.json'), 'utf8'))
 
-/** Programs write these two, from what they have tried. `bench/laws.md` compares laws in a simulation, and is no page for users. */
+/** Programs write these two. `bench/laws.md` compares laws in a simulation, and is no page for users. */
 const GENERATED = ['promises.md', 'devices.md']
 const PAGES = [
   'README.md',
@@ -60,8 +61,8 @@ const limits = new Set([
   ...constantsOf(source),
   ...[...readTree(ROOT, 'deploy').values()].flatMap(defaultsOf),
 ])
-const isLimit = (quantities: readonly Quantity[]): boolean =>
-  quantities.every(({ base }) => base !== undefined && limits.has(base))
+const isLimit = ({ values }: Measured): boolean =>
+  values.every((value) => value !== undefined && limits.has(value))
 
 describe('bench/figures.json', () => {
   it('has each figure once', () => {
@@ -71,10 +72,10 @@ describe('bench/figures.json', () => {
 
   it.each(figures)('$id: its section names the command, its page the machine and the day', (figure) => {
     const { page, command, machine, day } = figure
-    const sections = sectionsOf(page).filter((text) => contains(text, textOf(figure)))
+    const sections = sectionsOf(readPage(page)).filter((text) => contains(text, textOf(figure)))
     expect(sections.length).toBeGreaterThan(0)
     expect(sections.filter((text) => text.includes(`\`${command}`))).not.toEqual([])
-    const whole = sectionsOf(page).join(' ')
+    const whole = sectionsOf(readPage(page)).join(' ')
     expect(whole).toContain(machine)
     expect(whole).toContain(day)
   })
@@ -92,15 +93,29 @@ describe.each(PAGES)('%s', (page) => {
   it('has only figures of bench/figures.json that belong on it', () => {
     const others = figures.filter((figure) => figure.page !== page && figure.unit !== '')
     const ours = figures.filter((figure) => figure.page === page).map(textOf)
-    const unknown = numbersIn(page).filter(({ text, quantities }) => {
+    const unknown = numbersIn(readPage(page)).filter((number) => {
+      const { text } = number
       if (ours.some((each) => each.startsWith(text))) return false
       if (others.some((other) => textOf(other) === text)) return true
-      return !isLimit(quantities) && !NOT_MEASURED.has(text)
+      return !isLimit(number) && !NOT_MEASURED.has(text)
     })
     expect(unknown.map(({ text, around }) => `${text}: ${around}`)).toEqual([])
   })
 })
 
-it('README.md names no figure of Postern', () => {
-  expect(figures.filter(({ page }) => page === 'README.md')).toEqual([])
+it('lists no number as not measured that no page has, or that the program has', () => {
+  const needed = PAGES.flatMap((page) => numbersIn(readPage(page))).filter((number) => !isLimit(number))
+  const unneeded = [...NOT_MEASURED.keys()].filter((text) => !needed.some((number) => number.text === text))
+  expect(unneeded).toEqual([])
+})
+
+it('finds numbers in the prose of a page, and tells limits from results', () => {
+  const page = 'Of `2 ms` and 429s and ≤ 3 ms, `a` takes 4.1 ms, 1.5 to 2 µs, and at most 8 KiB within 10 s.'
+  const found = numbersIn(page).map((number) => [number.text, isLimit(number)])
+  expect(found).toEqual([
+    ['4.1 ms', false],
+    ['1.5 to 2 µs', false],
+    ['8 KiB', true],
+    ['10 s', true],
+  ])
 })

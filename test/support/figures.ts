@@ -1,16 +1,9 @@
-import { readPage } from './pages.ts'
-
-/** One number with its unit. */
-export interface Quantity {
-  /** In ms, bytes or as a part; undefined for a unit in which the program has no limit. */
-  readonly base: number | undefined
-}
-
 /** A number, or a range, with a unit in the prose of a page. */
 export interface Measured {
   readonly text: string
   readonly around: string
-  readonly quantities: readonly Quantity[]
+  /** In ms, bytes or as a part; undefined for a unit in which the program has no limit. */
+  readonly values: readonly (number | undefined)[]
 }
 
 const SECOND = 1_000
@@ -35,33 +28,30 @@ const SHORTEST = 20
  * and the reference of the configuration writes each type and default from the program.
  */
 export function numbersIn(page: string): readonly Measured[] {
-  const prose = readPage(page)
+  const prose = page
     .replaceAll(/^```.*?^```$/gms, '')
     .replaceAll(/^- (?:Type|Default): .*$/gm, '')
     .replaceAll(/`[^`]*`|\]\([^)]*\)|[≤≥] [\d.,]+ \S+/g, '')
+    .replaceAll(/\s+/g, ' ')
   return [...prose.matchAll(NUMBER)].map(({ 0: text, 1: one, 2: other, 3: unit = '', index }) => ({
-    text: text.replaceAll(/\s+/g, ' '),
-    around: prose.slice(Math.max(0, index - 60), index + text.length + 20).replaceAll('\n', ' '),
-    quantities: [one, other]
-      .filter((digits) => digits !== undefined)
-      .map((digits) => ({ base: baseOf(digits, unit) })),
+    text,
+    around: prose.slice(Math.max(0, index - 60), index + text.length + 20),
+    values: [one, other].filter((digits) => digits !== undefined).map((digits) => valueIn(digits, unit)),
   }))
 }
 
-function baseOf(digits: string, unit: string): number | undefined {
+function valueIn(digits: string, unit: string): number | undefined {
   const factor = UNITS[unit.replace(/(?<=second|minute|hour)s$/, '')]
   if (factor === undefined) return undefined
-  const base = rounded(Number(digits.replaceAll(',', '')) * factor)
-  return unit === 'ms' && base < SHORTEST ? undefined : base
+  const value = rounded(Number(digits.replaceAll(',', '')) * factor)
+  return unit === 'ms' && value < SHORTEST ? undefined : value
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(12))
 
-/** The sections of a page, each with its heading. */
+/** The sections of a page, each with its heading and in one line. */
 export function sectionsOf(page: string): readonly string[] {
-  return readPage(page)
-    .split(/^(?=## )/m)
-    .map((text) => text.replaceAll(/\s+/g, ' '))
+  return page.split(/^(?=## )/m).map((text) => text.replaceAll(/\s+/g, ' '))
 }
 
 const NAMES: Readonly<Record<string, number>> = {
@@ -90,6 +80,6 @@ const SHORT: Readonly<Record<string, string>> = { m: 'minute', h: 'hour' }
 export function defaultsOf(text: string): readonly number[] {
   return [...text.matchAll(/"default": "(\d+)([a-zA-Z]+)"|^MemoryMax=(\d+)M$/gm)].flatMap(
     ([, digits = '', unit = '', mebibytes]) =>
-      (mebibytes === undefined ? baseOf(digits, SHORT[unit] ?? unit) : baseOf(mebibytes, 'MiB')) ?? [],
+      (mebibytes === undefined ? valueIn(digits, SHORT[unit] ?? unit) : valueIn(mebibytes, 'MiB')) ?? [],
   )
 }
