@@ -45,29 +45,6 @@ describe('the pages', () => {
   )
 })
 
-describe('a measured figure stands on one page, with the command that makes it', () => {
-  // The pages that are generated, and the history.
-  const written = PAGES.filter((page) => !/^(?:docs\/promises|CHANGELOG)\.md$/.test(page))
-
-  it('README.md names none of Postern', () => {
-    const text = read('README.md')
-    expect(text.match(/\b\d[\d.,]* ?(?:[KMG]i?B|µs|ms|minutes)\b/g)).toBeNull()
-  })
-
-  it.each([
-    ['the memory of an idle sidecar', /\b99 MiB\b/],
-    ['its part that is not shared', /\b17 MiB of its own\b/],
-    ['the processor time of a request', /\b33 µs\b/],
-    ['the time of a start', /\b0\.14 s\b/],
-  ])('%s', (_, figure) => {
-    expect(written.filter((page) => figure.test(read(page)))).toEqual(['docs/sizing.md'])
-    const [paragraph = ''] = read('docs/sizing.md')
-      .split(/\n(?=\*\*|## )|\n\n(?!\|)/)
-      .filter((part) => figure.test(part))
-    expect(paragraph).toMatch(/`(?:npm run bench|node bench\/)/)
-  })
-})
-
 describe('the commands on the pages', () => {
   /** The calls of `shellBlock` in the tests: a page, and words of the block that the test runs. */
   const claims = [...readTree(root, 'test').values()].flatMap((text) =>

@@ -8,7 +8,7 @@ import { nginxAuthPeer, nginxPeer } from '../peers/nginx.ts'
 import { fastifyPeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
 
-const PEERS = [fastifyPeer, nginxAuthPeer, haproxyPeer, haproxyLuaPeer, nginxPeer]
+const PEERS = [fastifyPeer, nginxAuthPeer, haproxyPeer, haproxyLuaPeer(), nginxPeer]
 
 export const forwarding: Figure = {
   id: 'P1',

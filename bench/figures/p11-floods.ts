@@ -1,5 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
@@ -10,7 +8,7 @@ import { startPeer } from '../contest/contest.ts'
 import type { Check } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
-import { haproxyTlsPeer } from '../peers/haproxy.ts'
+import { haproxyTlsPeer, writePem } from '../peers/haproxy.ts'
 import { nginxTlsPeer } from '../peers/nginx.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -38,7 +36,7 @@ const AFTER = 30
 const MOST = 512
 const ACCOUNT = 182
 
-/** The most that the memory may be above idle half a minute after the flood (MiB): docs/sizing.md, "Memory". */
+/** The most that the memory may be above idle half a minute after the flood (MiB). */
 const LEFT = 40
 
 /** Resident memory of a server (MiB). `ended`: it was killed, or ended by itself. */
@@ -58,12 +56,10 @@ export const floods: Figure = {
     const folder = await temporaryFolder()
     await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
     const pair = selfSignedPaths(folder)
-    const pem = join(folder, 'haproxy.pem')
-    await writeFile(pem, `${await readFile(pair.cert, 'utf8')}${await readFile(pair.key, 'utf8')}`)
     const set = [`listen.memory=${ACCOUNT}MiB`, 'listen.max_connections_per_client=250']
     const ours = posternPeer({ tls: true, set, program: lab.program })
     const peers: Peer[] = [ours]
-    for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(pem)])
+    for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(await writePem(pair))])
       if ((await peer.version()) !== undefined) peers.push(peer)
     const results: { readonly peer: Peer; readonly runs: readonly FloodRun[] }[] = []
     for (const peer of peers) {

@@ -1,34 +1,43 @@
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../child.ts'
+import { askForToken, PASSWORD } from '../sidecar.ts'
 import { haproxyPeer, startHaproxy } from './haproxy.ts'
 import type { Peer } from './peer.ts'
 
-const PASSWORD = 'secret'
 const REQUESTS = 1_000_000_000
 
 const SCRIPT = fileURLToPath(new URL('documented.lua', import.meta.url))
 
-/** HAProxy that does the documented job by `documented.lua`: logins, tokens that end, fixed windows. One thread; no log, no metrics. */
-export const haproxyLuaPeer: Peer = {
-  name: 'haproxy with Lua',
-  does: 'logins, tokens, windows, header policy',
-  fast: true,
-  version: haproxyPeer.version,
-  async start({ devicePort, core }) {
-    const port = await freePort()
-    const url = `http://127.0.0.1:${port}`
-    const child = await startHaproxy(port, configuration(port, devicePort, REQUESTS), core)
-    const body = new URLSearchParams({ grant_type: 'password', password: PASSWORD })
-    const response = await fetch(`${url}/oauth/token`, { method: 'POST', body })
-    // The answer of our own script.
-    const { access_token: token } = (await response.json()) as { readonly access_token: string }
-    return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
-  },
+/**
+ * HAProxy that does the documented job by `documented.lua`: logins, tokens that end, fixed windows. One thread; no log, no metrics.
+ * @param pem the path of certificate and key in one file, for TLS
+ */
+export function haproxyLuaPeer({ pem }: { readonly pem?: string } = {}): Peer {
+  return {
+    name: 'haproxy with Lua',
+    does: 'logins, tokens, windows, header policy',
+    fast: true,
+    version: haproxyPeer.version,
+    async start({ devicePort, core }) {
+      const port = await freePort()
+      const url = `${pem === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
+      const text = configuration({ port, devicePort, requests: REQUESTS, pem })
+      const child = await startHaproxy(port, text, core)
+      return { url, children: [child], headers: { Authorization: `Bearer ${await askForToken(url)}` } }
+    },
+  }
 }
 
-/** @param requests how many of the API a client may send in a window */
-export function configuration(port: number, devicePort: number, requests: number): string {
+interface Settings {
+  readonly port: number
+  readonly devicePort: number
+  /** How many of the API a client may send in a window. */
+  readonly requests: number
+  readonly pem?: string | undefined
+}
+
+export function configuration({ port, devicePort, requests, pem }: Settings): string {
   return `global
   nbthread 1
   maxconn 4096
@@ -43,11 +52,11 @@ defaults
   timeout server 1h
   http-reuse always
 frontend public
-  bind 127.0.0.1:${port}
+  bind 127.0.0.1:${port}${pem === undefined ? '' : ` ssl crt ${pem}`}
   http-request use-service lua.token if { path -m str /oauth/token }
   http-request lua.gate
   http-request set-header X-Forwarded-For %[src]
-  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Proto ${pem === undefined ? 'http' : 'https'}
   http-request set-header X-Forwarded-Host %[req.hdr(Host)]
   http-request set-header X-Request-Id %[uuid()]
   http-request set-header Via "1.1 haproxy"

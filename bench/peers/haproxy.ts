@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
@@ -60,6 +60,13 @@ export async function startHaproxy(port: number, configuration: string, core?: n
   const child = await startChild('haproxy', ['-db', '-f', file], { core })
   await listening(port, child)
   return child
+}
+
+/** Writes certificate and key into one file, as HAProxy reads them. Resolves with its path. */
+export async function writePem(pair: { readonly cert: string; readonly key: string }): Promise<string> {
+  const path = join(await temporaryFolder(), 'haproxy.pem')
+  await writeFile(path, `${await readFile(pair.cert, 'utf8')}${await readFile(pair.key, 'utf8')}`)
+  return path
 }
 
 /** HAProxy that forwards over TLS, HTTP/1.1 and HTTP/2, and does nothing else. `pem`: the path of certificate and key in one file. */

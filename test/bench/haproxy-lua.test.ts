@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { configuration } from '../../bench/peers/haproxy-lua.ts'
+import { PASSWORD } from '../../bench/sidecar.ts'
 import { launch } from '../devices/launch.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
@@ -14,7 +15,7 @@ it('HAProxy with Lua does the documented job that Postern is compared by', async
   const device = await startDevice()
   const file = join(temporaryDirectory(), 'haproxy.cfg')
   const started = await launch('haproxy', (port) => {
-    writeFileSync(file, configuration(port, Number(new URL(device.url).port), 3))
+    writeFileSync(file, configuration({ port, devicePort: Number(new URL(device.url).port), requests: 3 }))
     return ['-db', '-f', file]
   })
   const url = started ?? expect.fail('it did not start')
@@ -26,7 +27,7 @@ it('HAProxy with Lua does the documented job that Postern is compared by', async
   const use = (token: unknown): Promise<Response> =>
     send({ transport: 'http1', url, path: '/api', fields: ['Authorization', `Bearer ${String(token)}`] })
 
-  const login = await ask('grant_type=password&password=secret')
+  const login = await ask(`${new URLSearchParams({ grant_type: 'password', password: PASSWORD })}`)
   expect([login.status, login.json().expires_in, login.header('X-RateLimit-Limit')]).toEqual([
     200,
     3600,

@@ -87,7 +87,7 @@ export const models: readonly ModelRow[] = [
   {
     name: 'waits-for-acknowledgements',
     scenario: scenarios.reads,
-    note: 'a request on a kept connection takes 45 ms; after 12 such requests, each has a connection of its own and takes 1 ms',
+    note: 'a request on a kept connection waits as it does directly; after 12 such requests, each has a connection of its own and waits no more',
     keys: {},
   },
   {

@@ -39,7 +39,7 @@ export const CONNECTIONS: Row = {
     chart({
       title: 'Memory held for clients',
       description:
-        'What clients make the process hold, by what it is. listen.memory bounds the sum: docs/sizing.md#memory.',
+        'What clients make the process hold, by what it is. listen.memory bounds the sum: docs/sizing.md#what-clients-hold.',
       unit: 'bytes',
       span: 12,
       queries: [
