@@ -60,7 +60,7 @@ export const floods: Figure = {
     const pair = selfSignedPaths(folder)
     const pem = join(folder, 'haproxy.pem')
     await writeFile(pem, `${await readFile(pair.cert, 'utf8')}${await readFile(pair.key, 'utf8')}`)
-    const set = [`listen.memory=${ACCOUNT}MiB`, 'listen.max_connections_per_client=250']
+    const set = [`listen.memory=${ACCOUNT}MiB`]
     const ours = posternPeer({ tls: true, set, program: lab.program })
     const peers: Peer[] = [ours]
     for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(pem)])

@@ -40,7 +40,7 @@ export interface ServiceDependencies {
   readonly metrics: Metrics
   readonly settings: ServiceSettings
   /** How long a client may pause within its request body (ms). */
-  readonly uploadTimeout: () => number
+  readonly uploadTimeout: number
   readonly onBug: (error: unknown) => void
 }
 

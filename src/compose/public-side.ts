@@ -3,6 +3,7 @@ import { createGate } from '../gate/admit.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
+import { connectionsPerClient } from '../listen/connection-caps.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import { createAccessLog, refusedConnections } from '../record/access-log.ts'
@@ -67,9 +68,15 @@ export function openPublicSide(config: Config, parts: Parts) {
     },
     onUnrecordedRefusal: metrics.refused,
   })
+  const maxConnections = boundConnections(config, log)
   const listener = createPublicListener({
     clock,
-    limits: { ...config.listen, maxConnections: boundConnections(config, log) },
+    limits: {
+      ...settings.bounds.listen,
+      idleTimeout: config.listen.idleTimeout,
+      maxConnections,
+      maxConnectionsPerClient: connectionsPerClient(maxConnections, settings.bounds.listen),
+    },
     tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.request,

@@ -18,6 +18,7 @@ import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
+import { boundsWith, type SomeBounds } from './bounds.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
@@ -60,6 +61,8 @@ export interface SidecarDependencies {
   readonly compareEvery?: number
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
+  /** Bounds in place of the usual ones. For tests. */
+  readonly bounds?: SomeBounds | undefined
   /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
@@ -85,6 +88,7 @@ async function openParts(
     machine = machineNames,
     compareEvery = 60_000,
     waitsForAddresses,
+    bounds,
   }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
@@ -93,7 +97,7 @@ async function openParts(
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
   /** Always the present ones: a reload replaces what it holds. */
-  const settings = await deriveSettings(config)
+  const settings = await deriveSettings(config, boundsWith(bounds))
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const memory = openMemory(await planMemory(config), {
     clock,
@@ -106,8 +110,7 @@ async function openParts(
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const history = openLoginHistory(log, clock, settings, onBug)
-  const uploadTimeout = (): number => settings.config.listen.bodyTimeout
-  const parts = { clock, log, metrics, settings, uploadTimeout, onBug }
+  const parts = { clock, log, metrics, settings, uploadTimeout: settings.bodyTimeout, onBug }
   const services = await openDeviceServices(config, parts, opened)
   const warnOf = createConfigWarnings(log, onBug)
   const { state, tables, places } = await openState(config, {

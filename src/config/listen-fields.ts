@@ -10,19 +10,9 @@ export const listenField = section({
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),
   deny: addresses({ default: [], live: ALWAYS }),
-  handshakeTimeout: duration('1ms', '1h', { default: '10s' }),
-  headerTimeout: duration('1ms', '1h', { default: '10s' }),
-  bodyTimeout: duration('1ms', '1h', { default: '10s', live: ALWAYS }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
-  maxHeaderSize: size<never>('1KiB', '1MiB', { default: '16KiB' }),
-  maxHeaderCount: integer(1, 10_000, { default: 100 }),
   maxConnections: integer(1, 1_000_000, { default: 1000 }),
-  maxConnectionsPerClient: integer(1, 1_000_000, { default: 250 }),
-  maxStreams: integer(1, 10_000, { default: 100 }),
-  maxResets: integer(1, 1_000_000, { default: 100 }),
-  maxControlFrames: integer(1, 1_000_000, { default: 250 }),
   memory: size('1MiB', '1024GiB', { default: 'auto' }, ['auto']),
-  maxQueuedBytes: size<never>('64KiB', '1GiB', { default: '8MiB' }),
 })
 
 export const adminField = section({

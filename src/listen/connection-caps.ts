@@ -2,21 +2,62 @@ import type { Socket } from 'node:net'
 import type { Account, ClientAccount } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The bounds of the public listener. Times in ms, sizes in bytes. */
-export interface ListenLimits {
+/** The bounds of the public listener that no key sets. Times in ms, sizes in bytes. */
+export interface ListenBounds {
+  /** How long a TLS handshake may take. */
   readonly handshakeTimeout: number
+  /** How long the head of a request may take, and in HTTP/2 the first SETTINGS frame of a client. */
   readonly headerTimeout: number
-  readonly idleTimeout: number
+  /** The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields. */
   readonly maxHeaderSize: number
+  /** The most fields in a head. */
   readonly maxHeaderCount: number
-  readonly maxConnections: number
-  readonly maxConnectionsPerClient: number
+  /** How many connections each client may have, however few there are in all. */
+  readonly leastPerClient: number
+  /** How many requests may be open on one HTTP/2 connection. */
   readonly maxStreams: number
   /** How many streams an HTTP/2 client may reset within `OVERUSE_SPAN`. */
   readonly maxResets: number
   /** How many control frames an HTTP/2 client may send within `OVERUSE_SPAN`. */
   readonly maxControlFrames: number
+  /** The most bytes of responses that one connection queues for a client that does not read them. */
   readonly maxQueuedBytes: number
+}
+
+/** How long a packet may be lost twice, with room for a slow client behind it (ms). */
+const TWO_LOST_PACKETS = 10_000
+
+/** The bounds of every public listener. A test passes others, to reach them with a few bytes. */
+export const LISTEN_BOUNDS: ListenBounds = {
+  handshakeTimeout: TWO_LOST_PACKETS,
+  headerTimeout: TWO_LOST_PACKETS,
+  // Node and most servers take as much.
+  maxHeaderSize: 16 * 1024,
+  // Browsers send about 20 fields.
+  maxHeaderCount: 100,
+  // Forty browsers behind one address open six each.
+  leastPerClient: 250,
+  // RFC 9113 §6.5.2 recommends at least 100.
+  maxStreams: 100,
+  // A browser resets all of its streams when the user leaves a page that is still loading.
+  maxResets: 100,
+  // Clients that measure the round-trip time send up to ten PING frames a second.
+  maxControlFrames: 250,
+  // 100 streams with one chunk each.
+  maxQueuedBytes: 8 * 1024 ** 2,
+}
+
+/** The bounds of one public listener. */
+export interface ListenLimits extends ListenBounds {
+  /** How long (ms) a connection may be idle. */
+  readonly idleTimeout: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerClient: number
+}
+
+/** The most connections of one client: a quarter of all, so that no client takes them from all others, but no fewer than these. */
+export function connectionsPerClient(maxConnections: number, { leastPerClient }: ListenBounds): number {
+  return Math.max(leastPerClient, Math.floor(maxConnections / 4))
 }
 
 /** The account of what clients hold, and how a client is told behind trusted proxies. */

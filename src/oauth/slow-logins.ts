@@ -72,7 +72,7 @@ interface SlowLoginDependencies {
 /**
  * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
  * the other, and each waits before that. The wait doubles with each wrong password of its client, and more slowly with those of all clients.
- * An attempt that would wait for longer than `listen.body_timeout` is refused. `Retry-After` says when the client may try again, so a right
+ * An attempt that would wait for longer than `bodyTimeout` is refused. `Retry-After` says when the client may try again, so a right
  * password is never locked out.
  *
  * - Waits follow verdicts. Before four wrong ones, as many attempts are verified at the same time as may be wrong without a wait; the others
@@ -162,7 +162,7 @@ export function slowLogins(
 
   /** Waits until an attempt may be verified. */
   function turnOf(guesses: Guesses, request: LoginRequest): Promise<Turn> {
-    const until = clock.monotonic() + settings.config.listen.bodyTimeout
+    const until = clock.monotonic() + settings.bodyTimeout
     return new Promise((settle) => {
       const attempt: Attempt = { until, client: request.client.key, slowed: false, settle }
       guesses.waiting.push(attempt)

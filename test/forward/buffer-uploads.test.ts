@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { uploadBuffering } from '../../src/forward/settings.ts'
 import { systemClock } from '../../src/system/clock.ts'
@@ -24,11 +25,17 @@ interface World {
 }
 
 /** @param upstream added to `buffer_uploads` */
-async function start(transport: Transport, upstream: YamlPart = {}, config: YamlPart = {}): Promise<World> {
+async function start(
+  transport: Transport,
+  upstream: YamlPart = {},
+  config: YamlPart = {},
+  bounds: SomeBounds = {},
+): Promise<World> {
   const device = await startDevice()
   const sidecar = await startSidecar({
     transport,
     device,
+    bounds,
     config: { ...config, upstream: { buffer_uploads: '100KiB', ...upstream } },
   })
   const token = await sidecar.token()
@@ -182,7 +189,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       ['contract', 400],
       ['http', 408],
     ] as const) {
-      const world = await start(transport, {}, { status_codes: codes, listen: { body_timeout: '200ms' } })
+      const world = await start(transport, {}, { status_codes: codes }, { bodyTimeout: 200 })
       const exchange = await begin(world)
       expect((await exchange.head).status).toBe(status)
       expect(world.device.byteCount).toBe(0)
