@@ -39,7 +39,7 @@ function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstr
   const sum = (of: (service: (typeof services)[number]) => number): number =>
     services.reduce((total, service) => total + of(service), 0)
   const shared =
-    limit - OWN - adminConnections(limit) - sum((service) => placesBounds(service).max + service.maxStreams)
+    limit - OWN - adminConnections(limit) - sum((service) => placesBounds(service).max + service.maxTunnels)
   const tunnels = sum(({ maxTunnels }) => maxTunnels)
   const fit = Math.max(shared - tunnels, Math.floor(shared / 2), LEAST)
   return Math.min(config.listen.maxConnections, fit)

@@ -110,7 +110,15 @@ async function openParts(
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const history = openLoginHistory(log, clock, settings, onBug)
-  const parts = { clock, log, metrics, settings, uploadTimeout: settings.bodyTimeout, onBug }
+  const parts = {
+    clock,
+    log,
+    metrics,
+    settings,
+    uploadTimeout: settings.bodyTimeout,
+    bounds: settings.bounds.device,
+    onBug,
+  }
   const services = await openDeviceServices(config, parts, opened)
   const warnOf = createConfigWarnings(log, onBug)
   const { state, tables, places } = await openState(config, {

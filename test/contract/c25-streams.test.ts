@@ -32,12 +32,15 @@ async function watch(sidecar: TestSidecar, token: string, path: string, from?: s
   return exchange
 }
 
+/** A response is a stream soon. */
+const SOON = { device: { streamAfter: 50 } }
+
 describeTransports('Streams', (transport) => {
   it.each(['/mjpeg', '/events', '/long'])(
     'H179 C25 two viewers of %s with max_in_flight: 2: every other request is served',
     async (path) => {
-      const upstream = { max_in_flight: 2, stream_after: '50ms', queue: { timeout: '30s' } }
-      const sidecar = await startSidecar({ transport, device: await startStreaming(), config: { upstream } })
+      const config = { upstream: { max_in_flight: 2, queue: { timeout: '30s' } } }
+      const sidecar = await startSidecar({ transport, device: await startStreaming(), config, bounds: SOON })
       const token = await sidecar.token()
       for (let i = 0; i < 2; i += 1) await watch(sidecar, token, path)
       for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('from the device')
@@ -46,9 +49,9 @@ describeTransports('Streams', (transport) => {
     },
   )
 
-  it('H179 one client has at most a quarter of max_streams; past it, and past all, a stream is overloaded', async () => {
+  it('H179 one client has at most a quarter of max_tunnels; past it, and past all, a stream is overloaded', async () => {
     const device = await startStreaming()
-    const sidecar = await startSidecar({ transport, device, config: { upstream: { max_streams: 8 } } })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: { max_tunnels: 8 } } })
     const token = await sidecar.token()
     const path = '/events'
     const first = await watch(sidecar, token, path)
@@ -66,9 +69,9 @@ describeTransports('Streams', (transport) => {
     await watch(sidecar, token, path)
   })
 
-  it('H179 past max_streams, a response that goes on keeps its place', async () => {
-    const upstream = { max_in_flight: 2, max_streams: 1, stream_after: '50ms', queue: { timeout: '500ms' } }
-    const sidecar = await startSidecar({ transport, device: await startStreaming(), config: { upstream } })
+  it('H179 past max_tunnels, a response that goes on keeps its place', async () => {
+    const config = { upstream: { max_in_flight: 2, max_tunnels: 1, queue: { timeout: '500ms' } } }
+    const sidecar = await startSidecar({ transport, device: await startStreaming(), config, bounds: SOON })
     const token = await sidecar.token()
     for (let i = 0; i < 3; i += 1) await watch(sidecar, token, '/long')
     expectError(await sidecar.request({ token }), 500, 'overloaded')

@@ -165,9 +165,10 @@ describeTransports('upstream.buffer_uploads', (transport) => {
   })
 
   it('C25 at most max_in_flight uploads are collected at once; the next one waits, and is refused at the queue timeout', async () => {
-    const atOnce = { max_in_flight: 2, min_upload_rate: 'off' }
-    const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } })
-    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } })
+    const atOnce = { max_in_flight: 2 }
+    const bounds = { device: { minUploadRate: 0 } }
+    const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } }, {}, bounds)
+    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } }, {}, bounds)
     for (const each of [await begin(impatient), await begin(impatient)]) await each.waitForInformational(100)
     const refused = await (await begin(impatient)).response
     expectError(refused, 500, 'overloaded')
