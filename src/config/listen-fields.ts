@@ -6,7 +6,6 @@ export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
   reusePort: flag({ default: false }),
   tls: tlsField,
-  insecure: flag({ default: false, live: ALWAYS }),
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),
   deny: addresses({ default: [], live: ALWAYS }),
@@ -20,6 +19,5 @@ export const adminField = section({
   tls: oneOf(['off', 'on'], { default: 'off', must: 'must be on or off' }),
   passwordFile: optional(passwordFile()),
   allow: addresses({ default: [], live: ALWAYS }),
-  deny: addresses({ default: [], live: ALWAYS }),
   hosts: hostNames({ default: [], live: ALWAYS }),
 })

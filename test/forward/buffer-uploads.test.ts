@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { uploadBuffering } from '../../src/forward/settings.ts'
+import { DEVICE_BOUNDS, uploadBuffering } from '../../src/forward/settings.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -234,7 +234,8 @@ describe('upstream.buffer_uploads', () => {
       sets: ['upstream.url=http://d', 'password.file=p', 'upstream.max_in_flight=1000'],
     })
     const { queue } =
-      uploadBuffering(upstream, 'upstream', systemClock, { warn() {} }) ?? expect.fail('it is off')
+      uploadBuffering(upstream, DEVICE_BOUNDS, 'upstream', systemClock, { warn() {} }) ??
+      expect.fail('it is off')
     for (let i = 0; i < 64; i += 1) expect(queue.tryEnter()).toBeDefined()
     expect(queue.tryEnter()).toBeUndefined()
   })

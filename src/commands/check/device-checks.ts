@@ -264,15 +264,14 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<Finding
       ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
       : 'the device accepts the credentials'
   if (changes) {
-    const { kind } = auth
     const other =
-      kind === 'form' && auth.form.sessionCookie === undefined
+      auth.kind === 'form' && auth.form.sessionCookie === undefined
         ? `name the cookie of the session in ${key}.auth.form.session_cookie, if another one changes; else `
         : ''
     return {
       warning: `${accepted}; its response to GET ${page} sets another session`,
       meaning: 'Postern signs in again after such responses, and the device may refuse requests meanwhile',
-      remedy: `${other}set ${key}.auth.${kind}.on_change: follow, if no client can sign in at the device as another user`,
+      remedy: `${other}set ${key}.auth.on_change: follow, if no client can sign in at the device as another user`,
     }
   }
   if (told.unended === undefined) return accepted
