@@ -18,14 +18,14 @@ export interface HealthyOptions extends ConfigOptions {
 
 /** The sidecar to ask. Without `listen` its certificate is not known, and any certificate is accepted. */
 interface Asked {
-  readonly admin: Pick<Whereabouts['admin'], 'address' | 'tls' | 'allow' | 'deny'>
+  readonly admin: Pick<Whereabouts['admin'], 'address' | 'tls' | 'allow'>
   readonly stateDir?: string
   readonly listen?: Whereabouts['listen']
 }
 
 function namedBy(text: string): Asked {
   const { address, secure } = readAdminAddress(text)
-  return { admin: { address, tls: secure ? 'on' : 'off', allow: [], deny: [] } }
+  return { admin: { address, tls: secure ? 'on' : 'off', allow: [] } }
 }
 
 const ASKING = { command: 'healthy', flag: '--admin' } as const
@@ -133,9 +133,9 @@ function targetOf(address: ListenAddress | 'off'): RequestOptions {
   }
 }
 
-function describe(error: unknown, { allow, deny }: Asked['admin']): string {
-  if (codeOf(error) === 'ECONNRESET' && allow.length + deny.length > 0)
-    return 'the connection was closed without an answer; admin.allow and admin.deny must admit the address of this machine'
+function describe(error: unknown, { allow }: Asked['admin']): string {
+  if (codeOf(error) === 'ECONNRESET' && allow.length > 0)
+    return 'the connection was closed without an answer; admin.allow must admit the address of this machine'
   if (codeOf(error) === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return 'what answers there does not speak TLS; if admin.tls has just changed, restart the sidecar'
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)

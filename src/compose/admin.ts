@@ -58,7 +58,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
     readiness,
     onBug,
     mostConnections: adminConnections(),
-    admits: (peer) => admitsAddress(current().admin.allow, current().admin.deny)(peer),
+    admits: (peer) => admitsAddress(current().admin.allow, [])(peer),
     hosts: {
       configured: () => namesIn(current()),
       machine: () => machine().names,

@@ -11,6 +11,7 @@ import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
 import {
+  type DeviceBounds,
   placesOf,
   readRequestFields,
   type Targets,
@@ -41,6 +42,7 @@ export interface ServiceDependencies {
   readonly settings: ServiceSettings
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
+  readonly bounds: DeviceBounds
   readonly onBug: (error: unknown) => void
 }
 
@@ -59,7 +61,7 @@ export interface Shared {
 export async function openDeviceService(
   { path, service }: NamedService,
   { inFleet, targets, ceilings, sharing, downloadTimeout }: Shared,
-  { clock, settings, uploadTimeout, onBug, ...deps }: ServiceDependencies,
+  { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
 ): Promise<DeviceService> {
   const route = path[2]
   const key = path.join('.')
@@ -96,16 +98,17 @@ export async function openDeviceService(
     request: () => fields.request,
     events: signInLog(log),
   })
-  const buffering = uploadBuffering(service, key, clock, log)
+  const { streamAfter = service.streamAfter } = bounds
+  const buffering = uploadBuffering(service, bounds, key, clock, log)
   const health = startHealthCheck(service.health, connections, breaker, {
     ...{ onResult: events.up, onFault: trouble.failed, onBug },
   })
   const upstream = createUpstream({
-    ...placesOf(service, queue),
+    ...placesOf(service, bounds, queue),
     ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
     downloadPace: downloadPace(downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(service, queue, connections),
-    streamAfter: service.streamAfter,
+    streams: createStreams(service, streamAfter, queue, connections),
+    streamAfter,
     maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
@@ -115,7 +118,7 @@ export async function openDeviceService(
   return new DeviceService({
     ...{ route, config: service, origin: target.origin, metrics, places, quirks, connections },
     ...{ fields, signIn, buffering, breaker, health, trouble, changes },
-    upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', onShared }),
+    upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared }),
   })
 }
 

@@ -12,6 +12,7 @@ import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
+import { listenLimits } from './bounds.ts'
 import { boundConnections } from './descriptors.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
@@ -69,7 +70,7 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   const listener = createPublicListener({
     clock,
-    limits: { ...config.listen, maxConnections: boundConnections(config, log) },
+    limits: { ...listenLimits(config, settings.bounds), maxConnections: boundConnections(config, log) },
     tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.request,

@@ -65,7 +65,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
-    const nextSettings = await deriveSettings(next, start)
+    const nextSettings = await deriveSettings(next, settings.bounds, start)
     refuseIfStopping()
     const applyTls = await services.renewTls(next.upstream)
     await certificate.reload(next.listen.tls)

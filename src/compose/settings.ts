@@ -9,10 +9,15 @@ import { CORS_FIELD_NAMES } from '../gate/cors.ts'
 import { admitsAddress, cidrsOf } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 import { compileAllow, type Scopes } from '../http/scope.ts'
+import { listenLimits, type SomeBounds } from './bounds.ts'
 
 /** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
 export interface Settings {
   readonly config: Config
+  /** Those of a test, which a reload keeps. */
+  readonly bounds: SomeBounds
+  /** How long (ms) a client may pause in a request body. */
+  readonly bodyTimeout: number
   readonly gate: GateRules
   readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
@@ -37,16 +42,22 @@ function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
 }
 
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
-export async function deriveSettings(config: Config, start: Config = config): Promise<Settings> {
+export async function deriveSettings(
+  config: Config,
+  bounds: SomeBounds = {},
+  start: Config = config,
+): Promise<Settings> {
   const { listen, limits, upstream, browser, cors } = config
   const { trustedProxies, allow, deny } = listen
   const owns = cors.origins.length > 0
   return {
     config,
+    bounds,
+    bodyTimeout: bounds.bodyTimeout ?? listen.bodyTimeout,
     gate: {
       limits: limitsOf(config),
       ietfHeaders: limits.ietfHeaders,
-      headerCaps: listen,
+      headerCaps: listenLimits(config, bounds),
       findPublic: createPublicPaths(config.publicPaths),
       scopes: scopesIn(config, start),
       enforce: config.enforce,

@@ -3,6 +3,7 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
+import { DEVICE_BOUNDS } from '../forward/settings.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
@@ -18,6 +19,7 @@ import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
+import type { SomeBounds } from './bounds.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
@@ -60,6 +62,8 @@ export interface SidecarDependencies {
   readonly compareEvery?: number
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
+  /** Bounds in place of the usual ones. For tests. */
+  readonly bounds?: SomeBounds | undefined
   /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
@@ -85,6 +89,7 @@ async function openParts(
     machine = machineNames,
     compareEvery = 60_000,
     waitsForAddresses,
+    bounds,
   }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
@@ -93,7 +98,7 @@ async function openParts(
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
   /** Always the present ones: a reload replaces what it holds. */
-  const settings = await deriveSettings(config)
+  const settings = await deriveSettings(config, bounds)
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const memory = openMemory(await planMemory(config), {
     clock,
@@ -106,8 +111,15 @@ async function openParts(
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
   const history = openLoginHistory(log, clock, settings, onBug)
-  const uploadTimeout = (): number => settings.config.listen.bodyTimeout
-  const parts = { clock, log, metrics, settings, uploadTimeout, onBug }
+  const parts = {
+    clock,
+    log,
+    metrics,
+    settings,
+    uploadTimeout: () => settings.bodyTimeout,
+    bounds: { ...DEVICE_BOUNDS, ...bounds?.device },
+    onBug,
+  }
   const services = await openDeviceServices(config, parts, opened)
   const warnOf = createConfigWarnings(log, onBug)
   const { state, tables, places } = await openState(config, {

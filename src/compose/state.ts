@@ -9,6 +9,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { createOwnWindows } from '../limits/own-windows.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
+import type { FormSettings } from '../oauth/form-request.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
@@ -120,7 +121,7 @@ export function tokenServices(
     readonly live: LiveExchanges
     readonly history: LoginHistory
   },
-  settings: Pick<GateSettings, 'gate'> & { readonly config: Config },
+  settings: Pick<GateSettings, 'gate'> & FormSettings & { readonly config: Config },
 ) {
   const recorded = history.recorded(logIn, tokens)
   const slowed = slowLogins(recorded, { clock, settings, history, onSlowed: metrics.loginSlowed })

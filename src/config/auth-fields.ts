@@ -39,7 +39,9 @@ function target(options: FieldOptions = {}): Field<string> {
 }
 
 /** What Postern does when the device sets another session in its response to a client's request. */
-const onChange = oneOf(['sign_in', 'follow'], { default: 'sign_in' })
+const onChange = oneOf(['sign_in', 'follow'])
+
+type OnChange = ValueOf<typeof onChange>
 
 /** What only a session has. */
 const session = section({
@@ -68,7 +70,6 @@ const session = section({
     ),
     cookie: optional(cookieName),
   }),
-  onChange,
   expired: field<readonly number[]>(
     () => z.array(integer(400, 499).schema(), { error: 'must be a list of statuses from 400 to 499' }),
     { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
@@ -96,8 +97,6 @@ const form = section({
     problemOf: unless(/^[^=]+=/, 'must be text such as action=login'),
   }),
   sessionCookie: optional(cookieName),
-  onChange,
-  success: section({ status: optional(integer(200, 399)), location: optional(target()) }),
 })
 
 const accountKeys = section({
@@ -105,6 +104,7 @@ const accountKeys = section({
   user: optional(accountName),
   password: optional(passwordSection),
   checkPath: optional(target()),
+  onChange: optional(onChange),
   form: optional(form),
   session: optional(session),
 })
@@ -118,8 +118,17 @@ interface AnyAccount {
 /** An account at the device, by the kind of its login. */
 export type Account =
   | (AnyAccount & { readonly kind: 'basic' | 'digest'; readonly user: string; readonly checkPath: string })
-  | (AnyAccount & { readonly kind: 'form'; readonly checkPath?: string; readonly form: ValueOf<typeof form> })
-  | (AnyAccount & { readonly kind: 'session'; readonly session: ValueOf<typeof session> })
+  | (AnyAccount & {
+      readonly kind: 'form'
+      readonly checkPath?: string
+      readonly onChange: OnChange
+      readonly form: ValueOf<typeof form>
+    })
+  | (AnyAccount & {
+      readonly kind: 'session'
+      readonly onChange: OnChange
+      readonly session: ValueOf<typeof session>
+    })
 
 /** Refuses keys of another kind, and requires those of its own. */
 const account: Field<Account> = {
@@ -129,7 +138,7 @@ const account: Field<Account> = {
     z.pipe(
       accountKeys.schema(),
       z.transform((given, { issues }) => {
-        const { kind, user, password, checkPath } = given
+        const { kind, user, password, checkPath, onChange = 'sign_in' } = given
         const must = (key: string, what: string) =>
           issues.push({ code: 'custom', message: `must ${what}`, path: [key], input: given })
         for (const key of ['form', 'session'] as const)
@@ -139,14 +148,16 @@ const account: Field<Account> = {
           case 'basic':
           case 'digest':
             if (user === undefined) must('user', 'be a user name')
+            if (given.onChange !== undefined)
+              must('on_change', `be left out with kind: ${kind}, which has no session`)
             return { ...common, kind, user: user ?? '', checkPath: checkPath ?? '/' }
           case 'form': {
             const page = checkPath === undefined ? {} : { checkPath }
-            return { ...common, ...page, kind, form: given.form ?? form.schema().parse({}) }
+            return { ...common, ...page, kind, onChange, form: given.form ?? form.schema().parse({}) }
           }
           case 'session':
             if (checkPath !== undefined) must('check_path', 'be left out with kind: session')
-            if (given.session !== undefined) return { ...common, kind, session: given.session }
+            if (given.session !== undefined) return { ...common, kind, onChange, session: given.session }
             must('session', 'be a mapping with login, token and send')
             return z.NEVER
         }

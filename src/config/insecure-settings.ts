@@ -47,9 +47,9 @@ const LONG = { access: 7 * DAY, refresh: 90 * DAY, offline: DAY }
 /** Settings that a start accepts, and that give up protection. */
 export const SETTING_RULES: readonly SettingRule[] = [
   {
-    about: '`listen.tls: off` on an address that is not loopback, without `listen.insecure: true`',
-    find: ({ listen: { address, tls, insecure } }) =>
-      tls !== 'off' || insecure || isLocal(address)
+    about: '`listen.tls: off` on an address that is not loopback, without `listen.trusted_proxies`',
+    find: ({ listen: { address, tls, trustedProxies } }) =>
+      tls !== 'off' || trustedProxies.length > 0 || isLocal(address)
         ? []
         : [
             {
@@ -59,8 +59,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
                   ? `off, and ${formatAddress(address)} may be open to other machines`
                   : `off, and ${formatAddress(address)} is not on loopback`,
               meaning: 'passwords and tokens cross the network in cleartext',
-              remedy:
-                'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
+              remedy: 'remove listen.tls, or name the proxy that encrypts in listen.trusted_proxies',
             },
           ],
   },
@@ -252,14 +251,10 @@ function unchecked({ path, service: { url, tls } }: NamedService): readonly Conf
 }
 
 function followed({ path, service: { auth } }: NamedService): readonly ConfigWarning[] {
-  if (auth === 'off') return []
-  const { kind } = auth
-  const onChange =
-    kind === 'form' ? auth.form.onChange : kind === 'session' ? auth.session.onChange : undefined
-  if (onChange !== 'follow') return []
+  if (auth === 'off' || !('onChange' in auth) || auth.onChange !== 'follow') return []
   return [
     {
-      key: [...path, 'auth', kind, 'on_change'].join('.'),
+      key: [...path, 'auth', 'on_change'].join('.'),
       reason: 'follow',
       meaning: 'a client that can sign in at the device does so for all clients',
       remedy: 'remove it, unless the device changes its session with every response',

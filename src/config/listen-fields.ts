@@ -6,7 +6,6 @@ export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
   reusePort: flag({ default: false }),
   tls: tlsField,
-  insecure: flag({ default: false, live: ALWAYS }),
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),
   deny: addresses({ default: [], live: ALWAYS }),
@@ -15,14 +14,10 @@ export const listenField = section({
   bodyTimeout: duration('1ms', '1h', { default: '10s', live: ALWAYS }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
   maxHeaderSize: size<never>('1KiB', '1MiB', { default: '16KiB' }),
-  maxHeaderCount: integer(1, 10_000, { default: 100 }),
   maxConnections: integer(1, 1_000_000, { default: 1000 }),
   maxConnectionsPerClient: integer(1, 1_000_000, { default: 250 }),
   maxStreams: integer(1, 10_000, { default: 100 }),
-  maxResets: integer(1, 1_000_000, { default: 100 }),
-  maxControlFrames: integer(1, 1_000_000, { default: 250 }),
   memory: size('1MiB', '1024GiB', { default: 'auto' }, ['auto']),
-  maxQueuedBytes: size<never>('64KiB', '1GiB', { default: '8MiB' }),
 })
 
 export const adminField = section({
@@ -30,6 +25,5 @@ export const adminField = section({
   tls: oneOf(['off', 'on'], { default: 'off', must: 'must be on or off' }),
   passwordFile: optional(passwordFile()),
   allow: addresses({ default: [], live: ALWAYS }),
-  deny: addresses({ default: [], live: ALWAYS }),
   hosts: hostNames({ default: [], live: ALWAYS }),
 })

@@ -87,11 +87,11 @@ export const browserField = section({
   login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
   idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
   hsts: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
-  limit: section({
-    requests: integer(1, 1_000_000_000, { default: 600, live: ALWAYS }),
-    window: duration('1s', '1d', { wholeSeconds: true, default: '60s', live: ALWAYS }),
-  }),
+  limit: section({ requests: integer(1, 1_000_000_000, { default: 600, live: ALWAYS }) }),
 })
+
+/** The window of one session (ms): more or fewer requests in it say the same as another length. */
+const SESSION_WINDOW = 60_000
 
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
@@ -137,7 +137,7 @@ export function limitsOf({
   passwords = [],
 }: {
   readonly limits: Readonly<Record<'api' | 'oauth', LimitPer>>
-  readonly browser: { readonly limit: Limit }
+  readonly browser: { readonly limit: Pick<Limit, 'requests'> }
   readonly passwords?: readonly { readonly name: string; readonly limit?: Limit }[]
 }): Readonly<Record<WindowType, LimitOfType>> {
   const own = new Map(
@@ -145,5 +145,9 @@ export function limitsOf({
       ofName === undefined ? [] : [[windowOfName(name), ofName] as const],
     ),
   )
-  return { api: own.size === 0 ? api : { ...api, own }, oauth, browser: { ...browser.limit, per: 'grant' } }
+  return {
+    api: own.size === 0 ? api : { ...api, own },
+    oauth,
+    browser: { ...browser.limit, window: SESSION_WINDOW, per: 'grant' },
+  }
 }

@@ -90,7 +90,6 @@ const service = {
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
   maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
-  minUploadRate: size('1B', '1GiB', { default: '1KiB' }, ['off']),
   maxInFlight: places,
   maxTunnels: integer(1, 100_000, { default: 64 }),
   streamAfter: duration('1ms', '1d', { default: '2s' }),

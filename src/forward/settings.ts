@@ -129,10 +129,24 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
   }
 }
 
+/** How requests share the device. */
+export interface DeviceBounds {
+  /** How many bytes a second an upload must send to keep its place while other requests wait for one. 0: no upload is too slow. */
+  readonly minUploadRate: number
+  /** In place of `upstream.stream_after` (ms). */
+  readonly streamAfter?: number
+}
+
+/** Those at every device. A slower upload is that of an attacker, or of a client that others should not wait for. */
+export const DEVICE_BOUNDS: DeviceBounds = { minUploadRate: 1024 }
+
 /** A queue at the service, and how fast an upload must be to keep its place in it. */
-export function placesOf({ minUploadRate, queue: { timeout } }: ServiceConfig, queue: BoundedQueue): Places {
-  const rate = minUploadRate === 'off' ? 0 : minUploadRate
-  return { queue, pace: uploadPace(rate, timeout, queue) }
+export function placesOf(
+  { queue: { timeout } }: ServiceConfig,
+  { minUploadRate }: DeviceBounds,
+  queue: BoundedQueue,
+): Places {
+  return { queue, pace: uploadPace(minUploadRate, timeout, queue) }
 }
 
 /** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
@@ -150,6 +164,7 @@ const CHUNKED =
  */
 export function uploadBuffering(
   service: ServiceConfig,
+  bounds: DeviceBounds,
   key: string,
   clock: Clock,
   log: { warn(facts: object, message: string): void },
@@ -171,7 +186,7 @@ export function uploadBuffering(
     most: auto ? AUTO_BUFFER : bufferUploads,
     // HTTP/1.0 knows no chunks.
     onLonger: auto && service.version !== '1.0' ? onLonger : undefined,
-    ...placesOf(service, createBoundedQueue({ inside, waiting, maxWait })),
+    ...placesOf(service, bounds, createBoundedQueue({ inside, waiting, maxWait })),
   }
 }
 

@@ -15,6 +15,8 @@ interface SharingDependencies {
   readonly clock: Clock
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
+  /** How long (ms) a response without a length goes on before it is a stream. */
+  readonly streamAfter: number
   /** A request got the response to another one, which was kept or still at the device. */
   readonly onShared: (isKept: boolean) => void
 }
@@ -28,9 +30,9 @@ const MOST = 128
  */
 function share(
   inner: Upstream,
-  { share: { paths, for: keptFor }, queue: { timeout }, streamAfter }: ServiceConfig,
+  { share: { paths, for: keptFor }, queue: { timeout } }: ServiceConfig,
   changes: Changes,
-  { clock, fields: settings, route, onShared }: SharingDependencies,
+  { clock, fields: settings, route, streamAfter, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
   /** In the order in which they were asked for. */

@@ -15,10 +15,11 @@ const LOOKS = 4
  * Responses that have become streams, such as pictures of a camera or events. They go on for hours, so they keep no place at the device;
  * they are bounded by themselves, as tunnels are.
  *
- * @param most how many streams there are at most
+ * @param after how long (ms) a response goes on before it is a stream
  */
 export function createStreams(
-  { streamAfter: after, maxStreams: most }: { readonly streamAfter: number; readonly maxStreams: number },
+  { maxStreams: most }: { readonly maxStreams: number },
+  after: number,
   queue: BoundedQueue,
   connections: Connections,
 ) {

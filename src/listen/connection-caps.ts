@@ -2,21 +2,39 @@ import type { Socket } from 'node:net'
 import type { Account, ClientAccount } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The bounds of the public listener. Times in ms, sizes in bytes. */
-export interface ListenLimits {
-  readonly handshakeTimeout: number
-  readonly headerTimeout: number
-  readonly idleTimeout: number
-  readonly maxHeaderSize: number
+/** The bounds of the public listener that no key sets. Sizes in bytes. */
+export interface ListenBounds {
+  /** The most fields in a head. */
   readonly maxHeaderCount: number
-  readonly maxConnections: number
-  readonly maxConnectionsPerClient: number
-  readonly maxStreams: number
   /** How many streams an HTTP/2 client may reset within `OVERUSE_SPAN`. */
   readonly maxResets: number
   /** How many control frames an HTTP/2 client may send within `OVERUSE_SPAN`. */
   readonly maxControlFrames: number
+  /** The most bytes of responses that one connection queues for a client that does not read them. */
   readonly maxQueuedBytes: number
+}
+
+/** Those of every public listener. A test passes others, to reach them with a few bytes. */
+export const LISTEN_BOUNDS: ListenBounds = {
+  // Browsers send about 20 fields.
+  maxHeaderCount: 100,
+  // A browser resets all of its streams when the user leaves a page that is still loading.
+  maxResets: 100,
+  // Clients that measure the round-trip time send up to ten PING frames a second.
+  maxControlFrames: 250,
+  // 100 streams with one chunk each.
+  maxQueuedBytes: 8 * 1024 ** 2,
+}
+
+/** All bounds of one public listener. Times in ms, sizes in bytes. */
+export interface ListenLimits extends ListenBounds {
+  readonly handshakeTimeout: number
+  readonly headerTimeout: number
+  readonly idleTimeout: number
+  readonly maxHeaderSize: number
+  readonly maxConnections: number
+  readonly maxConnectionsPerClient: number
+  readonly maxStreams: number
 }
 
 /** The account of what clients hold, and how a client is told behind trusted proxies. */

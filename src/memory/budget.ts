@@ -55,7 +55,6 @@ export interface HeldByKeys {
   readonly maxConnections: number
   readonly maxStreams: number
   readonly maxHeaderSize: number
-  readonly maxQueuedBytes: number
   /** The sum over all services. */
   readonly maxTunnels: number
 }
@@ -75,7 +74,6 @@ export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey
   const connection = keys.secure ? TLS_CONNECTION : CONNECTION
   judge('listen.max_connections', keys.maxConnections, connection)
   judge('listen.max_streams', keys.maxStreams, STREAM + keys.maxHeaderSize)
-  judge('listen.max_queued_bytes', keys.maxQueuedBytes, 1)
   judge('upstream.max_tunnels', keys.maxTunnels, TUNNEL + connection)
   return found
 }

@@ -10,19 +10,19 @@ const LARGEST_BODY = 8 * 1024
 /** A form: each parameter has one value. */
 export type Form = ReadonlyMap<string, string>
 
-/** A reload replaces `config`. `bodyTimeout`: the deadline of a request body (ms). */
 export interface FormSettings {
-  readonly config: { readonly listen: { readonly bodyTimeout: number } }
+  /** How long (ms) a form may take. */
+  readonly bodyTimeout: number
 }
 
 /** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. */
-export async function readForm(exchange: Exchange, { config }: FormSettings): Promise<Form | Refusal> {
+export async function readForm(exchange: Exchange, { bodyTimeout }: FormSettings): Promise<Form | Refusal> {
   const charset = formCharset(exchange)
   if (typeof charset !== 'string') return charset
   const { framing } = exchange.classified
   // Before the body is read, so that a client that waits for `100 Continue` does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
-  const body = await readFormBody(exchange, config.listen.bodyTimeout)
+  const body = await readFormBody(exchange, bodyTimeout)
   return 'kind' in body ? body : parseForm(body, charset)
 }
 

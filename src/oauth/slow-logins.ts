@@ -162,7 +162,7 @@ export function slowLogins(
 
   /** Waits until an attempt may be verified. */
   function turnOf(guesses: Guesses, request: LoginRequest): Promise<Turn> {
-    const until = clock.monotonic() + settings.config.listen.bodyTimeout
+    const until = clock.monotonic() + settings.bodyTimeout
     return new Promise((settle) => {
       const attempt: Attempt = { until, client: request.client.key, slowed: false, settle }
       guesses.waiting.push(attempt)

@@ -12,8 +12,8 @@ import { cookiesSetBy, isExpired, matchesPath, type SessionCookie, sessionNames 
  * that is not signed in; without it the response to the login is the only check.
  */
 export function createFormScheme(account: FormAccount, ask: Ask, clock: Clock): Scheme {
-  const { form, checkPath } = account
-  const { path, loginPage = path, sessionCookie, onChange } = form
+  const { form, checkPath, onChange } = account
+  const { path, loginPage = path, sessionCookie } = form
   const loginPaths = new Set([path, loginPage].map(loosePathOf))
   const isLogin = ({ target }: RequestLine): boolean => loginPaths.has(loosePathOf(target))
 
@@ -37,11 +37,7 @@ export function createFormScheme(account: FormAccount, ask: Ask, clock: Clock): 
         !isExpired(cookie, clock.monotonic()) &&
         (sessionCookie === undefined || cookie.name === sessionCookie),
     )
-    const right =
-      status < 400 &&
-      cookies.length > 0 &&
-      !asksToSignIn(login, response) &&
-      looksRight(response, form.success)
+    const right = status < 400 && cookies.length > 0 && !asksToSignIn(login, response)
     if (!right) return { kind: 'wrong' }
     const follows = (request: RequestLine): boolean => onChange === 'follow' && !isLogin(request)
     return {
@@ -83,12 +79,6 @@ function formBody({ user, form }: FormAccount, password: string): string {
   return new URLSearchParams(pairs).toString()
 }
 
-function looksRight({ status, fields }: OwnResponse, success: FormAccount['form']['success']): boolean {
-  const location = fieldValues(fields, 'location')[0] ?? ''
-  if (success.status !== undefined && status !== success.status) return false
-  return success.location === undefined || pathAndQuery(location).startsWith(success.location)
-}
-
 function isRedirect(status: number): boolean {
   return status >= 300 && status < 400
 }
@@ -97,11 +87,6 @@ function leadsTo(location: string | undefined, from: string, page: string): bool
   const url = location === undefined ? null : URL.parse(location, `http://device${from}`)
   // Servlets append `;jsessionid=` for a client whose cookies they do not know.
   return url?.pathname === page || url?.pathname.split(';', 1)[0] === page
-}
-
-function pathAndQuery(location: string): string {
-  const url = URL.parse(location, 'http://device/')
-  return url === null ? '' : url.pathname + url.search
 }
 
 /**

@@ -54,7 +54,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
       // transmission hands out its token with the very status that asks for it.
       const accepted = status < 400 || expired.includes(status)
       if (accepted && opened !== undefined) {
-        const session = createSession(settings, opened, device.clock)
+        const session = createSession(account, opened, device.clock)
         if (endSession !== undefined) session.end = () => endSession(session, response)
         return { kind: 'right', session }
       }
@@ -110,10 +110,10 @@ function carriersOf({ token, send }: SessionSettings) {
   return { headers: names('header'), cookies: names('cookie') }
 }
 
-function createSession(settings: SessionSettings, opened: Token, clock: Clock): Session {
-  const { token, send, login, onChange } = settings
+function createSession({ session, onChange }: SessionAccount, opened: Token, clock: Clock): Session {
+  const { token, send, login } = session
   const { header = 'Cookie', prefix = '', cookie } = send
-  const { headers, cookies } = carriersOf(settings)
+  const { headers, cookies } = carriersOf(session)
   let kept = opened
   let changed = false
   let isOver = false

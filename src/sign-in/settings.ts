@@ -56,7 +56,7 @@ export async function openSignIn(
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
   return createSignIn(scheme, readPassword, clock, {
     ...events,
-    changing: () => events.changing(`${key}.${kind}.on_change`),
+    changing: () => events.changing(`${key}.on_change`),
   })
 }
 

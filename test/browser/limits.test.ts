@@ -11,7 +11,7 @@ import { FROM_PAGE, logIn, startWithLogin, submitLogin } from './browsing.ts'
 
 const limits = (per: string, browser = 100): YamlPart => ({
   limits: { api: { requests: 3, window: '1h', per } },
-  browser: { login: 'on', limit: { requests: browser, window: '1h' } },
+  browser: { login: 'on', limit: { requests: browser } },
 })
 
 const statusesOf = async (

@@ -170,10 +170,11 @@ it('H190 the login is the password grant: its window, its counters and its rules
 })
 
 it('H190 wrong passwords slow the login page, too', async () => {
-  const config = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '100ms' } }
+  const config = { limits: { wrong_passwords: 'slow' } }
   const sidecar = await startWithLogin({
     clock: stillClock(),
     config: { ...config, browser: { login: 'on' } },
+    bounds: { bodyTimeout: 100 },
   })
   for (let i = 0; i < 2; i++) await submitLogin(sidecar, { password: 'wrong' })
   for (let i = 0; i < 2; i++) await sidecar.postToken({ grant_type: 'password', password: 'wrong' })

@@ -247,15 +247,15 @@ describe('H107 an insecure setting', () => {
 
   it('H190 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
     const found = (listen: object): readonly string[] => keysIn({ listen, browser: { login: 'on' } })
-    const off = { tls: 'off', insecure: true }
-    expect(found({ ...off, address: '0.0.0.0:80' })).toEqual(['browser.login'])
+    const off = { tls: 'off' }
+    expect(found({ ...off, address: '0.0.0.0:80' })).toEqual(['listen.tls', 'browser.login'])
     expect(found({ ...off, address: '127.0.0.1:80' })).toEqual([])
     expect(found({ ...off, address: '0.0.0.0:80', trusted_proxies: ['192.0.2.1'] })).toEqual([])
     expect(found({ address: '0.0.0.0:443' })).toEqual([])
   })
 
-  it('that is listen.tls: off is silenced by listen.insecure; a hash and a safe address need nothing', async () => {
-    const listen = { ...INSECURE.listen, insecure: true }
+  it('that is listen.tls: off is none behind a trusted proxy; a hash and a safe address need nothing', async () => {
+    const listen = { ...INSECURE.listen, trusted_proxies: ['192.0.2.1'] }
     const config = { listen, limits: { wrong_passwords: 'slow' } }
     const site = await prepareSite({ config, password: HASHED_PASSWORD })
     expect(await site.postern('check', '--quiet')).toMatchObject({ code: 0, stdout: '' })
@@ -279,8 +279,8 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
   ['no TLS', { listen: { address: '0.0.0.0:80', tls: 'off' } }, ['listen.tls']],
   [
     'a login page without TLS',
-    { listen: { address: '0.0.0.0:80', tls: 'off', insecure: true }, browser: { login: 'on' } },
-    ['browser.login'],
+    { listen: { address: '0.0.0.0:80', tls: 'off' }, browser: { login: 'on' } },
+    ['listen.tls', 'browser.login'],
   ],
   [
     'every address as trusted proxy',
@@ -353,11 +353,12 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
           kind: 'form',
           user: 'admin',
           password: { file: '/x' },
-          form: { path: '/login', on_change: 'follow' },
+          on_change: 'follow',
+          form: { path: '/login' },
         },
       },
     },
-    ['upstream.auth.form.on_change'],
+    ['upstream.auth.on_change'],
   ],
   [
     'an origin with a wildcard',

@@ -30,7 +30,6 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'upstream.auth.session.send.header': [SESSION, LOGIN, TOKEN],
   'upstream.auth.session.send.prefix': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.send.cookie': [SESSION, LOGIN, TOKEN],
-  'upstream.auth.session.on_change': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.expired': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.logout.method': [
     SESSION,
@@ -41,6 +40,7 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   ],
   'upstream.auth.session.logout.path': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.logout.path.header': [SESSION, LOGIN, TOKEN, SEND],
+  'upstream.auth.on_change': ['upstream.auth.kind=form', 'upstream.auth.password.file=x'],
   'upstream.auth.kind': ['upstream.auth.user=x', 'upstream.auth.password.file=x'],
   'upstream.auth.user': ['upstream.auth.kind=digest', 'upstream.auth.password.file=x'],
   'upstream.auth.password.file': ['upstream.auth.kind=digest', 'upstream.auth.user=x'],

@@ -6,9 +6,8 @@ describe('the configuration', () => {
   it('has times in ms, sizes in bytes and addresses in parts', () => {
     const { listen, upstream, tokens } = load()
     expect(listen.address).toEqual({ kind: 'tcp', host: '0.0.0.0', port: 8443 })
-    expect([listen.headerTimeout, listen.maxHeaderSize, listen.maxQueuedBytes]).toEqual([
-      10_000,
-      16_384,
+    expect([listen.idleTimeout, load({ file: `${MINIMAL}listen: {memory: 8MiB}` }).listen.memory]).toEqual([
+      60_000,
       8 << 20,
     ])
     expect([upstream.url.kind, upstream.url.origin]).toEqual(['tcp', 'http://127.0.0.1:8080'])
@@ -35,7 +34,7 @@ describe('the configuration', () => {
   it('reads every alternative form of a value', () => {
     const config = load({
       file: `
-listen: {address: "unix:/run/p.sock", tls: {cert: c.pem, key: k.pem}, trusted_proxies: [10.0.0.0/8, "::1"], max_header_size: 8192}
+listen: {address: "unix:/run/p.sock", tls: {cert: c.pem, key: k.pem}, trusted_proxies: [10.0.0.0/8, "::1"], memory: 8388608}
 admin: {address: off}
 upstream:
   url: http+unix:/run/device.sock
@@ -50,7 +49,7 @@ tokens: {store: memory}
     expect(config.listen.address).toEqual({ kind: 'unix', path: '/run/p.sock' })
     expect(config.listen.tls).toEqual({ cert: 'c.pem', key: 'k.pem' })
     expect(config.listen.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
-    expect(config.listen.maxHeaderSize).toBe(8192)
+    expect(config.listen.memory).toBe(8 * 1024 ** 2)
     expect(config.admin.address).toBe('off')
     expect(config.upstream.url).toEqual({
       kind: 'unix',

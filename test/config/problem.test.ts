@@ -174,24 +174,24 @@ describe('a value', () => {
       'listen.trusted_proxies.0: must have at most 32 bits after the slash, not 33 (given: "10.0.0.0/33")',
     ],
     [
-      'listen: {max_header_size: 100}',
-      'listen.max_header_size: must be a size from 1KiB to 1MiB, in bytes or such as 8KiB or 1MiB (given: 100)',
+      'listen: {memory: 100}',
+      'listen.memory: must be auto, or a size from 1MiB to 1024GiB, in bytes or such as 8KiB or 1MiB (given: 100)',
     ],
     [
-      'listen: {max_header_size: 8KB}',
-      'listen.max_header_size: must be a size: a number of bytes, or 8KiB, 1MiB (given: "8KB")',
+      'listen: {memory: 8KB}',
+      'listen.memory: must be a size: a number of bytes, or 8KiB, 1MiB (given: "8KB")',
     ],
     [
-      'listen: {header_timeout: 0}',
-      'listen.header_timeout: must be a duration from 1ms to 1h, such as 500ms, 10s, 5m, 1h or 7d (given: 0)',
+      'listen: {idle_timeout: 0}',
+      'listen.idle_timeout: must be a duration from 1ms to 1d, such as 500ms, 10s, 5m, 1h or 7d (given: 0)',
     ],
     [
-      'listen: {header_timeout: soon}',
-      'listen.header_timeout: must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d (given: "soon")',
+      'listen: {idle_timeout: soon}',
+      'listen.idle_timeout: must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d (given: "soon")',
     ],
     [
-      'listen: {header_timeout: [1]}',
-      'listen.header_timeout: must be a duration from 1ms to 1h, such as 500ms, 10s, 5m, 1h or 7d',
+      'listen: {idle_timeout: [1]}',
+      'listen.idle_timeout: must be a duration from 1ms to 1d, such as 500ms, 10s, 5m, 1h or 7d',
     ],
     ['listen: 5', 'listen: must be a mapping of keys (given: 5)'],
     [

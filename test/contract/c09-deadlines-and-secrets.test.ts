@@ -7,12 +7,15 @@ import { PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../sup
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const formType = ['Content-Type', 'application/x-www-form-urlencoded']
-const shortDeadlines = { listen: { header_timeout: '400ms', body_timeout: '400ms', idle_timeout: '1s' } }
+const shortDeadlines = {
+  config: { listen: { idle_timeout: '1s' } },
+  bounds: { listen: { headerTimeout: 400 }, bodyTimeout: 400 },
+}
 
 describeTransports('C9 The deadline of a body', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
-    sidecar = await startSidecar({ transport, config: shortDeadlines })
+    sidecar = await startSidecar({ transport, ...shortDeadlines })
   })
 
   it('C9 a body that stops in the middle is given up at the deadline', async () => {
@@ -24,7 +27,7 @@ describeTransports('C9 The deadline of a body', (transport) => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(390)
     expect([400, 'broken']).toContain(status)
     if (transport !== 'h2') await connection.closed
-    expect(now(), 'the configured deadline, not the default one').toBeLessThan(5_000)
+    expect(now(), 'this deadline, not the usual one').toBeLessThan(5_000)
   })
 
   it('C9 a body that arrives byte by byte does not extend the deadline', async () => {
@@ -60,7 +63,7 @@ describeTransports(
   (transport) => {
     let sidecar: TestSidecar
     beforeAll(async () => {
-      sidecar = await startSidecar({ transport, config: shortDeadlines })
+      sidecar = await startSidecar({ transport, ...shortDeadlines })
     })
 
     it.each([
@@ -71,7 +74,7 @@ describeTransports(
       raw.write(bytes)
       const now = livedTime()
       expect(await raw.closed).toMatch(/^(?:HTTP\/1\.1 400 [\s\S]*)?$/)
-      expect(now(), 'the configured deadline, not the default one').toBeLessThan(5_000)
+      expect(now(), 'this deadline, not the usual one').toBeLessThan(5_000)
     })
 
     it('C9 a head that arrives line by line does not extend the deadline', async () => {

@@ -46,7 +46,7 @@ const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
 function serviceWith(connections: Partial<Connections>): RoundTripService {
   return {
     connections,
-    uploadTimeout: () => 1000,
+    uploadTimeout: 1000,
     ...unhurried(),
     fields: {
       request: PLAIN,

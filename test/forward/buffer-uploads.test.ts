@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { uploadBuffering } from '../../src/forward/settings.ts'
+import { DEVICE_BOUNDS, uploadBuffering } from '../../src/forward/settings.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -24,11 +25,17 @@ interface World {
 }
 
 /** @param upstream added to `buffer_uploads` */
-async function start(transport: Transport, upstream: YamlPart = {}, config: YamlPart = {}): Promise<World> {
+async function start(
+  transport: Transport,
+  upstream: YamlPart = {},
+  config: YamlPart = {},
+  bounds: SomeBounds = {},
+): Promise<World> {
   const device = await startDevice()
   const sidecar = await startSidecar({
     transport,
     device,
+    bounds,
     config: { ...config, upstream: { buffer_uploads: '100KiB', ...upstream } },
   })
   const token = await sidecar.token()
@@ -158,9 +165,10 @@ describeTransports('upstream.buffer_uploads', (transport) => {
   })
 
   it('C25 at most max_in_flight uploads are collected at once; the next one waits, and is refused at the queue timeout', async () => {
-    const atOnce = { max_in_flight: 2, min_upload_rate: 'off' }
-    const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } })
-    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } })
+    const atOnce = { max_in_flight: 2 }
+    const bounds = { device: { minUploadRate: 0 } }
+    const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } }, {}, bounds)
+    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } }, {}, bounds)
     for (const each of [await begin(impatient), await begin(impatient)]) await each.waitForInformational(100)
     const refused = await (await begin(impatient)).response
     expectError(refused, 500, 'overloaded')
@@ -182,7 +190,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       ['contract', 400],
       ['http', 408],
     ] as const) {
-      const world = await start(transport, {}, { status_codes: codes, listen: { body_timeout: '200ms' } })
+      const world = await start(transport, {}, { status_codes: codes }, { bodyTimeout: 200 })
       const exchange = await begin(world)
       expect((await exchange.head).status).toBe(status)
       expect(world.device.byteCount).toBe(0)
@@ -226,7 +234,8 @@ describe('upstream.buffer_uploads', () => {
       sets: ['upstream.url=http://d', 'password.file=p', 'upstream.max_in_flight=1000'],
     })
     const { queue } =
-      uploadBuffering(upstream, 'upstream', systemClock, { warn() {} }) ?? expect.fail('it is off')
+      uploadBuffering(upstream, DEVICE_BOUNDS, 'upstream', systemClock, { warn() {} }) ??
+      expect.fail('it is off')
     for (let i = 0; i < 64; i += 1) expect(queue.tryEnter()).toBeDefined()
     expect(queue.tryEnter()).toBeUndefined()
   })

@@ -17,7 +17,7 @@ import { requestHead } from '../support/request-head.ts'
 function serviceWith(connection: Partial<Connection>, release = () => {}): RoundTripService {
   return {
     connections: { borrow: () => ({ connection, release }), tolerant: false },
-    uploadTimeout: () => 1000,
+    uploadTimeout: 1000,
     ...unhurried(),
     fields: FIELDS,
     breaker: createBreaker(stillClock()),

@@ -72,9 +72,13 @@ it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a
   const config = {
     upstream: { share, max_in_flight: 8, queue: { size: 1000, timeout: '1m' } },
     oauth: { revocation_path: '/revoke' },
-    listen: { max_resets: 1_000_000 },
   }
-  const sidecar = await startSidecar({ transport: 'h2', device, config })
+  const sidecar = await startSidecar({
+    transport: 'h2',
+    device,
+    config,
+    bounds: { listen: { maxResets: 1_000_000 } },
+  })
   /** The version that an answered write of any client gave, by path. */
   const floor = new Map<string, number>()
   const counts = { read: 0, written: 0, broken: 0, failed: 0, left: 0, revoked: 0 }

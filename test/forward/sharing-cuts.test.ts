@@ -9,7 +9,7 @@ import { ENDLESS, startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Shared responses that end early', (transport) => {
   it('H185 a response that breaks off breaks for the client that has a part of it, and is asked for once more for the others', async () => {
-    const site = await startSharingSite(transport, {}, ENDLESS)
+    const site = await startSharingSite(transport, {}, {}, ENDLESS)
     const asked = [await site.ask(), await site.ask(), await site.ask()]
     for (const number of [1, 2]) {
       const { response } = await site.waitForHeld(number)
@@ -41,7 +41,7 @@ describeProtocols('Shared responses that end early', (transport) => {
   it.each(['waits for a place', 'waits for the response', 'reads the response'])(
     'H185 if the first client leaves while it %s, the others go on; the device is left when all have left',
     async (when) => {
-      const upstream = { ...ENDLESS, max_in_flight: 1, queue: { timeout: '1m' } }
+      const upstream = { max_in_flight: 1, queue: { timeout: '1m' } }
       const site = await startSharingSite(transport, {}, upstream)
       const inQueue = when === 'waits for a place'
       if (inQueue) await site.ask({ path: '/hold' })
@@ -71,7 +71,7 @@ describeProtocols('Shared responses that end early', (transport) => {
   it.each([false, true])(
     'H185 revocation cuts only its own (response begun: %s), also for the client that asked',
     async (begun) => {
-      const site = await startSharingSite(transport, {}, ENDLESS)
+      const site = await startSharingSite(transport, {}, {}, ENDLESS)
       const other = await site.sidecar.grant()
       const asked = [await site.ask({ token: other.access_token }), await site.ask()]
       const { response } = await site.waitForHeld(1)

@@ -24,7 +24,7 @@ export interface Bed {
 }
 
 /** Short, so that open connections close soon, and long enough for a busy machine. */
-const DEADLINES = { header_timeout: '4s', body_timeout: '4s', idle_timeout: '5s' }
+const DEADLINES = { idle_timeout: '5s' }
 
 let clients = 0
 

@@ -58,7 +58,8 @@ describeTransports(
       const each = 5
       const sidecar = await startSidecar({
         transport,
-        config: { listen: { max_connections: 4 * each, max_connections_per_client: each } },
+        config: { listen: { max_connections: 4 * each } },
+        bounds: { listen: { maxConnectionsPerClient: each } },
       })
       const cleartext = sidecar.url.replace('https:', 'http:')
       const attackers = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5']
@@ -71,9 +72,13 @@ describeTransports(
       expect(await refused(sidecar, 'max_connections')).toBeGreaterThan(0)
     })
 
-    it('max_connections_per_client closes the connections of one client past the cap, and those of no other client', async () => {
-      const config = { listen: { max_connections_per_client: 2 } }
-      const sidecar = await startSidecar({ transport, config })
+    it('a quarter of max_connections is the cap of one client, whose further connections are closed, and those of no other client', async () => {
+      const config = { listen: { max_connections: 8 } }
+      const sidecar = await startSidecar({
+        transport,
+        config,
+        bounds: { listen: { maxConnectionsPerClient: 2 } },
+      })
       const own = [await open(sidecar), await open(sidecar)]
       await expectRefused(sidecar)
       await expectRefused(sidecar)
@@ -85,9 +90,13 @@ describeTransports(
       await sidecar.grant()
     })
 
-    it('max_connections_per_client does not apply to a trusted proxy, which carries many clients', async () => {
-      const config = { listen: { max_connections_per_client: 1, trusted_proxies: ['127.0.0.1'] } }
-      const sidecar = await startSidecar({ transport, config })
+    it('the cap of one client does not apply to a trusted proxy, which carries many clients', async () => {
+      const config = { listen: { max_connections: 7, trusted_proxies: ['127.0.0.1'] } }
+      const sidecar = await startSidecar({
+        transport,
+        config,
+        bounds: { listen: { maxConnectionsPerClient: 1 } },
+      })
       for (let i = 0; i < 4; i += 1) await open(sidecar)
       await open(sidecar, '127.0.0.2')
       await expectRefused(sidecar, '127.0.0.2')
@@ -142,11 +151,12 @@ describeTransports(
   ['http1', 'tls'],
 )
 
-describe('max_connections_per_client still counts an HTTP/2 connection after its close if it was misused:', () => {
+describe('the cap of one client still counts an HTTP/2 connection after its close if it was misused:', () => {
   const ATTACKER = '127.0.0.9'
   /** This many misused connections use up the allowance of their client. */
   const ENOUGH = 25
-  const config = { listen: { max_connections_per_client: 3, max_resets: 20 } }
+  const config = { listen: { max_connections: 12 } }
+  const bounds = { listen: { maxResets: 20, maxConnectionsPerClient: 3 } }
   const get = requestFields()
   const broken = (count: number): Buffer =>
     Buffer.concat(
@@ -183,7 +193,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
   ])(
     '%s: a client that repeats it is refused before the handshake, for idle_timeout',
     async (_name, bytes, reason) => {
-      const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config })
+      const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config, bounds })
       for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, bytes, false)
       await expectRefused(sidecar, ATTACKER)
       expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
@@ -194,8 +204,8 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
     },
   )
 
-  it('H37 a rapid reset that stops before max_resets counts in proportion', async () => {
-    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config })
+  it('H37 a rapid reset that stops before the bound counts in proportion', async () => {
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config, bounds })
     for (let i = 0; i < 2 * ENOUGH; i += 1) await attack(sidecar, broken(10), true)
     await expectRefused(sidecar, ATTACKER)
     expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
@@ -204,7 +214,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
 
   it('H37 a connection that its client closes with requests in flight counts', async () => {
     const device = await startDevice(() => {})
-    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), device, config })
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), device, config, bounds })
     const authorization = requestFields(['authorization', `Bearer ${await sidecar.token()}`])
     const asked = Buffer.concat(Array.from({ length: 20 }, (_, i) => headers(2 * i + 1, authorization)))
     for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, asked, true)
@@ -214,7 +224,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
 
   it('H37 the connections of ordinary clients and trusted proxies, and those with two resets, do not count', async () => {
     const trusting = { listen: { ...config.listen, trusted_proxies: ['127.0.0.8'] } }
-    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config: trusting })
+    const sidecar = await startSidecar({ transport: 'h2', clock: stillClock(), config: trusting, bounds })
     for (let i = 0; i < ENOUGH + 5; i += 1) {
       expect((await sidecar.request({ from: ATTACKER })).status).toBe(401)
       await attack(sidecar, broken(2), true)
@@ -236,8 +246,8 @@ describe('max_queued_bytes', () => {
 
   it('in HTTP/2 resets the responses past the cap on a connection with a window of 0, and keeps those below it', async () => {
     const device = await largeDevice()
-    const config = { listen: { max_queued_bytes: '300KiB' } }
-    const sidecar = await startSidecar({ transport: 'h2', device, config })
+    const bounds = { listen: { maxQueuedBytes: 300 * 1024 } }
+    const sidecar = await startSidecar({ transport: 'h2', device, bounds })
     const token = await sidecar.token()
     const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
     const get = requestFields(['authorization', `Bearer ${token}`])

@@ -96,7 +96,7 @@ it('H206 a response without a length is a stream when it lasts, and a file or an
   const sidecar = await startSidecar({
     transport: 'tls',
     device,
-    config: { upstream: { stream_after: '1ms' } },
+    bounds: { device: { streamAfter: 1 } },
   })
   const token = await sidecar.token()
   const [log, backup] = await Promise.all([

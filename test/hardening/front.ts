@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
@@ -42,9 +43,13 @@ export const SMUGGLED: string = headOf(
   'Authorization: Bearer TOKEN',
 )
 
-export async function startFront(transport: Transport, config: YamlPart = {}): Promise<Front> {
+export async function startFront(
+  transport: Transport,
+  config: YamlPart = {},
+  bounds: SomeBounds = {},
+): Promise<Front> {
   const device = await startDevice()
-  const sidecar = await startSidecar({ transport, device, config })
+  const sidecar = await startSidecar({ transport, device, config, bounds })
   const token = await sidecar.token()
   let checkedLines = 0
 

@@ -21,7 +21,10 @@ import { livedTime } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
-const SHORT = { listen: { header_timeout: '250ms', idle_timeout: '300ms', body_timeout: '250ms' } }
+const SHORT = {
+  config: { listen: { idle_timeout: '300ms' } },
+  bounds: { listen: { headerTimeout: 250 }, bodyTimeout: 250 },
+}
 const post = (token: string, path = '/upload'): string[] =>
   requestFields(['authorization', `Bearer ${token}`], { ':method': 'POST', ':path': path })
 
@@ -56,7 +59,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
   let sidecar: TestSidecar
   const ends = new Map<string, Promise<unknown>>()
   beforeAll(async () => {
-    sidecar = await startSidecar({ transport: 'h2', config: SHORT })
+    sidecar = await startSidecar({ transport: 'h2', ...SHORT })
     for (const [name, opening] of openings) {
       const { raw } = await rawSession(sidecar.url, { opening })
       // The client keeps its side open after the sidecar has ended its own.
@@ -77,7 +80,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
   it('H42 a TLS handshake that stops', async () => {
     const sidecar = await startSidecar({
       transport: 'h2',
-      config: { listen: { handshake_timeout: '2s' } },
+      bounds: { listen: { handshakeTimeout: 2_000 } },
     })
     const raw = await rawConnection(sidecar.url.replace('https:', 'http:'))
     raw.write(Buffer.from('16030100f8010000f40303', 'hex'))
@@ -90,7 +93,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
     ['PRIORITY', frame(FRAME.priority, 0, 1, Buffer.alloc(5))],
     ['one frame of an unknown type, byte by byte', frame(0xbb, 0, 0, Buffer.alloc(4096))],
   ])('H42 a connection on which only %s arrives is closed at idle_timeout', async (_name, bytes) => {
-    const sidecar = await startSidecar({ transport: 'h2', config: SHORT })
+    const sidecar = await startSidecar({ transport: 'h2', ...SHORT })
     const session = await rawSession(sidecar.url)
     let sent = 0
     const drip = setInterval(() => {
@@ -114,7 +117,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
   })
 })
 
-describe('H42 A connection is closed when a header block is not finished within header_timeout:', () => {
+describe('H42 A connection is closed when a header block is not finished within the deadline of a head:', () => {
   const begun = frame(FRAME.headers, 0, 3, hpack(requestFields()))
   const long = headers(3, requestFields(['x', 'y'.repeat(9000)]))
   const beginnings: readonly (readonly [name: string, send: (session: RawSession) => void])[] = [
@@ -153,8 +156,8 @@ describe('H42 A connection is closed when a header block is not finished within 
       response.write('first')
       finish = () => response.end('last')
     })
-    const config = { listen: { header_timeout: '250ms' } }
-    sidecar = await startSidecar({ transport: 'h2', device, config })
+    const bounds = { listen: { headerTimeout: 250 } }
+    sidecar = await startSidecar({ transport: 'h2', device, bounds })
     token = await sidecar.token()
     for (const [name, send] of beginnings) {
       const session = await served()
@@ -179,7 +182,7 @@ describe('H42 A connection is closed when a header block is not finished within 
     await expectUnharmed(sidecar, token)
   })
 
-  it('H42 an idle connection, and one with a malformed request, stay open beyond header_timeout', async () => {
+  it('H42 an idle connection, and one with a malformed request, stay open beyond the deadline of a head', async () => {
     const idle = await served()
     const refused = await served()
     refused.send(headers(3, requestFields(['X-Upper', 'case'])))

@@ -8,7 +8,7 @@ import { rawSession } from '../support/http2-session.ts'
 import { clientContext } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-/** Concurrent streams on the connection: as many as `max_streams` allows by default. */
+/** Concurrent streams on the connection: as many as a connection may have. */
 const STREAMS = 100
 /** Downloads one after another on each of them. */
 const EACH = 2
@@ -29,7 +29,7 @@ describe('A client that reads its downloads', () => {
   // The default window of HTTP/2, and one that never limits.
   describe.each([65_535, 16 << 20])('with a window of %i bytes', (initialWindowSize) => {
     it.each([100_000, 200_000])(
-      'gets a hundred concurrent responses of %i bytes whole, twice, with the default max_queued_bytes',
+      'gets a hundred concurrent responses of %i bytes whole, twice, with the usual bound on queued bytes',
       async (size) => {
         const body = Buffer.alloc(size)
         const device = await startDevice((_request, response) => response.end(body))
@@ -57,13 +57,11 @@ describe('A client that reads its downloads', () => {
   })
 })
 
-it("max_streams and max_queued_bytes may both exceed Node's own limits for a session", async () => {
+it("maxStreams and maxQueuedBytes may both exceed Node's own limits for a session", async () => {
   const device = await startDevice((_request, response) => response.end(Buffer.alloc(60_000)))
-  const config = {
-    listen: { max_streams: 300, max_queued_bytes: '64MiB' },
-    upstream: { max_in_flight: 300 },
-  }
-  const sidecar = await startSidecar({ transport: 'h2', device, config })
+  const config = { upstream: { max_in_flight: 300 } }
+  const bounds = { listen: { maxStreams: 300, maxQueuedBytes: 64 * 1024 ** 2 } }
+  const sidecar = await startSidecar({ transport: 'h2', device, config, bounds })
   const token = await sidecar.token()
   const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
   const get = requestFields(['authorization', `Bearer ${token}`])

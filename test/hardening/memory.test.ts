@@ -54,7 +54,8 @@ const start = (memory: string, device?: Device) =>
   startSidecar({
     transport: 'h2',
     ...(device && { device }),
-    config: { listen: { memory, max_resets: 1_000, body_timeout: '1h' } },
+    config: { listen: { memory } },
+    bounds: { listen: { maxResets: 1_000 }, bodyTimeout: 3_600_000 },
   })
 
 it('H249 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {
@@ -154,8 +155,9 @@ it('H249 C16 a request over HTTP/1 above the share is answered as overloaded, wi
 })
 
 it('H245 behind a trusted proxy the client that holds much is refused, and another one on the same connection is served', async () => {
-  const config = { listen: { memory: '2MiB', max_resets: 1_000, trusted_proxies: ['127.0.0.7'] } }
-  const sidecar = await startSidecar({ transport: 'h2', config })
+  const config = { listen: { memory: '2MiB', trusted_proxies: ['127.0.0.7'] } }
+  const bounds = { listen: { maxResets: 1_000 } }
+  const sidecar = await startSidecar({ transport: 'h2', config, bounds })
   const token = await sidecar.token()
   const session = await rawSession(sidecar.url, { from: GREEDY })
   await session.waitFor(({ type }) => type === FRAME.settings)
@@ -181,7 +183,8 @@ it('C26 H245 a request at the device is not shed while its client holds little',
   const sidecar = await startSidecar({
     transport: 'h2',
     device,
-    config: { listen: { memory: '2MiB', max_resets: 1_000 } },
+    config: { listen: { memory: '2MiB' } },
+    bounds: { listen: { maxResets: 1_000 } },
   })
   const token = await sidecar.token()
   const response = sidecar.request({ token, from: '127.0.0.8' })

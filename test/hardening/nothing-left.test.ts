@@ -199,14 +199,13 @@ beforeAll(async () => {
     '/tolerant/': { ...deadlines, url, parser: 'tolerant' },
     '/auto/': { ...deadlines, url },
   }
-  const time = '200ms'
-  const listen = { header_timeout: time, body_timeout: time, idle_timeout: time }
+  const bounds = { listen: { headerTimeout: 200 }, bodyTimeout: 200 }
   const config = {
-    listen: { ...listen, max_connections_per_client: 10_000 },
+    listen: { idle_timeout: '200ms', max_connections: 40_000 },
     upstream: { ...deadlines, url, parser: 'strict', routes },
   }
   for (const transport of transports) {
-    const sidecar = await startSidecar({ transport, device, config })
+    const sidecar = await startSidecar({ transport, device, config, bounds })
     sidecars.set(transport, { sidecar, token: await sidecar.token() })
     // A service that never answered would be tried with TLS, on a connection that is kept for many seconds.
     for (const service of ['', '/narrow', '/tolerant', '/auto'])

@@ -33,7 +33,6 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
       oauth: { revocation_path: '/oauth/revoke' },
       limits: { oauth: { requests: 60 } },
       // They end what `sendGarbage` leaves unfinished. Until then a busy machine may take its time.
-      listen: { header_timeout: '5s', body_timeout: '5s' },
     },
   })
   const [account, firmware] = ['account', 'firmware'].map((name) => join(site.directory, name)) as [

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { accessLines } from '../support/access-lines.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
@@ -28,11 +29,13 @@ async function start(
   upstream: YamlPart,
   device?: Device,
   config?: YamlPart,
+  bounds: SomeBounds = {},
 ): Promise<World> {
   const used = device ?? (await startDevice())
   const sidecar = await startSidecar({
     transport,
     device: used,
+    bounds,
     config: { ...config, upstream: { max_in_flight: 1, ...upstream } },
   })
   const shown = ['Authorization', `Bearer ${await sidecar.token()}`]
@@ -147,8 +150,8 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.requests.map(({ body }) => body?.toString())).toEqual(['', 'hello', 'hello'])
   })
 
-  it('H99 an upload that never sends a byte is refused by listen.body_timeout and reaches no device', async () => {
-    const { device, upload } = await start(transport, {}, undefined, { listen: { body_timeout: '200ms' } })
+  it('H99 an upload that never sends a byte is refused by the deadline of a body and reaches no device', async () => {
+    const { device, upload } = await start(transport, {}, undefined, {}, { bodyTimeout: 200 })
     expectError(await (await upload()).response, 400, 'invalid_request')
     expect(device.byteCount).toBe(0)
   })
@@ -163,14 +166,16 @@ describeTransports('H99 Slow uploads', (transport) => {
   })
 
   it.each([
-    ['faster than upstream.min_upload_rate', '1KiB', 'x'.repeat(1024)],
-    ['that drips, with upstream.min_upload_rate: off,', 'off', 'x'],
-  ])('H99 an upload %s keeps its place while others wait', async (_, min_upload_rate, piece) => {
-    const { device, sidecar, upload, shown } = await start(transport, {
-      min_upload_rate,
-      buffer_uploads: 'off',
-      queue: { timeout: '1s' },
-    })
+    ['faster than the bound', 1024, 'x'.repeat(1024)],
+    ['that drips, without a bound,', 0, 'x'],
+  ])('H99 an upload %s keeps its place while others wait', async (_, minUploadRate, piece) => {
+    const { device, sidecar, upload, shown } = await start(
+      transport,
+      { buffer_uploads: 'off', queue: { timeout: '1s' } },
+      undefined,
+      {},
+      { device: { minUploadRate } },
+    )
     const steady = await upload({ fields: shown })
     const stop = drip(steady, piece)
     await device.waitForRequests(1)

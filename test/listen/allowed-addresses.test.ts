@@ -57,7 +57,7 @@ it('H182 a denied address of a trusted network is no proxy, whomever it names', 
 })
 
 it('H182 the admin listener has its own addresses', async () => {
-  const sidecar = await startSidecar({ config: { admin: { deny: ['127.0.0.2'] } } })
+  const sidecar = await startSidecar({ config: { admin: { allow: ['127.0.0.1'] } } })
   const { host } = new URL(sidecar.adminUrl)
   const answer = async (from: string): Promise<string> => {
     const connection = await rawConnection(sidecar.adminUrl, { localAddress: from })
@@ -83,7 +83,7 @@ it('H182 a reload closes the open connections of operators who may no longer con
     open('127.0.0.2', '/page/events'),
     open('127.0.0.1', '/page/events'),
   ])
-  site.configure({ admin: { deny: ['127.0.0.2'] } })
+  site.configure({ admin: { allow: ['127.0.0.1'] } })
   await Promise.all([idle.closed, viewer.closed])
   other.forget()
   await other.waitFor('event: point')

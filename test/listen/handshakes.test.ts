@@ -34,8 +34,8 @@ it.each(Object.entries(clients))(
   async (_what, [reason, client]) => {
     // Short only for the client that stalls: on a busy machine a handshake may take longer.
     const short = reason === 'handshake_timeout'
-    const config = short ? { listen: { handshake_timeout: '300ms' } } : {}
-    const sidecar = await startSidecar({ transport: 'tls', config })
+    const bounds = short ? { listen: { handshakeTimeout: 300 } } : {}
+    const sidecar = await startSidecar({ transport: 'tls', bounds })
     if (!short) await sidecar.token()
     expect(await failures(sidecar)).toEqual(NONE)
     await client(sidecar.url)

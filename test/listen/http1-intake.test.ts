@@ -82,7 +82,7 @@ it.each([
   expect((await readInPieces([bytes])).fault).toBe('malformed')
 })
 
-it('H22 a head of max_header_size bytes is read, and one byte more is too large, even if the head never ends', async () => {
+it('H22 a head of maxHeaderSize bytes is read, and one byte more is too large, even if the head never ends', async () => {
   const head = `GET / HTTP/1.1\r\nA: ${'b'.repeat(100)}\r\n\r\n`
   const readings = [head.length, head.length - 1].map((maxHeaderSize) =>
     readInPieces([Buffer.from(head)], { maxHeaderSize }),

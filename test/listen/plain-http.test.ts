@@ -6,6 +6,7 @@ import { type Duplex, duplexPair } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
@@ -13,7 +14,8 @@ import { needs, run } from '../support/tools.ts'
 const CANARY = 'canary-8f1d0c'
 const REQUEST = `GET /secret?${CANARY} HTTP/1.1\r\nHost: ${CANARY}.example\r\nAuthorization: Bearer ${CANARY}\r\n\r\n`
 
-const start = (config: YamlPart = {}): Promise<TestSidecar> => startSidecar({ transport: 'tls', config })
+const start = (config: YamlPart = {}, bounds: SomeBounds = {}): Promise<TestSidecar> =>
+  startSidecar({ transport: 'tls', config, bounds })
 const plain = ({ url }: TestSidecar): string => url.replace('https:', 'http:')
 const counted = (sidecar: TestSidecar, reason: string): Promise<number> =>
   sidecar.metric('postern_handshakes_failed_total', { reason })
@@ -87,7 +89,7 @@ describe('H115 Plain HTTP on the TLS port gets one response that says so', () =>
   })
 })
 
-/** The head of each record goes byte by byte, and the rest in a piece: 1,600 pauses would outlast `handshake_timeout` on a busy machine. */
+/** The head of each record goes byte by byte, and the rest in a piece: 1,600 pauses would outlast the deadline of a handshake on a busy machine. */
 async function sendByteByByte(from: Duplex, to: Socket): Promise<void> {
   for await (const chunk of from as AsyncIterable<Buffer>) {
     for (const byte of chunk.subarray(0, 32)) {
@@ -99,8 +101,8 @@ async function sendByteByByte(from: Duplex, to: Socket): Promise<void> {
 }
 
 describe('H116 The first byte of a connection to the TLS port', () => {
-  it('has to arrive, with the rest of the handshake, within handshake_timeout', async () => {
-    const sidecar = await start({ listen: { handshake_timeout: '2s' } })
+  it('has to arrive, with the rest of the handshake, within the deadline of a handshake', async () => {
+    const sidecar = await start({}, { listen: { handshakeTimeout: 2_000 } })
     const silent = await rawConnection(plain(sidecar))
     const late = await rawConnection(plain(sidecar))
     await delay(1_000)
@@ -119,7 +121,10 @@ describe('H116 The first byte of a connection to the TLS port', () => {
   })
 
   it('belongs to a connection that counts against the caps, also while it lingers', async () => {
-    const sidecar = await start({ listen: { max_connections_per_client: 2 } })
+    const sidecar = await start(
+      { listen: { max_connections: 8 } },
+      { listen: { maxConnectionsPerClient: 2 } },
+    )
     const first = await rawConnection(plain(sidecar))
     const second = await rawConnection(plain(sidecar))
     second.write(REQUEST)

@@ -7,9 +7,9 @@ const TIMEOUT = 400
 /** The sessions begin so far apart (ms): together over more than one timeout. */
 const APART = 50
 
-it('an HTTP/2 session without its SETTINGS is open for header_timeout, whenever it begins', async () => {
-  const config = { listen: { header_timeout: `${TIMEOUT}ms` } }
-  const sidecar = await startSidecar({ transport: 'h2', config })
+it('an HTTP/2 session without its SETTINGS is open for the time of a head, whenever it begins', async () => {
+  const bounds = { listen: { headerTimeout: TIMEOUT } }
+  const sidecar = await startSidecar({ transport: 'h2', bounds })
   const lasted: Promise<number>[] = []
   for (let i = 0; i < 10; i += 1) {
     const { closed } = await rawConnection(sidecar.url, { alpn: ['h2'] })

@@ -13,7 +13,7 @@ import { standStill } from '../support/stand-still.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 /** The deadline of each test, and how long this process stands still: longer than that (ms). */
-const deadline = '1s'
+const deadline = 1_000
 const STALL = 1_200
 
 /** Lets the sidecar read what was sent. */
@@ -24,8 +24,8 @@ async function turns(): Promise<void> {
 const head = (...lines: readonly string[]): string => `${lines.join('\r\n')}\r\n`
 
 it('H357 a handshake whose last message has come in time succeeds after a stall of the sidecar', async () => {
-  const config = { listen: { handshake_timeout: deadline } }
-  const sidecar = await startSidecar({ transport: 'tls', config })
+  const bounds = { listen: { handshakeTimeout: deadline } }
+  const sidecar = await startSidecar({ transport: 'tls', bounds })
   const client = await rawConnection(sidecar.url)
   // The client sends the message in this turn, and the sidecar reads it in the next.
   await turn()
@@ -35,7 +35,7 @@ it('H357 a handshake whose last message has come in time succeeds after a stall 
 })
 
 it('H357 a form that has come in time is read after a stall of the sidecar', async () => {
-  const sidecar = await startSidecar({ config: { listen: { body_timeout: deadline } } })
+  const sidecar = await startSidecar({ bounds: { bodyTimeout: deadline } })
   const client = await rawConnection(sidecar.url)
   const type = `Content-Type: ${FORM_TYPE}`
   client.write(
@@ -48,7 +48,7 @@ it('H357 a form that has come in time is read after a stall of the sidecar', asy
 })
 
 it('H357 an upload that has come in time is forwarded after a stall of the sidecar', async () => {
-  const sidecar = await startSidecar({ config: { listen: { body_timeout: deadline } } })
+  const sidecar = await startSidecar({ bounds: { bodyTimeout: deadline } })
   const authorization = `Authorization: Bearer ${await sidecar.token()}`
   const client = await rawConnection(sidecar.url)
   client.write(`${head('POST / HTTP/1.1', 'Host: x', authorization, 'Content-Length: 4', '')}ab`)

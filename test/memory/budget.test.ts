@@ -65,11 +65,10 @@ it('H248 keys that admit more than the account has are named', () => {
     maxConnections: 1_000,
     maxStreams: 100,
     maxHeaderSize: 16 * 1024,
-    maxQueuedBytes: 8 * MIB,
     maxTunnels: 64,
   }
   expect(keysAbove(32 * MIB, keys).map(({ key }) => key)).toEqual(['listen.max_connections'])
-  expect(keysAbove(4 * MIB, keys).map(({ key }) => key)).toContain('listen.max_queued_bytes')
+  expect(keysAbove(4 * MIB, keys).map(({ key }) => key)).toContain('upstream.max_tunnels')
   expect(keysAbove(1_024 * MIB, keys)).toEqual([])
 })
 
@@ -77,7 +76,7 @@ it.each([
   ['with TLS', true, TLS_CONNECTION],
   ['in cleartext', false, CONNECTION],
 ])('H247 as many connections %s fit as the account admits', (_, secure, cost) => {
-  const keys = { secure, maxConnections: 100_000, maxStreams: 1, maxHeaderSize: 0, maxQueuedBytes: 0 }
+  const keys = { secure, maxConnections: 100_000, maxStreams: 1, maxHeaderSize: 0 }
   expect(keysAbove(100 * cost, { ...keys, maxTunnels: 1 })).toContainEqual({
     key: 'listen.max_connections',
     fits: '100',

@@ -27,7 +27,7 @@ it('C9 a bug of Postern is rethrown, not refused as a fault of the client', asyn
 })
 
 const FORM = ['Content-Type', 'application/x-www-form-urlencoded']
-const settings = (bodyTimeout: number) => ({ config: { listen: { bodyTimeout } } })
+const settings = (bodyTimeout: number) => ({ bodyTimeout })
 
 /** Reads the form of a request with this body. */
 function read(body: string, fields: readonly string[] = FORM): Promise<Form | Refusal> {

@@ -26,7 +26,7 @@ const pairing: GrantType = {
 }
 const other: GrantType = { ...pairing, name: 'other' }
 
-const settings = { config: { listen: { bodyTimeout: 1000 } } }
+const settings = { bodyTimeout: 1000 }
 const endpoint = createTokenEndpoint([pairing, other], settings)
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */

@@ -60,8 +60,9 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
     },
     { recentGrants: () => ({ total: 0, grants: [] }) },
   )
-  const config = { limits: { wrongPasswords, maxKeys: 100_000 }, listen: { bodyTimeout: 10 * SECOND } }
-  const logIn = slowLogins(recorded, { clock, settings: { config }, history, onSlowed() {} })
+  const config = { limits: { wrongPasswords, maxKeys: 100_000 } }
+  const bodyTimeout = 10 * SECOND
+  const logIn = slowLogins(recorded, { clock, settings: { config, bodyTimeout }, history, onSlowed() {} })
   /** A login through the proxy, from this address. */
   const from = (address: string, password: string): Promise<LogInResult> =>
     logIn(password, { client: clientOf('192.0.2.7', [address]), ended: false, onEnd() {} }, 'password')

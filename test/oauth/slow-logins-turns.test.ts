@@ -36,7 +36,8 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
   const logIn = slowLogins((password) => new Promise((settle) => verified.push({ password, settle })), {
     clock,
     settings: {
-      config: { limits: { wrongPasswords: 'slow', maxKeys }, listen: { bodyTimeout } },
+      config: { limits: { wrongPasswords: 'slow', maxKeys } },
+      bodyTimeout,
     },
     history: { isKnown: (client) => known.has(client), isUnlimited: () => true },
     onSlowed: () => {

@@ -16,9 +16,10 @@ import { needs } from '../support/tools.ts'
 import { describeProtocols } from '../support/transports.ts'
 
 /** The clock stands still, because on a busy machine any wait may pass between two requests. So no attempt waits until it is verified. */
-const start = (listen: YamlPart = {}, limits: YamlPart = {}, others: YamlPart = {}): Promise<TestSidecar> =>
+const start = (bodyTimeout: number, limits: YamlPart = {}, others: YamlPart = {}): Promise<TestSidecar> =>
   startSidecar({
-    config: { listen, limits: { wrong_passwords: 'slow', ...limits }, ...others },
+    config: { limits: { wrong_passwords: 'slow', ...limits }, ...others },
+    bounds: { bodyTimeout },
     clock: stillClock(),
   })
 
@@ -47,7 +48,8 @@ it('H181 the fifth wrong password of a client waits, and only of that client', a
 })
 
 describeProtocols('Many logins at once', (transport) => {
-  const slow = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '600ms' } }
+  const slow = { limits: { wrong_passwords: 'slow' } }
+  const bounds = { bodyTimeout: 600 }
 
   /** Sends so many logins on one connection if the protocol allows it. */
   async function atOnce(sidecar: TestSidecar, password: string, count: number): Promise<readonly Response[]> {
@@ -60,7 +62,7 @@ describeProtocols('Many logins at once', (transport) => {
   }
 
   it('H212 of thirty wrong ones at most eight are verified, also after ten quiet minutes', async () => {
-    const sidecar = await startSidecar({ transport, config: slow })
+    const sidecar = await startSidecar({ transport, config: slow, bounds })
     let before = 0
     for (let round = 0; round < 2; round += 1) {
       const statuses = new Set((await atOnce(sidecar, 'wrong', 30)).map(({ status }) => status))
@@ -74,7 +76,7 @@ describeProtocols('Many logins at once', (transport) => {
   })
 
   it('H212 thirty right ones pass as fast as they hash', async () => {
-    const sidecar = await startSidecar({ transport, password: HASHED_PASSWORD, config: slow })
+    const sidecar = await startSidecar({ transport, password: HASHED_PASSWORD, config: slow, bounds })
     const statuses = (await atOnce(sidecar, PASSWORD, 30)).map(({ status }) => status)
     expect(statuses).toEqual(Array(30).fill(200))
     expect(await slowed(sidecar)).toBe(0)
@@ -84,7 +86,7 @@ describeProtocols('Many logins at once', (transport) => {
 it('H212 with a shared store, each sidecar makes guessing slower by itself', async () => {
   needs('redis-server')
   const { at } = await startRedis()
-  const sidecar = await start({ body_timeout: '40ms' }, {}, { tokens: { store: `valkey://${at}` } })
+  const sidecar = await start(40, {}, { tokens: { store: `valkey://${at}` } })
   await expect.poll(async () => (await logIn(sidecar, PASSWORD)).status).toBe(200)
   await guess(sidecar, 4)
   expect((await logIn(sidecar, 'wrong')).status).toBe(429)
@@ -93,7 +95,7 @@ it('H212 with a shared store, each sidecar makes guessing slower by itself', asy
 })
 
 it('H181 an attempt that would wait past the body deadline gets 429, and may begin when Retry-After says', async () => {
-  const sidecar = await start({ body_timeout: '100ms' })
+  const sidecar = await start(100)
   await guess(sidecar, 4)
   const refused = await logIn(sidecar, PASSWORD)
   expect(refused.status).toBe(429)
@@ -109,7 +111,7 @@ it('H181 an attempt that would wait past the body deadline gets 429, and may beg
 })
 
 it('H181 asking again while it is refused neither prolongs the wait nor is verified', async () => {
-  const sidecar = await start({ body_timeout: '40ms' })
+  const sidecar = await start(40)
   await guess(sidecar, 4)
   for (const left of [250, 150, 50]) {
     expect((await logIn(sidecar, 'wrong')).status, `${left} ms left`).toBe(429)
@@ -120,7 +122,7 @@ it('H181 asking again while it is refused neither prolongs the wait nor is verif
 })
 
 it('H181 wrong passwords are forgotten after ten quiet minutes', async () => {
-  const sidecar = await start({ body_timeout: '40ms' })
+  const sidecar = await start(40)
   await guess(sidecar, 4)
   sidecar.clock.advance(599_000)
   expect((await logIn(sidecar, 'wrong')).status).toBe(429)
@@ -129,7 +131,7 @@ it('H181 wrong passwords are forgotten after ten quiet minutes', async () => {
 })
 
 it('H181 many addresses together are slowed, too, but no client with a live grant', async () => {
-  const sidecar = await start({ body_timeout: '40ms' })
+  const sidecar = await start(40)
   expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
   for (let i = 1; i <= 25; i += 1) await guess(sidecar, 2, `127.0.1.${i}`)
   expect((await logIn(sidecar, PASSWORD, '127.0.0.98')).status).toBe(429)
@@ -140,7 +142,7 @@ it('H181 many addresses together are slowed, too, but no client with a live gran
 })
 
 it('H181 past limits.max_keys all further clients count together', async () => {
-  const sidecar = await start({ body_timeout: '40ms' }, { max_keys: 2 })
+  const sidecar = await start(40, { max_keys: 2 })
   for (const client of ['127.0.0.1', '127.0.0.2']) await guess(sidecar, 1, client)
   for (const client of ['127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6']) await guess(sidecar, 1, client)
   expect((await logIn(sidecar, 'wrong', '127.0.0.7')).status).toBe(429)
@@ -148,13 +150,13 @@ it('H181 past limits.max_keys all further clients count together', async () => {
 })
 
 it('H181 nothing waits by default, as the API documents', async () => {
-  const sidecar = await startSidecar({ config: { listen: { body_timeout: '40ms' } } })
+  const sidecar = await startSidecar({ bounds: { bodyTimeout: 40 } })
   await guess(sidecar, 20)
 })
 
 it('H181 a right password of a name with an allow forgives no wrong one, that of another name does', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
-  const sidecar = await start({ body_timeout: '40ms' }, {}, names.config)
+  const sidecar = await start(40, {}, names.config)
   await guess(sidecar, 3)
   expect((await logIn(sidecar, passwordOf('monitor'))).status).toBe(200)
   await guess(sidecar, 1)
@@ -166,7 +168,7 @@ it('H181 a right password of a name with an allow forgives no wrong one, that of
 
 it('H181 a live grant of a name with an allow does not spare its client when all are slowed', async () => {
   const names = makeNames({ admin: undefined, monitor: 'read' })
-  const sidecar = await start({ body_timeout: '40ms' }, {}, names.config)
+  const sidecar = await start(40, {}, names.config)
   expect((await logIn(sidecar, passwordOf('monitor'), '127.0.0.98')).status).toBe(200)
   expect((await logIn(sidecar, passwordOf('admin'), '127.0.0.99')).status).toBe(200)
   for (let i = 1; i <= 25; i += 1) await guess(sidecar, 2, `127.0.1.${i}`)

@@ -68,9 +68,14 @@ it('H308 the client cannot tell the password of another name from a wrong one; t
 })
 
 it('H308 H181 the password of another name counts as a wrong one, and does not end the wait of its client', async () => {
-  const slow = { limits: { wrong_passwords: 'slow' }, listen: { body_timeout: '100ms' } }
+  const slow = { limits: { wrong_passwords: 'slow' } }
+  const bounds = { bodyTimeout: 100 }
   // The clock stands still, so a login that has to wait is refused at once.
-  const sidecar = await startSidecar({ config: { ...makeNames(NAMES).config, ...slow }, clock: stillClock() })
+  const sidecar = await startSidecar({
+    config: { ...makeNames(NAMES).config, ...slow },
+    bounds,
+    clock: stillClock(),
+  })
   const statuses: number[] = []
   for (let i = 0; i < 6; i += 1) statuses.push((await logIn(sidecar, 'monitor', 'admin')).status)
   expect(statuses).toEqual([400, 400, 400, 400, 429, 429])

@@ -39,7 +39,7 @@ it('H149 a gate that only observes counts what it would refuse, as postern_rate_
 })
 
 it('H149 bytes that are no valid request are counted, too', async () => {
-  const sidecar = await startSidecar({ transport: 'tls', config: { listen: { max_header_size: '1KiB' } } })
+  const sidecar = await startSidecar({ transport: 'tls', bounds: { listen: { maxHeaderSize: 1024 } } })
   const plain = sidecar.url.replace('https:', 'http:')
   for (const [url, bytes] of [
     [sidecar.url, 'no HTTP\r\n\r\n'],

@@ -5,7 +5,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { connect } from '../support/client.ts'
 import type { Connection } from '../support/message.ts'
-import { rawConnection } from '../support/raw.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, replaceFile, type Served, type Site } from './serve.ts'
@@ -240,23 +239,6 @@ describe('A reload', () => {
     )
     expect(await limit()).toBe('4000')
   })
-})
-
-it('C9 a reload puts listen.body_timeout into effect for token requests and uploads alike', async () => {
-  const site = await prepareSite({ config: { listen: { body_timeout: '10m' } } })
-  site.device.handle((request) => request.resume())
-  const sidecar = await site.serve()
-  const { access_token } = await sidecar.grant()
-  await expectReload(sidecar, 'success', () => site.configure({ listen: { body_timeout: '1s' } }))
-  const refused = async (path: string, ...fields: string[]): Promise<string> => {
-    const peer = await rawConnection(sidecar.url)
-    peer.write([`POST ${path} HTTP/1.1`, 'Host: x', 'Content-Length: 9', ...fields, '', 'abc'].join('\r\n'))
-    return peer.waitFor('HTTP/1.1 400 ')
-  }
-  await Promise.all([
-    refused('/oauth/token', 'Content-Type: application/x-www-form-urlencoded'),
-    refused('/upload', `Authorization: Bearer ${access_token}`),
-  ])
 })
 
 describe('H76 A certificate', () => {

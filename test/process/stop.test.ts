@@ -14,7 +14,7 @@ import { duringStart } from './starting.ts'
 import { broken, holdResponses } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
-const TIMEOUTS = { handshake_timeout: '10m', header_timeout: '10m', idle_timeout: '10m' }
+const TIMEOUTS = { idle_timeout: '10m' }
 /** Longer than a test may take, so that an end by one of these deadlines fails it. */
 const LONG = {
   shutdown_grace: '10m',

@@ -37,11 +37,15 @@ const NAMES = { cookie: 'SID', header: 'X-Auth-Token' } as const
 export const VIEWER = 'viewer'
 
 /** `upstream.auth` for the device, without the password. */
-export function accountAuth(kind: 'form' | Place, settings: object = {}): object {
-  if (kind === 'form') return { kind: 'form', user: VIEWER, form: settings }
+export function accountAuth(
+  kind: 'form' | Place,
+  { on_change, ...settings }: { readonly on_change?: string } = {},
+): object {
+  const common = { user: VIEWER, ...(on_change && { on_change }) }
+  if (kind === 'form') return { kind: 'form', ...common, form: settings }
   const login = { path: '/login', form: { username: '$user', password: '$password' } }
   const place = { [kind]: NAMES[kind] }
-  return { kind: 'session', user: VIEWER, session: { login, token: place, send: place, ...settings } }
+  return { kind: 'session', ...common, session: { login, token: place, send: place, ...settings } }
 }
 
 /**

@@ -403,7 +403,7 @@ describe('H243 A device that changes its session with every response', () => {
     expect(account.logins - logins).toBe(4)
     const lines = sidecar.logLines().filter((line) => line.includes('on_change'))
     expect(lines).toHaveLength(1)
-    expect(lines[0]).toContain(`upstream.auth.${kind === 'form' ? 'form' : 'session'}.on_change: follow`)
+    expect(lines[0]).toContain('upstream.auth.on_change: follow')
     for (const id of account.opened) expect(lines[0]).not.toContain(id)
   })
 

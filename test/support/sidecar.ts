@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tls from 'node:tls'
+import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { createSidecar } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Overview } from '../../src/overview/overview.ts'
@@ -96,6 +97,8 @@ export interface SidecarOptions {
   /** Default: cleartext. */
   readonly transport?: Transport
   readonly clock?: MovableClock
+  /** Bounds that no key sets, such as deadlines, to reach them soon. */
+  readonly bounds?: SomeBounds
   /** The names for a self-signed certificate; default: those of this machine. */
   readonly machine?: () => MachineNames
   /** How often those are compared with the certificate (ms). */
@@ -194,6 +197,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   const sidecar = await createSidecar(config, {
     clock,
     log: createLogOn(config.log.level, sink),
+    bounds: options.bounds,
     ...(options.machine === undefined ? {} : { machine: options.machine }),
     ...(options.compareEvery === undefined ? {} : { compareEvery: options.compareEvery }),
   })

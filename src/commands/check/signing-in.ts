@@ -42,7 +42,7 @@ export const SIGNING_IN = check({
       return {
         warning: `${accepted}; its response to GET ${page} sets another session`,
         meaning: 'Postern signs in again after such responses, and the device may refuse requests meanwhile',
-        remedy: `${other}set ${key}.auth.${auth.kind}.on_change: follow, if no client can sign in at the device as another user`,
+        remedy: `${other}set ${key}.auth.on_change: follow, if no client can sign in at the device as another user`,
       }
     },
     'no logout': ({ unended, accepted, key }) =>

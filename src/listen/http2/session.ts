@@ -165,7 +165,7 @@ function openSession(socket: TLSSocket, limits: ListenLimits, maxStreams: number
       maxHeaderListSize: limits.maxHeaderSize,
       enableConnectProtocol: false,
     },
-    // nghttp2 resets a stream with more fields. With fewer, the gate applies `max_header_count` and sends a refusal.
+    // nghttp2 resets a stream with more fields. With fewer, the gate applies `maxHeaderCount` and sends a refusal.
     maxHeaderListPairs: 2 * limits.maxHeaderCount,
     // Streams that nghttp2 or Node refuses cost as much as resets, and cause no event here.
     maxSessionInvalidFrames: limits.maxResets,

@@ -52,7 +52,7 @@ const line = fc
   )
   .map(([name, ...value]) => `${name}:${value.join('')}`)
 
-/** The default of `listen.max_header_size` (bytes). */
+/** The largest head (bytes). */
 const MAX_HEAD_SIZE = 16 * 1024
 
 const request = fc
