@@ -4,13 +4,13 @@ import { DEVICE_BODY, startNodeDevice } from '../device.ts'
 import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Load, LoadResult } from '../load/generator.ts'
-import { runPipelined } from '../load/pipelined.ts'
 import { runSteadily, type SteadyReport, WARM_UP } from '../load/steady.ts'
 import { checkOf, ratioOf, summarize } from '../measure.ts'
 import type { RunningPeer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { requestOnce } from '../request.ts'
 import { say } from '../run-program.ts'
+import { measureAttacks } from './hostile-clients.ts'
 
 const FLOODERS = 64
 
@@ -20,22 +20,18 @@ const PACE = 200
 /** The flood comes from 127.0.0.1. */
 const OTHER_ADDRESS = '127.0.0.2'
 
-/** Connections that pipeline requests without a token, from one address of their own. */
-const PIPELINERS = 20
-const PIPELINING_ADDRESS = '127.0.0.3'
-
 /** The flood begins this long before the other client, and ends about this long after it (ms). */
 const HEAD_START = 1_000
 
 export const shield: Figure = {
   id: 'P3',
   title: 'A flood does not slow other clients',
-  about: `${FLOODERS} connections of one client send requests past their limit, as fast as they can; another client stays within its own limit with ${PACE} requests/s. Both run on one core, where the flood has idle priority: the figure measures the sidecar, not the competition for the core. Then the same beside ${PIPELINERS} connections that pipeline requests without a token: what one client has answered in a turn of the event loop is bounded.`,
+  about: `${FLOODERS} connections of one client send requests past their limit, as fast as they can; another client stays within its own limit with ${PACE} requests/s. Both run on one core, where the flood has idle priority: the figure measures the sidecar, not the competition for the core. Then clients of one address each do what keeps a server busy: another client and a health check ask beside them, because what is done for one client in a turn of the event loop is bounded.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const paced = PACE * (WARM_UP + lab.seconds)
     // Both clients have the same limit: enough for all rounds of one client; the flood uses it up first.
-    const limit = Math.ceil(3 * lab.rounds * paced)
+    const limit = Math.ceil(2 * lab.rounds * paced)
     const set = [`limits.api.requests=${limit}`, 'limits.api.window=1d']
     const peer = posternPeer({ lifted: false, set, program: lab.program })
     const running = await peer.start({ devicePort: device.port, core: lab.proxyCore })
@@ -49,7 +45,6 @@ export const shield: Figure = {
 
     const alone: SteadyReport[] = []
     const flooded: SteadyReport[] = []
-    const pipelined: SteadyReport[] = []
     let refused = first.statuses?.[429] ?? 0
     for (let round = 0; round < lab.rounds; round += 1) {
       const quiet = await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore)
@@ -59,35 +54,18 @@ export const shield: Figure = {
       const { statuses, failed } = await flooding
       refused += statuses?.[429] ?? 0
       if (failed > 0) faults.push(`${failed} responses to the flood were not 429`)
-      const pipelining = runPipelined(
-        {
-          url,
-          connections: PIPELINERS,
-          seconds: WARM_UP + lab.seconds + (2 * HEAD_START) / 1000,
-          address: PIPELINING_ADDRESS,
-        },
-        lab.otherCore,
-      )
-      await pause(HEAD_START)
-      const beside = await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore)
-      const unread = await pipelining
-      if (unread.failed > 0 || unread.refused === 0)
-        faults.push(`of pipelined requests ${unread.refused} were refused, ${unread.failed} failed`)
-      say(
-        `  round ${round + 1}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(quiet.p99, 2)} ms; p50 ${fixed(beside.p50, 2)} ms beside pipelined requests, alone ${fixed(quiet.p50, 2)} ms`,
-      )
+      say(`  round ${round + 1}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(quiet.p99, 2)} ms`)
       alone.push(quiet)
       flooded.push(during)
-      pipelined.push(beside)
     }
-    const all = [...alone, ...flooded, ...pipelined]
+    const all = [...alone, ...flooded]
     faults.push(...failedFault('the admitted client', all))
     const admitted = limit + all.reduce((sum, { answered }) => sum + answered, 0)
     const seen = Number((await requestOnce(`http://127.0.0.1:${device.port}/seen`)).body)
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
 
     const p99 = (reports: readonly SteadyReport[]): number[] => reports.map((report) => report.p99)
-    const p50 = (reports: readonly SteadyReport[]): number[] => reports.map((report) => report.p50)
+    const attacks = await measureAttacks(lab, device)
     const what = `p99 of an admitted client while ${FLOODERS} connections flood`
     return {
       checks: [
@@ -96,23 +74,17 @@ export const shield: Figure = {
           reach: 1.3,
           comparable: 'never',
         }),
-        ratioOf(
-          'P3 pipelined',
-          `p50 of an admitted client beside ${PIPELINERS} connections that pipeline requests without a token, as a multiple of its p50 alone`,
-          p50(pipelined),
-          p50(alone),
-          { reach: 5, comparable: 'never' },
-        ),
+        ...(attacks.checks ?? []),
       ],
       tables: [
         latencyTable('Latency of the admitted client', [
           ['alone', alone],
           ['during the flood', flooded],
-          ['beside pipelined requests', pipelined],
         ]),
+        ...(attacks.tables ?? []),
       ],
       notes: [`the flood got ${refused} refusals; the device saw ${seen} requests, all of them admitted`],
-      faults,
+      faults: [...faults, ...(attacks.faults ?? [])],
     }
   },
 }

@@ -33,6 +33,8 @@ export interface OpenSocket {
   (onOpen: () => void, receiver?: Receiver): Socket
   /** Whether connections wait for the address of the device. */
   isResolving(): boolean
+  /** No connection was open in time: the next one waits for a new look-up. */
+  forgetAddress(): void
 }
 
 /** The idle time (ms) before TCP keep-alive probes, by which the kernel detects a device that is gone. */
@@ -62,14 +64,15 @@ export function createSocketOpener(
       ? { host: host + zone, port: Number(port) || (secure ? 443 : 80), lookup: names.lookup }
       : { path: socketPath }
   const open = secure ? tlsTo(at, host, tls ?? deviceTls({})) : plainTo(at)
+  const forgetAddress = (): void => names.forget(host)
   const openSocket: Open = (onOpen, receiver) => {
     const socket = open(onOpen, receiver)
     readPastBrokenWrites(socket)
-    const forget = (): void => names.forget(host)
-    socket.once('close', forget).once('connect', () => socket.off('close', forget))
+    // Not at `close`: a client that leaves may end a connection that is being opened, which says nothing of the address.
+    socket.once('error', forgetAddress).once('connect', () => socket.off('error', forgetAddress))
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
   }
-  return Object.assign(openSocket, { isResolving: () => names.isResolving(host) })
+  return Object.assign(openSocket, { isResolving: () => names.isResolving(host), forgetAddress })
 }
 
 /** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */

@@ -132,8 +132,10 @@ export class Opener implements Ending {
   #limitConnect(): Deadline {
     const { connect } = this.#settings.deadlines
     const giveUp = (): void => {
-      const isResolving = this.#state.kind === 'opening' && this.#settings.openSocket.isResolving()
+      const { openSocket } = this.#settings
+      const isResolving = this.#state.kind === 'opening' && openSocket.isResolving()
       const late = isResolving ? 'dns_timeout' : 'connection_timeout'
+      if (this.#state.socket?.connecting === true) openSocket.forgetAddress()
       // Between two attempts the device has not been silent: it refused.
       this.#events.onLost(this.#refusal ?? new DeviceFault(late))
     }

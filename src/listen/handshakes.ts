@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { Deadline } from '../system/deadline.ts'
 import { HANDSHAKE_WORK, type TurnBudget } from '../system/turn-budget.ts'
@@ -18,6 +19,8 @@ export interface HandshakeDependencies {
   readonly lingering: Pick<Lingering, 'end'>
   /** The turn budget by which a connection is served. */
   readonly turnsOf: (wire: Socket) => TurnBudget
+  /** The connection as TLS reads it. */
+  readonly readable: (wire: Socket) => Duplex
   /** Called after a handshake. `wire`: the TCP socket below `socket`. */
   readonly accept: (socket: TLSSocket, wire: Socket) => void
   readonly onFailed: (reason: FailedHandshake) => void
@@ -93,7 +96,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
           deps.lingering.end(socket, deps.plainHttpMessage())
           return
         }
-        const shake = (): void => void handshakeOf.run(handshake, () => server.emit('connection', socket))
+        const shake = (): void =>
+          void handshakeOf.run(handshake, () => server.emit('connection', deps.readable(socket)))
         deps.turnsOf(socket).run(HANDSHAKE_WORK, shake, () => socket.destroyed)
       })
     },

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
 import type { Holder, Holding } from '../memory/account.ts'
@@ -21,6 +22,7 @@ import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
+import { Sluice } from './sluice.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
 type Protocol = 'http/1.1' | 'h2'
@@ -80,6 +82,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   function acceptHttp1(socket: Socket, wire: Socket): void {
     // A half-closed client may still wait for a response. Before HTTP begins, a client that closes its side has left.
     socket.allowHalfOpen = true
+    wire.allowHalfOpen = true
     count('http/1.1', socket)
     http1.accept(socket, wire, holdingOf(wire))
   }
@@ -87,6 +90,14 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   /** What a connection holds. One whose socket closed during its handshake has no holding any more, and is charged anew. */
   function holdingOf(wire: Socket): Holding {
     return holdings.get(wire) ?? charge(wire)
+  }
+
+  /** A connection as TLS reads it: that of a client without a grant by turns. */
+  function readable(wire: Socket): Duplex {
+    const holding = holdingOf(wire)
+    const { client } = holding
+    if (client.isProxy || client.grant !== undefined) return wire
+    return new Sluice(wire, client.turnsOfConnection(), (change) => holding.hold(change))
   }
 
   /** Why a new connection is refused, before it costs a handshake. Undefined if its client may hold one more, and has a place for it. */
@@ -120,10 +131,10 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   }
 
   function acceptTls(socket: TLSSocket, wire: Socket): void {
-    if (hasLeft(socket)) socket.destroy()
+    if (hasLeft(wire)) socket.destroy()
     else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
-      http2.accept(socket, holdingOf(wire))
+      http2.accept(socket, wire, holdingOf(wire))
     } else acceptHttp1(socket, wire)
   }
 
@@ -140,6 +151,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
           material: deps.tls,
           lingering,
           turnsOf: (wire) => holdingOf(wire).client.turnsOfConnection(),
+          readable,
           accept: acceptTls,
           onFailed: events.handshakeFailed,
           plainHttpMessage: () => deps.refusalMessage(PLAIN_HTTP),

@@ -1,9 +1,11 @@
 import dns from 'node:dns/promises'
+import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterAll, beforeEach, expect, it, vi } from 'vitest'
 import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { createConnections } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
+import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { sendOwnRequest } from '../../src/device/own-request.ts'
 import { connect } from '../../src/fleet/connection.ts'
 import { createLookup } from '../../src/system/lookup.ts'
@@ -104,6 +106,42 @@ it('H46 a connection that waits for the device, and not for its name, is connect
   closeLater(() => connections.close())
   const failed = sendOwnRequest(connections, { method: 'GET', target: '/', fields: [] }, false)
   expect(failureOf(await failed.catch((error: unknown) => error))).toBe('connection_timeout')
+})
+
+/** Opens connections to a device that answers no SYN. `asked`: how often its name was looked up. */
+async function openToBlackHole() {
+  let asked = 0
+  const names = createLookup(async () => {
+    asked += 1
+    return HOME
+  }, stillClock())
+  const origin = (await startBlackHole()).replace('127.0.0.1', 'device.example')
+  const target = { origin, socketPath: undefined, reuse: 'shared', parser: 'auto' } as const
+  return { target, names, asked: () => asked }
+}
+
+it('H46 a connection that is given up before it is open says nothing of its address', async () => {
+  const { target, names, asked } = await openToBlackHole()
+  const openSocket = createSocketOpener(target, names)
+  for (let i = 0; i < 2; i += 1) {
+    const socket = openSocket(() => {})
+    await once(socket, 'lookup')
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  expect(asked()).toBe(1)
+})
+
+it('H46 an address to which no connection opens in time is looked up again', async () => {
+  const { target, names, asked } = await openToBlackHole()
+  const deadlines = { connect: 100, response: PATIENCE, idle: PATIENCE }
+  const connections = createConnections(target, deadlines, stillClock(), { names })
+  closeLater(() => connections.close())
+  for (let i = 0; i < 2; i += 1) {
+    const failed = sendOwnRequest(connections, { method: 'GET', target: '/', fields: [] }, false)
+    expect(failureOf(await failed.catch((error: unknown) => error))).toBe('connection_timeout')
+  }
+  expect(asked()).toBe(2)
 })
 
 it('H135 a shared store whose name is slow to resolve says so', async () => {

@@ -75,6 +75,7 @@ it('H217 the same holds after a new certificate', async () => {
     limits: { handshakeTimeout: 60_000 },
     material: { ...known, ...one },
     turnsOf: () => new TurnBudget(),
+    readable: (wire) => wire,
     lingering: createLingering(),
     accept: () => {},
     onFailed: () => {},

@@ -53,6 +53,7 @@ it('a handshake that a stop ends does not count as a client that left', async ()
     limits: { handshakeTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => new TurnBudget(),
+    readable: (wire) => wire,
     lingering: createLingering(),
     accept: () => {},
     onFailed: (reason) => failed.push(reason),
@@ -96,6 +97,7 @@ it('C26 of the handshakes that one client begins at once, a turn of the event lo
     limits: { handshakeTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => turns,
+    readable: (wire) => wire,
     lingering: createLingering(),
     accept(socket) {
       accepted += 1

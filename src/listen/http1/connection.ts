@@ -86,8 +86,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     holding.holder = this
     const facts: ConnectionFacts = {
       secure: (socket as Partial<TLSSocket>).encrypted === true,
-      peer: socket.remoteAddress ?? '',
-      localPort: socket.localPort ?? 0,
+      peer: wire.remoteAddress ?? '',
+      localPort: wire.localPort ?? 0,
     }
     this.#peer = facts.peer
     this.#intake = new Http1Intake(socket, facts, rules.maxHeaderSize, this)

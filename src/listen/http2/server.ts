@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Holding } from '../../memory/account.ts'
 import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
@@ -20,9 +21,9 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers,
   }
 
   return {
-    /** Serves a decrypted connection on which `h2` was negotiated. `holding`: what it holds. */
-    accept(socket: TLSSocket, holding: Holding): void {
-      const session = serveSession(socket, limits, handlers, now, memory, holding)
+    /** Serves a decrypted connection on which `h2` was negotiated. `wire`: the TCP socket below it. `holding`: what it holds. */
+    accept(socket: TLSSocket, wire: Socket, holding: Holding): void {
+      const session = serveSession(socket, wire, limits, handlers, now, memory, holding)
       sessions.add(session)
       // As a `Deadline`: what has arrived is read first.
       timer ??= setInterval(() => setImmediate(checkDeadlines), interval).unref()

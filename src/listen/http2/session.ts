@@ -4,6 +4,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Outcome } from '../../http/exchange.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
@@ -36,9 +37,10 @@ const FORGIVEN = 0.1
 /** The memory that Node allows a session by default, queued bytes included (MB of a million bytes). */
 const NODE_SESSION_MEMORY = 10
 
-/** Serves a decrypted connection on which `h2` was negotiated. `now`: see `checkDeadlines`. */
+/** Serves a decrypted connection on which `h2` was negotiated. `wire`: the TCP socket below it. `now`: see `checkDeadlines`. */
 export function serveSession(
   socket: TLSSocket,
+  wire: Socket,
   limits: ListenLimits,
   handlers: Http2Handlers,
   now: number,
@@ -47,11 +49,11 @@ export function serveSession(
 ) {
   const { account } = memory
   const { onOveruse, onMisused } = handlers
-  const { remoteAddress: peer = '' } = socket
+  const { remoteAddress: peer = '', localPort = 0 } = wire
   // Before the first stream: its header block, which no event announces, may be as large.
   holding.set('connections', holding.held('connections') + SESSION + limits.maxHeaderSize)
   const session = openSession(socket, limits, account.streamsOffered(limits.maxStreams))
-  const heads = new HeadsOfSession(peer, socket.localPort ?? 0)
+  const heads = new HeadsOfSession(peer, localPort)
   const errors = new StreamErrors(session)
   const onFull = (): void => onOveruse('max_queued_bytes')
   const hasFrames = (): boolean => (session.state.outboundQueueSize ?? 0) > 0

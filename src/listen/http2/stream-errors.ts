@@ -1,13 +1,16 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
 import type { Http2Exchange } from './exchange.ts'
 
+/** How many turns of the event loop a reset takes at most: through a `Sluice`, each write of TLS takes two. */
+const TURNS = 8
+
 /** `NGHTTP2_ERR_PROTO`: nghttp2 refuses a frame. */
 const REFUSED_FRAME = -505
 
 /**
  * Keeps a session open when a client sends more DATA than the `content-length` of a request. That is an error of the stream (RFC 9113 §8.1.1), and
  * nghttp2 resets the stream. Node 26.10 takes it for an error of the connection, and destroys the session. The reset is known in the next
- * turn of the event loop, when nghttp2 has written its queue.
+ * turns of the event loop, when nghttp2 has written its queue.
  */
 export class StreamErrors {
   #resets = 0
@@ -20,9 +23,12 @@ export class StreamErrors {
         return
       }
       const before = this.#resets
-      setImmediate(() => {
-        if (this.#resets === before) destroy(error, code)
-      })
+      const look = (turns: number): void => {
+        if (this.#resets !== before) return
+        if (turns === 0) destroy(error, code)
+        else setImmediate(look, turns - 1)
+      }
+      setImmediate(look, TURNS)
     }
   }
 
