@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import { contentOf, maintainerOf, type PackageFile } from './debian/content.ts'
-import { dependenciesOf } from './debian/dependencies.ts'
 import type { Processor } from './executable.ts'
 import { wrapped } from './markdown.ts'
 import { NOBODY, type Vendor } from './vendor.ts'
@@ -51,7 +50,6 @@ export async function makeDebianPackage(options: DebianPackage): Promise<string>
     .replace('@VERSION@', version)
     .replace('@ARCHITECTURE@', architecture)
     .replace('@INSTALLED_SIZE@', String(installedSize(files)))
-    .replace('@DEPENDS@', dependenciesOf(executable).join(', '))
     .replace('@MAINTAINER@', () => maintainerOf(vendor))
     .replace('@HOMEPAGE@', () => (vendor === undefined ? '' : `Homepage: ${vendor.download}\n`))
     .replace('@CONTACT@', () => contact(vendor))

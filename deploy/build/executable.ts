@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -23,19 +22,13 @@ const NPM_TIMEOUT = 600_000
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the program as one script in it.
  * Takes npm and its registry or cache. Resolves to undefined, or to the name of the `strip` that is not installed: then Node.js keeps its
- * symbols. Throws if `nodeDigest`, a SHA-256 in hexadecimal, is not that of the Node.js before it is stripped.
+ * symbols.
  */
-export async function makeExecutable(
-  processor: Processor,
-  file: string,
-  nodeDigest?: string,
-): Promise<string | undefined> {
+export async function makeExecutable(processor: Processor, file: string): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
     const runtime = join(folder, 'node')
-    const node = await runtimeFor(processor, folder)
-    if (nodeDigest !== undefined) checkDigest(node, nodeDigest, processor)
-    await writeFile(runtime, node, { mode: 0o755 })
+    await copyFile(await runtimeFor(processor, folder), runtime)
     const missing = await stripProgram(runtime, processor)
     const main = await makeScript(join(folder, 'program'))
     const settings = join(folder, 'sea.json')
@@ -59,17 +52,11 @@ export async function makeExecutable(
   }
 }
 
-/** Throws unless the Node.js of npm's package has this SHA-256. */
-export function checkDigest(node: Buffer, digest: string, processor: Processor): void {
-  if (createHash('sha256').update(node).digest('hex') === digest) return
-  throw new Error(`the Node.js of npm's package node-linux-${processor} is not the one in Node's own archive`)
-}
-
 /**
- * The Node.js of npm's package for a processor, as the lock file pins it. The lock that npm gets here has no `os` and `cpu`: an older npm
+ * The path of the Node.js of npm's package for a processor, as the lock file pins it. The lock that npm gets here has no `os` and `cpu`: an older npm
  * does not know `--cpu`, and silently skips a package for another processor.
  */
-async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
+async function runtimeFor(processor: Processor, folder: string): Promise<string> {
   const name = `node-linux-${processor}`
   const path = `node_modules/${name}`
   const { version, integrity } = await lockedRuntime(name)
@@ -83,5 +70,5 @@ async function runtimeFor(processor: Processor, folder: string): Promise<Buffer>
     // With io_uring npm hung without an open connection while it unpacked a runtime.
     env: { ...process.env, UV_USE_IO_URING: '0' },
   })
-  return readFile(join(folder, path, 'bin', 'node'))
+  return join(folder, path, 'bin', 'node')
 }

@@ -8,21 +8,17 @@ const FILE = new URL('../Dockerfile', import.meta.url)
 export interface ImageOrigin {
   readonly source: Source
   readonly vendor?: Vendor | undefined
-  /** The image with the libraries, by digest: `--base`. Without it, the file names a tag, which may become another image. */
-  readonly base?: string | undefined
 }
 
 /**
- * The Dockerfile of a release: `deploy/Dockerfile` on this base, with labels of the OCI image specification for the commit, its time
+ * The Dockerfile of a release: `deploy/Dockerfile`, with labels of the OCI image specification for the commit, its time
  * and the vendor. A fact that is not known has no label. `SHA256SUMS` lists the file, so a signed release vouches for the labels.
  */
-export async function imageFile({ source, vendor, base }: ImageOrigin): Promise<string> {
+export async function imageFile({ source, vendor }: ImageOrigin): Promise<string> {
   const text = await readFile(FILE, 'utf8')
-  const based = base === undefined ? text : text.replace(/^ARG BASE=.*/m, () => `ARG BASE=${base}`)
   const labels = Object.entries({ ...sourceLabels(source), ...vendorLabels(vendor) })
   return (
-    based +
-    labels.map(([name, value]) => `LABEL org.opencontainers.image.${name}=${quoted(value)}\n`).join('')
+    text + labels.map(([name, value]) => `LABEL org.opencontainers.image.${name}=${quoted(value)}\n`).join('')
   )
 }
 

@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
-import { type NodeOrigin, originText } from './node-origin.ts'
 import { makeProvenance } from './provenance.ts'
 import { NAMESPACE, sign } from './signature.ts'
 import type { Source } from './source.ts'
@@ -14,10 +13,6 @@ export interface Papers {
   readonly vendor?: Vendor | undefined
   /** The key of `--sign`. Without one the release is unsigned. */
   readonly key?: string | undefined
-  /** What is known about the Node.js in the executables. */
-  readonly node?: NodeOrigin | undefined
-  /** The base of the container image, by digest. */
-  readonly base?: string | undefined
 }
 
 /**
@@ -25,20 +20,17 @@ export interface Papers {
  * `SHA256SUMS` of all of them, the provenance too, and with a key `SHA256SUMS.sig`. So one signature covers everything. Resolves to
  * what the vendor must know: how users verify the release, or that they cannot.
  */
-export async function writePapers(
-  folder: string,
-  { version, source, vendor, key, node, base }: Papers,
-): Promise<string> {
+export async function writePapers(folder: string, { version, source, vendor, key }: Papers): Promise<string> {
   const { commit, changed, time } = source
   if (changed && key !== undefined) throw new Error(CHANGED)
   const date = new Date(time * 1000).toISOString().replace('.000', '')
   const from = changed ? `${commit} with changed files` : commit
   await writeFile(
     join(folder, 'VERSION'),
-    `version: ${version}\ncommit: ${from}\ndate: ${date}\nnode: ${process.versions.node} ${originText(node)}\n`,
+    `version: ${version}\ncommit: ${from}\ndate: ${date}\nnode: ${process.versions.node}\n`,
   )
   await writeFile(join(folder, 'VENDOR'), vendorText(vendor))
-  const parameters = { version, vendor, signed: key !== undefined, base }
+  const parameters = { version, vendor, signed: key !== undefined }
   const provenance = await makeProvenance(await sumsOf(folder), source, parameters)
   await writeFile(join(folder, 'postern.intoto.json'), provenance)
   const list = join(folder, 'SHA256SUMS')

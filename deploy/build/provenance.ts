@@ -14,7 +14,6 @@ export interface Parameters {
   readonly version: string
   readonly vendor?: Vendor | undefined
   readonly signed: boolean
-  readonly base?: string | undefined
 }
 
 /**
@@ -24,7 +23,7 @@ export interface Parameters {
 export async function makeProvenance(
   sums: readonly Sum[],
   source: Source,
-  { version, vendor, signed, base }: Parameters,
+  { version, vendor, signed }: Parameters,
 ): Promise<string> {
   const statement = {
     _type: 'https://in-toto.io/Statement/v1',
@@ -38,7 +37,6 @@ export async function makeProvenance(
           version,
           signed,
           vendor: vendor ?? null,
-          base: base ?? null,
           sourceDateEpoch: process.env.SOURCE_DATE_EPOCH ?? null,
         },
         resolvedDependencies: [

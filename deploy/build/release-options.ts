@@ -7,11 +7,6 @@ export interface ReleaseOptions {
   readonly vendor?: string | undefined
   readonly apt?: string | undefined
   readonly gpg?: string | undefined
-  /** Archives of the Node.js project, and its list of their digests. */
-  readonly archives: readonly string[]
-  readonly sums?: string | undefined
-  /** The base of the container image, with its digest. */
-  readonly base?: string | undefined
 }
 
 export const HELP = `Usage: npm run release -- [options] [FOLDER]
@@ -25,14 +20,6 @@ Makes in FOLDER (default: dist) what is published. Removes what was in it.
                  and optionally source
   --apt DIR      adds the Debian packages to a repository for apt; takes --gpg
   --gpg KEY      the key of gpg that signs the repository
-  --node-archive FILE
-                 compares the Node.js of the executables with the one in this
-                 archive of nodejs.org; once for each processor
-  --node-sums FILE
-                 the list with the archive's digest: SHASUMS256.txt.asc, whose
-                 signature gpg checks, or SHASUMS256.txt
-  --base IMAGE   the base of the container image, by digest:
-                 debian:12-slim@sha256:...
   --help         prints this
 
 docs/releasing.md tells more.
@@ -52,26 +39,18 @@ export function releaseOptions(
       vendor: text,
       apt: text,
       gpg: text,
-      base: text,
-      'node-sums': text,
-      'node-archive': { ...text, multiple: true },
       help: { type: 'boolean' },
     },
     allowPositionals: true,
   })
   if (values.help) return undefined
-  const { sign, vendor, apt, gpg, base } = values
-  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg, base }))
+  const { sign, vendor, apt, gpg } = values
+  for (const [name, value] of Object.entries({ sign, vendor, apt, gpg }))
     if (value === '') throw new Error(`--${name} is empty`)
   if (positionals.length > 1) throw new Error(`one folder is enough: ${positionals.join(' ')}`)
   if (apt !== undefined && gpg === undefined)
     throw new Error('--apt takes --gpg KEY: apt refuses an unsigned repository')
   if (gpg !== undefined && apt === undefined) throw new Error('--gpg signs a repository: add --apt DIR')
-  const { 'node-archive': archives = [], 'node-sums': sums } = values
-  if (base !== undefined && !/^[\w.:/-]+@sha256:[0-9a-f]{64}$/.test(base))
-    throw new Error(`--base ${base} has no digest: write it as debian:12-slim@sha256:...`)
-  if ((archives.length === 0) !== (sums === undefined))
-    throw new Error('--node-archive and --node-sums belong together')
   const folder = positionals[0] === undefined ? dist : resolve(cwd, positionals[0])
   const path = (file: string | undefined) => (file === undefined ? undefined : resolve(cwd, file))
   const repository = path(apt)
@@ -86,8 +65,5 @@ export function releaseOptions(
     vendor: path(vendor),
     apt: repository,
     gpg,
-    base,
-    sums: path(sums),
-    archives: archives.map((file) => resolve(cwd, file)),
   }
 }

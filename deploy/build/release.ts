@@ -14,7 +14,6 @@ import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { imageFile } from './image-file.ts'
-import { originText, readNodeOrigin } from './node-origin.ts'
 import { CHANGED, writePapers } from './papers.ts'
 import { HELP, type ReleaseOptions, releaseOptions } from './release-options.ts'
 import { checkRuntime } from './runtimes.ts'
@@ -37,14 +36,13 @@ async function compress(file: string): Promise<void> {
 }
 
 async function release(options: ReleaseOptions): Promise<void> {
-  const { folder, sign, apt, gpg, archives, sums, base } = options
+  const { folder, sign, apt, gpg } = options
   // Before the minutes that the build takes: what keeps the release from being finished.
   await checkRuntime()
   const source = await readSource()
   const vendor = options.vendor === undefined ? undefined : await readVendor(options.vendor)
   if (sign !== undefined) await checkKey(sign)
   if (sign !== undefined && source.changed) throw new Error(CHANGED)
-  const node = sums === undefined ? undefined : await readNodeOrigin(archives, sums, process.versions.node)
   if (gpg !== undefined) await checkRepositoryTools(gpg)
   const { time } = source
   const sbom = await makeSbom({ time, vendor })
@@ -60,7 +58,7 @@ async function release(options: ReleaseOptions): Promise<void> {
   for (const processor of PROCESSORS) {
     const executable = join(folder, `postern-linux-${processor}`)
     say(executable)
-    const missing = await makeExecutable(processor, executable, node?.digests.get(processor))
+    const missing = await makeExecutable(processor, executable)
     if (missing !== undefined) say(`it keeps its symbols, 34 MB: ${missing} is not installed`)
     await compress(executable)
     say(await makeDebianPackage({ executable, processor, version: VERSION, licences, time, folder, vendor }))
@@ -68,10 +66,9 @@ async function release(options: ReleaseOptions): Promise<void> {
   say('the npm package')
   await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${folder}`], { cwd: ROOT })
   await writeFile(join(folder, 'postern.cdx.json'), sbom)
-  await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor, base }))
-  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign, node, base })
+  await writeFile(join(folder, 'Dockerfile'), await imageFile({ source, vendor }))
+  const verdict = await writePapers(folder, { version: VERSION, source, vendor, key: sign })
   say(await readFile(join(folder, 'SHA256SUMS'), 'utf8'))
-  say(`Node.js: ${originText(node)}`)
   if (apt !== undefined && gpg !== undefined) {
     say(`the repository for apt, ${apt}:`)
     say((await makeRepository({ folder: apt, release: folder, key: gpg, vendor })).join('\n'))

@@ -10,6 +10,7 @@ import { clientOf, readLog } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { missingInDepends } from '../support/library-needs.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { run } from '../support/tools.ts'
 import { installDebian, needsMachine } from './machine.ts'
@@ -23,6 +24,7 @@ test('the arm64 package, with the libraries that it depends on, serves a request
   const executable = await executableFor('arm64')
   const parts = { executable, processor: 'arm64', licences: '', time: 1_700_000_000, folder } as const
   const file = await makeDebianPackage({ ...parts, version: VERSION, compression: 'gzip' })
+  expect(await missingInDepends(executable)).toEqual([])
   const depends = (await run('dpkg-deb', ['--field', file, 'Depends'])).stdout
   const libraries = [...depends.matchAll(/(lib[\w+-]+) \(/g)].map(([, name]) => name)
   // Only unpacked: its scripts would have to run on the emulated processor.

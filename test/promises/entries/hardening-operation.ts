@@ -71,7 +71,6 @@ export const OPERATION = {
   H333: 'The provenance of a release names the commit, the lock files, the runtimes, the builder, the parameters and the digest of every file, and the signed list has its digest.',
   H334: 'A release says who answers for it, in `VENDOR`, the bill of materials, the provenance and the Debian package. Without a vendor each says that whoever ran the build made it.',
   H335: 'The program `apt` installs the package from the signed repository, and refuses it if another key signed the list, or if the list or the package was changed.',
-  H336: "With the Node.js project's archives and list, a release is made only of the same program, byte for byte; `VERSION` says whether it was compared.",
   H337: 'The bill of materials names Node.js and each library in it by a purl, and by a CPE where the dictionary of NVD has one.',
   H344: 'Under the units, no program can be started from a place that the service can write, and the kernel refuses io_uring, memfd_create and other calls that the process does not use.',
   H345: '`postern init --drop-in` prints a drop-in by which systemd lets the service exchange packets with loopback, the device, the DNS servers and the store, and with no other machine. Clients that connect to `postern.socket` are served from every address.',
