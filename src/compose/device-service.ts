@@ -101,10 +101,10 @@ export async function openDeviceService(
     ...{ onResult: events.up, onFault: trouble.failed, onBug },
   })
   const upstream = createUpstream({
-    ...placesOf(service, queue),
+    ...placesOf(service, queue, clock),
     ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
-    downloadPace: downloadPace(downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(service, queue, connections),
+    downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
+    streams: createStreams(clock, service, queue, connections),
     streamAfter: service.streamAfter,
     maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
     buffering,

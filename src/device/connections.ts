@@ -118,6 +118,7 @@ export function createConnections(
     onEmpty: ignore,
   }
   const connections = {
+    clock,
     /** Responses are read by the tolerant rules. */
     tolerant: parser === 'tolerant',
     /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */

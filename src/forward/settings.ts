@@ -130,9 +130,13 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
 }
 
 /** A queue at the service, and how fast an upload must be to keep its place in it. */
-export function placesOf({ minUploadRate, queue: { timeout } }: ServiceConfig, queue: BoundedQueue): Places {
+export function placesOf(
+  { minUploadRate, queue: { timeout } }: ServiceConfig,
+  queue: BoundedQueue,
+  clock: Pick<Clock, 'every'>,
+): Places {
   const rate = minUploadRate === 'off' ? 0 : minUploadRate
-  return { queue, pace: uploadPace(rate, timeout, queue) }
+  return { queue, pace: uploadPace(clock, rate, timeout, queue) }
 }
 
 /** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
@@ -171,7 +175,7 @@ export function uploadBuffering(
     most: auto ? AUTO_BUFFER : bufferUploads,
     // HTTP/1.0 knows no chunks.
     onLonger: auto && service.version !== '1.0' ? onLonger : undefined,
-    ...placesOf(service, createBoundedQueue({ inside, waiting, maxWait })),
+    ...placesOf(service, createBoundedQueue(clock, { inside, waiting, maxWait }), clock),
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Clock, createWallOffset } from '../system/clock.ts'
+import { nextTurn } from '../system/loop-turn.ts'
 import {
   endOfGrant,
   endsTooSoon,

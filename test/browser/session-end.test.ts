@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import { everySecond } from '../../src/system/every-second.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/names.ts'
@@ -151,15 +150,6 @@ it('H219 a login of another name ends what the first one has open, and clears th
   await closed
 })
 
-/** Resolves when the sidecar has looked after its sessions, as it does once a second. */
-const nextSecond = (): Promise<void> =>
-  new Promise((resolve) => {
-    const seconds = everySecond(() => {
-      seconds.close()
-      resolve()
-    })
-  })
-
 for (const transport of transports) {
   it(`H310 a session ends after browser.idle without a request, and an open WebSocket is one, over ${transport}`, async () => {
     const sidecar = await startWithLogin({ transport, clock: stillClock(), config: { browser: IDLE } })
@@ -169,9 +159,9 @@ for (const transport of transports) {
     const { socket } = await openWebSocket(sidecar.url, {
       headers: { Cookie: streaming, Origin: sidecar.url },
     })
-    sidecar.clock.advance(HOUR - 1)
+    await sidecar.clock.advance(HOUR - 1)
     expect((await ask(used)).status).toBe(200)
-    sidecar.clock.advance(1)
+    await sidecar.clock.advance(1)
     const ended = await ask(idle)
     expect([ended.status, ended.header('clear-site-data')]).toEqual([401, CLEARED])
     expect(ended.text).toContain('The session has ended')
@@ -183,9 +173,9 @@ for (const transport of transports) {
     socket.close()
     await closed
     await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
-    sidecar.clock.advance(HOUR)
+    await sidecar.clock.advance(HOUR)
     // No request asks about them: the sidecar ends them itself.
-    await nextSecond()
+    await sidecar.clock.advance(1_000)
     expect([await counted(), await sidecar.metric('postern_tokens')]).toEqual([3, 0])
   })
 }

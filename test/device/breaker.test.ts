@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 function stillClock() {
   let now = 1000
-  return { monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
+  return { ...systemClock, monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
 }
 
 it('after three failures in a row to reach the device the breaker refuses requests, except one probe per second', () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { watchFloods } from '../../src/compose/floods.ts'
 import type { Logger } from '../../src/record/log.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => vi.useRealTimers())
@@ -10,7 +11,7 @@ const ACCOUNT = { fullness: 0.8, sums: {} as never } // only its figures are log
 function watched() {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
-  return { lines, floods: watchFloods({ info: note, warn: note } as unknown as Logger, 1_000) } // it uses no others
+  return { lines, floods: watchFloods(systemClock, { info: note, warn: note } as unknown as Logger, 1_000) } // it uses no others
 }
 
 it('C26 the log and the collection learn the end of a flood together, once, ten seconds after the last stage', () => {

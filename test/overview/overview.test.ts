@@ -3,6 +3,7 @@ import { createReloader } from '../../src/commands/reloader.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import type { GrantSummary } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -62,7 +63,7 @@ it('H150 a reload is in the timeline', async () => {
     },
   }
   const load = () => ({}) as never // this sidecar does not look at it
-  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log)
+  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log, systemClock)
   for (const count of [1, 2]) {
     reloader.reload('signal')
     await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: PATIENCE })

@@ -1,21 +1,27 @@
-import type { Clock } from '../../src/system/clock.ts'
+import { type Clock, systemClock, type Timer } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/loop-turn.ts'
 
 /** A clock that a test can move. */
 export interface MovableClock extends Clock {
   /** Time passes: both clocks move forward. */
-  advance(ms: number): void
+  advance(ms: number): Promise<void>
   /** The time of day is set: only the wall clock moves, in either direction. */
   jumpWall(ms: number): void
 }
 
-/** Starts above 0, so that code that forgets the start value fails. Node's own timers (`setTimeout`) do not move with it. */
-function movable(monotonic: () => number, wall: () => number): MovableClock {
+/** Starts above 0, so that code that forgets the start value fails. */
+const START = 1_000_000
+
+/** Runs like the real clock, and a test can move it. Its timers are real ones, and do not move with it. */
+export function movableClock(): MovableClock {
+  const start = performance.now()
   let ahead = 0
   let jumped = 0
   return {
-    monotonic: () => 1_000_000 + monotonic() + ahead,
-    wall: () => wall() + ahead + jumped,
-    advance(ms) {
+    ...systemClock,
+    monotonic: () => START + performance.now() - start + ahead,
+    wall: () => Date.now() + ahead + jumped,
+    async advance(ms) {
       ahead += ms
     },
     jumpWall(ms) {
@@ -24,17 +30,69 @@ function movable(monotonic: () => number, wall: () => number): MovableClock {
   }
 }
 
-/** Runs like the real clock, and a test can move it. */
-export function movableClock(): MovableClock {
-  const start = performance.now()
-  return movable(() => performance.now() - start, Date.now)
+interface Due {
+  at: number
+  readonly f: () => void
+  /** Ms until it is due again; undefined: never. */
+  readonly interval: number | undefined
 }
 
-/** Moves only when a test moves it: for what must happen at one exact instant. */
+/**
+ * Moves only when a test moves it, and its timers with it: for what must happen at one exact instant. `advance` calls what is due in order, with
+ * a turn of the event loop between two of them, and one at the end: `await` it.
+ */
 export function stillClock(): MovableClock {
   const now = Date.now()
-  return movable(
-    () => 0,
-    () => now,
-  )
+  const timers = new Set<Due>()
+  let elapsed = 0
+  let jumped = 0
+
+  function add(time: number, f: () => void, interval?: number): Timer {
+    const due: Due = { at: elapsed + time, f, interval }
+    timers.add(due)
+    return { cancel: () => void timers.delete(due) }
+  }
+
+  function nextUntil(end: number): Due | undefined {
+    let next: Due | undefined
+    for (const each of timers) if (each.at <= end && (next === undefined || each.at < next.at)) next = each
+    return next
+  }
+
+  function call(due: Due): void {
+    if (due.interval === undefined) timers.delete(due)
+    else due.at += due.interval
+    due.f()
+  }
+
+  return {
+    monotonic: () => START + elapsed,
+    wall: () => now + elapsed + jumped,
+    after: add,
+    every: (time, f) => add(time, f, time),
+    pause: (time, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve()
+        const over = (): void => {
+          timer.cancel()
+          resolve()
+        }
+        const timer = add(time, over)
+        signal?.addEventListener('abort', over)
+      }),
+    async advance(ms) {
+      const end = elapsed + ms
+      for (let next = nextUntil(end); next !== undefined; next = nextUntil(end)) {
+        elapsed = Math.max(elapsed, next.at)
+        await nextTurn()
+        // It may have been cancelled meanwhile.
+        if (timers.has(next)) call(next)
+      }
+      elapsed = end
+      await nextTurn()
+    },
+    jumpWall(ms) {
+      jumped += ms
+    },
+  }
 }

@@ -6,6 +6,7 @@ import {
   type Entry,
   type Leave,
 } from '../../src/system/bounded-queue.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -29,7 +30,7 @@ function counts(queue: BoundedQueue): [number, number] {
 
 describe('createBoundedQueue', () => {
   it('admits as many as fit, and refuses at once if the line is full', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 1, maxWait: 1000 })
     expect(queue.tryEnter()).toBeTypeOf('function')
     expect(queue.tryEnter()).toBeUndefined()
     void queue.enter()
@@ -38,7 +39,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('serves waiters in order of arrival', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 3, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 3, maxWait: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
     const order: number[] = []
     const entries = [1, 2, 3].map(async (number) => {
@@ -54,7 +55,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('gives a waiter up at the millisecond at which its wait ends', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     const settle = vi.fn()
     void queue.enter().then(settle)
@@ -66,7 +67,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('leaves no timer of a waiter that has entered or withdrawn', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 2, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 2, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     void queue.enter()
@@ -80,7 +81,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('keeps no place for a waiter that withdraws as soon as it must wait', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     expect(await queue.enter('', (withdraw) => withdraw())).toEqual({ kind: 'withdrawn' })
     expect(counts(queue)).toEqual([1, 0])
@@ -88,7 +89,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('ignores a withdrawal after the entry', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 1, waiting: 1, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     const entry = queue.enter('', (way) => {
@@ -101,7 +102,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('frees a place once, even if `leave` is called again', () => {
-    const queue = createBoundedQueue({ inside: 2, waiting: 0, maxWait: 1000 })
+    const queue = createBoundedQueue(systemClock, { inside: 2, waiting: 0, maxWait: 1000 })
     const leave = queue.tryEnter()
     queue.tryEnter()
     leave?.()
@@ -110,7 +111,11 @@ describe('createBoundedQueue', () => {
   })
 
   it('waits for a day at least if `maxWait` is infinite', () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: Number.POSITIVE_INFINITY })
+    const queue = createBoundedQueue(systemClock, {
+      inside: 1,
+      waiting: 1,
+      maxWait: Number.POSITIVE_INFINITY,
+    })
     queue.tryEnter()
     void queue.enter()
     vi.advanceTimersByTime(86_400_000)
@@ -171,7 +176,7 @@ describe('createBoundedQueue against a naive model', () => {
     })
     await fc.assert(
       fc.asyncProperty(bounds, fc.array(step, { maxLength: 60 }), async (limits, steps) => {
-        const queue = createBoundedQueue(limits)
+        const queue = createBoundedQueue(systemClock, limits)
         const model = createModel(limits)
         const results = new Map<number, string>()
         const leaves = new Map<number, Leave>()

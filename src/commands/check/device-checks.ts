@@ -162,7 +162,7 @@ export async function judgeDevice(
   const { status, fields } = response
   const found = `${at} answered ${status}${withoutText(fields, service)}`
   // A TLS server answers a cleartext request with 400.
-  const secure = status === 400 ? await diagnose(target, key, service.connectTimeout) : undefined
+  const secure = status === 400 ? await diagnose(target, key, service.connectTimeout, systemClock) : undefined
   if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
   const location = fields[fields.findIndex((name, i) => i % 2 === 0 && /^location$/i.test(name)) + 1] ?? ''
   if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
@@ -226,7 +226,9 @@ async function explained(
   key: string,
 ): Promise<CheckFailure> {
   const failure = failureOf(error.cause)
-  const found = canDiagnose(failure, target) ? await diagnose(target, key, service.connectTimeout) : undefined
+  const found = canDiagnose(failure, target)
+    ? await diagnose(target, key, service.connectTimeout, systemClock)
+    : undefined
   if (found !== undefined) {
     const { reason, remedy, tls } = found
     return new CheckFailure(`${error.message}: ${reason}`, { remedy, tls })

@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
+import { afterTurn } from '../../system/loop-turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 
 /** `NGHTTP2_ERR_PROTO`: nghttp2 refuses a frame. */
@@ -20,7 +21,7 @@ export class StreamErrors {
         return
       }
       const before = this.#resets
-      setImmediate(() => {
+      afterTurn(() => {
         if (this.#resets === before) destroy(error, code)
       })
     }
