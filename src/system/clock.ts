@@ -132,3 +132,13 @@ export function rest(clock: Pick<Clock, 'after'>, time: number, signal?: AbortSi
     signal?.addEventListener('abort', over)
   })
 }
+
+/** A signal that aborts when `time` is over. Its timer ends with `cancel`. */
+export function abortAfter(
+  clock: Pick<Clock, 'after'>,
+  time: number,
+): { readonly signal: AbortSignal } & Timer {
+  const over = new AbortController()
+  const timer = clock.after(time, () => over.abort())
+  return { signal: over.signal, cancel: () => timer.cancel() }
+}

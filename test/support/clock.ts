@@ -5,6 +5,8 @@ import { nextTurn } from '../../src/system/loop-turn.ts'
 export interface MovableClock extends Clock {
   /** Time passes: both clocks move forward. */
   advance(ms: number): Promise<void>
+  /** Time passes at once, as for a process that was suspended: what is due meanwhile is called once, also what repeats. */
+  leap(ms: number): Promise<void>
   /** The time of day is set: only the wall clock moves, in either direction. */
   jumpWall(ms: number): void
 }
@@ -24,6 +26,9 @@ export function movableClock(): MovableClock {
     async advance(ms) {
       ahead += ms
     },
+    async leap(ms) {
+      ahead += ms
+    },
     jumpWall(ms) {
       jumped += ms
     },
@@ -41,7 +46,7 @@ interface Due {
  * Moves only when a test moves it, and its timers with it: for what must happen at one exact instant. `advance` calls what is due in order, with
  * a turn of the event loop between two of them, and one at the end: `await` it.
  */
-export function stillClock(): MovableClock {
+export function stillClock(): MovableClock & { readonly pending: number } {
   const now = Date.now()
   const timers = new Set<Due>()
   let elapsed = 0
@@ -66,6 +71,10 @@ export function stillClock(): MovableClock {
   }
 
   return {
+    /** How many timers run. */
+    get pending() {
+      return timers.size
+    },
     monotonic: () => START + elapsed,
     wall: () => now + elapsed + jumped,
     after: add,
@@ -80,6 +89,17 @@ export function stillClock(): MovableClock {
         const timer = add(time, over)
         signal?.addEventListener('abort', over)
       }),
+    async leap(ms) {
+      elapsed += ms
+      const due = [...timers].filter(({ at }) => at <= elapsed).sort((one, other) => one.at - other.at)
+      for (const each of due) {
+        await nextTurn()
+        if (!timers.has(each)) continue
+        if (each.interval !== undefined) each.at = elapsed
+        call(each)
+      }
+      await nextTurn()
+    },
     async advance(ms) {
       const end = elapsed + ms
       for (let next = nextUntil(end); next !== undefined; next = nextUntil(end)) {
