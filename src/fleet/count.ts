@@ -1,6 +1,5 @@
 import type { WindowPolicy } from '../limits/window-table.ts'
-import type { Clock } from '../system/clock.ts'
-import { afterTurn } from '../system/loop-turn.ts'
+import { afterTurn, type Clock } from '../system/clock.ts'
 import { listOf, type Script, type SharedStore } from './shared-store.ts'
 
 /**

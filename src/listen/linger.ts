@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Clock, Timer } from '../system/clock.ts'
-import { afterTurn } from '../system/loop-turn.ts'
+import { afterTurn, type Clock, type Timer } from '../system/clock.ts'
 import { judgeSilence } from '../system/silence.ts'
 
 /** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */

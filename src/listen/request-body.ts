@@ -1,6 +1,5 @@
 import { BrokenBodyError, StalledBodyError } from '../http/refusal.ts'
-import type { Clock } from '../system/clock.ts'
-import { afterTurn } from '../system/loop-turn.ts'
+import { afterTurn, type Clock } from '../system/clock.ts'
 import { MovingDeadline } from '../system/moving-deadline.ts'
 
 type Read = IteratorResult<Buffer, undefined>
@@ -31,8 +30,9 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #readBegun = false
   #waiting: PromiseWithResolvers<Read> | undefined
   #stallTimeout = 0
-  /** That of the present wait for data. */
-  readonly #deadline: MovingDeadline
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
+  /** That of the waits for data. */
+  #deadline: MovingDeadline | undefined
   #onBroken: (() => void) | undefined
 
   /**
@@ -46,7 +46,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     most: number,
     isDeferred: () => boolean = () => false,
   ) {
-    this.#deadline = new MovingDeadline(clock, () => this.#onLate())
+    this.#clock = clock
     this.#onRoom = onRoom
     this.#most = most
     this.#isDeferred = isDeferred
@@ -174,6 +174,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#waiting = waiting
     this.#onRoom()
     if (this.#waiting === undefined) return waiting.promise
+    this.#deadline ??= new MovingDeadline(this.#clock, () => this.#onLate())
     this.#deadline.move(this.#stallTimeout)
     return waiting.promise
   }
@@ -187,7 +188,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   #end(state: 'whole' | 'broken'): void {
     this.#state = state
-    this.#deadline.cancel()
+    this.#deadline?.cancel()
     const waiting = this.#waiting
     this.#waiting = undefined
     if (state === 'whole') waiting?.resolve(END)

@@ -1,6 +1,5 @@
 import type { ClientMemory } from '../http/exchange.ts'
-import type { Clock, Timer } from '../system/clock.ts'
-import { afterTurn, forgetTurn, type Postponed } from '../system/loop-turn.ts'
+import { afterTurn, type Clock, forgetTurn, type Postponed, type Timer } from '../system/clock.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
 import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'

@@ -1,5 +1,4 @@
-import type { Clock, Timer } from './clock.ts'
-import { afterTurn } from './loop-turn.ts'
+import { afterTurn, type Clock, type Timer } from './clock.ts'
 
 interface Seconds {
   readonly listeners: Set<() => void>

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { afterTurn } from './loop-turn.ts'
+import { afterTurn } from './clock.ts'
 
 /**
  * For a socket whose idle timer (`setTimeout`) has fired. As a deadline of the clock, waits until what has arrived is read. Then calls `onSilent`, unless

@@ -1,4 +1,4 @@
-import { afterTurn, turnOfLoop } from './loop-turn.ts'
+import { afterTurn, turnOfLoop } from './clock.ts'
 
 /**
  * What may be done for one client in one turn of the event loop, in bytes: half a megabyte that is read, or 32 requests that are refused

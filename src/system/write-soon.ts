@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { afterTurn, turnOfLoop } from './loop-turn.ts'
+import { afterTurn, turnOfLoop } from './clock.ts'
 import { giveBack } from './read-buffers.ts'
 
 /** A text that has to be sent, and may grow until it is. */

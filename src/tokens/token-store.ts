@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, createWallOffset } from '../system/clock.ts'
-import { nextTurn } from '../system/loop-turn.ts'
+import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
 import {
   endOfGrant,
   endsTooSoon,

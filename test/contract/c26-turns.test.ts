@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ListenerExchange } from '../../src/listen/exchange.ts'
-import { turnOfLoop } from '../../src/system/loop-turn.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
 import { PER_TURN, REQUEST_WORK } from '../../src/system/turn-budget.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { Gauge, Registry } from 'prom-client'
 import { expect, it, vi } from 'vitest'
 import { createMetricRegistry } from '../../src/record/metric-registry.ts'
-import { turnOfLoop } from '../../src/system/loop-turn.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
 import { readTree } from '../support/source-tree.ts'
 
 it('a bucket of a histogram counts the values up to its bound, in each series', async () => {

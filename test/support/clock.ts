@@ -1,5 +1,4 @@
-import { type Clock, systemClock, type Timer } from '../../src/system/clock.ts'
-import { nextTurn } from '../../src/system/loop-turn.ts'
+import { type Clock, nextTurn, systemClock, type Timer } from '../../src/system/clock.ts'
 
 /** A clock that a test can move. */
 export interface MovableClock extends Clock {

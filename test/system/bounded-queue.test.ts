@@ -6,7 +6,7 @@ import {
   type Entry,
   type Leave,
 } from '../../src/system/bounded-queue.ts'
-import { nextTurn } from '../../src/system/loop-turn.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 
 let clock = stillClock()

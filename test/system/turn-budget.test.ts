@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import { turnOfLoop } from '../../src/system/loop-turn.ts'
+import { turnOfLoop } from '../../src/system/clock.ts'
 import { PER_TURN, REQUEST_WORK, TurnBudget } from '../../src/system/turn-budget.ts'
 
 /** How many requests a turn has room for. */

@@ -1,5 +1,5 @@
 import type { Exchange } from '../../http/exchange.ts'
-import { afterTurn } from '../../system/loop-turn.ts'
+import { afterTurn } from '../../system/clock.ts'
 import { serveInTurn } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'

@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
-import { afterTurn } from '../../system/loop-turn.ts'
+import { afterTurn } from '../../system/clock.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
 import type { Overhead } from './overhead.ts'
 

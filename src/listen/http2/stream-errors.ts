@@ -1,5 +1,5 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
-import { afterTurn } from '../../system/loop-turn.ts'
+import { afterTurn } from '../../system/clock.ts'
 import type { Http2Exchange } from './exchange.ts'
 
 /** `NGHTTP2_ERR_PROTO`: nghttp2 refuses a frame. */
