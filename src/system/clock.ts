@@ -50,41 +50,31 @@ export interface Clock {
 /** The longest time (ms) of a timer of Node. With a longer one it fires immediately. */
 const LONGEST = 2 ** 31 - 1
 
-class DueTimer implements Timer {
-  readonly #timer: NodeJS.Timeout
-  #judgement: Postponed | undefined
-
-  constructor(time: number, f: () => void) {
-    this.#timer = setTimeout(
-      () => {
-        this.#judgement = afterTurn(f)
-      },
-      Math.min(time, LONGEST),
-    ).unref()
+function after(time: number, f: () => void): Timer {
+  let judgement: Postponed | undefined
+  const due = (): void => {
+    judgement = afterTurn(f)
   }
-
-  cancel(): void {
-    clearTimeout(this.#timer)
-    forgetTurn(this.#judgement)
+  const timer = setTimeout(due, Math.min(time, LONGEST)).unref()
+  return {
+    cancel() {
+      clearTimeout(timer)
+      forgetTurn(judgement)
+    },
   }
 }
 
-class RepeatedTimer implements Timer {
-  readonly #timer: NodeJS.Timeout
-  #judgement: Postponed | undefined
-
-  constructor(time: number, f: () => void) {
-    this.#timer = setInterval(
-      () => {
-        this.#judgement = afterTurn(f)
-      },
-      Math.min(time, LONGEST),
-    ).unref()
+function every(time: number, f: () => void): Timer {
+  let judgement: Postponed | undefined
+  const due = (): void => {
+    judgement = afterTurn(f)
   }
-
-  cancel(): void {
-    clearInterval(this.#timer)
-    forgetTurn(this.#judgement)
+  const timer = setInterval(due, Math.min(time, LONGEST)).unref()
+  return {
+    cancel() {
+      clearInterval(timer)
+      forgetTurn(judgement)
+    },
   }
 }
 
@@ -95,8 +85,8 @@ class RepeatedTimer implements Timer {
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now() + 1,
-  after: (time, f) => new DueTimer(time, f),
-  every: (time, f) => new RepeatedTimer(time, f),
+  after,
+  every,
   pause: (time, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve()

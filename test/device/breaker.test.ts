@@ -59,7 +59,7 @@ it('C19 a device that is down gets no requests while the sidecar refuses them, a
   expect(refused.header('Proxy-Status')).toBe('postern; error=connection_refused')
   expect(await sidecar.metric('postern_upstream_up')).toBe(0)
   const back = await startDevice(undefined, { port })
-  sidecar.clock.advance(1001)
+  await sidecar.clock.advance(1001)
   expect((await sidecar.request({ token })).status).toBe(200)
   expect((await sidecar.request({ token })).status).toBe(200)
   expect(back.requests.length).toBe(2)

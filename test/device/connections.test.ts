@@ -164,7 +164,7 @@ describe('a device that crashes', () => {
     first.handle(() => {})
     await sendRequest(connections)
     for (let i = 0; i < 2; i += 1) {
-      clock.advance(1_500)
+      await clock.advance(1_500)
       expect((await sendRequest(connections)).events).toEqual(['connection_refused, without a byte'])
     }
     const second = await startDevice(undefined, { port: Number(new URL(first.url).port) })

@@ -189,7 +189,7 @@ describe('max_connections_per_client still counts an HTTP/2 connection after its
       expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
       expect(await sidecar.metric('postern_connections_cut_total', { reason })).toBe(ENOUGH)
       await sidecar.grant()
-      sidecar.clock.advance(60_000)
+      await sidecar.clock.advance(60_000)
       await sidecar.request({ from: ATTACKER })
     },
   )

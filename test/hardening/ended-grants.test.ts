@@ -70,7 +70,7 @@ const ENDINGS: readonly (readonly [string, YamlPart, (watched: Watched) => unkno
     { rotate_refresh: true },
     async ({ sidecar, refreshToken }) => {
       await sidecar.refresh(refreshToken)
-      sidecar.clock.advance(WEEK)
+      await sidecar.clock.advance(WEEK)
     },
   ],
 ]
@@ -113,7 +113,7 @@ it('H206 a response without a length is a stream when it lasts, and a file or an
   upload.write('abc')
   device.handle(async (request, response) => response.end(`got ${await readBody(request)}`))
   await device.waitForRequests(3)
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await log.broken
   await nextSweep(sidecar.clock)
   expect(backup.open).toBe(true)
@@ -134,7 +134,7 @@ it.each([
     })
     const sidecar = await startSidecar({ transport: 'tls', device })
     const stream = await openResponse(sidecar, bearer(await sidecar.token()), '/camera', transport)
-    sidecar.clock.advance(WEEK)
+    await sidecar.clock.advance(WEEK)
     await stream.broken
     expect(await sidecar.metric('postern_requests_ended_total', { reason: 'expired' })).toBe(1)
   },
@@ -159,7 +159,7 @@ it('C8 H206 a response that becomes a stream after the end of its grant ends, to
 it('H206 a grant that goes on keeps its streams when an access token expires', async () => {
   const watched = await watch()
   const { sidecar, token, download } = watched
-  sidecar.clock.advance(WEEK / 2)
+  await sidecar.clock.advance(WEEK / 2)
   await nextSweep(sidecar.clock)
   expect((await sidecar.request({ token })).status).toBe(401)
   await nextSweep(sidecar.clock)
@@ -170,7 +170,7 @@ it('H206 a grant that goes on keeps its streams when an access token expires', a
 it('C8 H207 a changed password ends a download whose grant has expired', async () => {
   const watched = await watch()
   const { sidecar, download } = watched
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await ended(watched)
   writeFileSync(sidecar.passwordFile, 'another password\n')
   await download.broken
@@ -186,7 +186,7 @@ it.each([
     const watched = await watch()
     const { sidecar, download } = watched
     const [grant] = (await statusOf(sidecar)).grants ?? []
-    sidecar.clock.advance(WEEK)
+    await sidecar.clock.advance(WEEK)
     await ended(watched)
     const { grants, unfinished } = await statusOf(sidecar)
     expect(grants).toEqual([])
@@ -308,6 +308,6 @@ it('H206 a tunnel alone ends with its grant', async () => {
   holdResponses(device)
   const sidecar = await startSidecar({ device })
   const tunnel = await openTunnel(sidecar, bearer(await sidecar.token()))
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await tunnel.broken
 })

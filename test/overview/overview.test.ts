@@ -32,10 +32,10 @@ it('H150 a shared store is asked for the grants at most once in 10 s, whatever i
     clock,
   )
   expect(await Promise.all([grants(), grants()])).toEqual(['unavailable', 'unavailable'])
-  clock.advance(9_999)
+  await clock.advance(9_999)
   expect(await grants()).toBe('unavailable')
   expect(asked).toEqual([1_000])
-  clock.advance(1)
+  await clock.advance(1)
   const { accessTokens: _, refreshTokens: __, ...row } = GRANT
   expect(await grants()).toEqual({ total: 7, rows: [{ ...row, id: 'b', usedAt: 5 }, row] })
   expect(asked).toEqual([1_000, 1_000])
