@@ -43,7 +43,7 @@ interface Due {
 
 /**
  * Moves only when a test moves it, and its timers with it: for what must happen at one exact instant. `advance` calls what is due in order, with
- * a turn of the event loop between two of them, and one at the end: `await` it.
+ * a turn of the event loop before and behind each: `await` it.
  */
 export function stillClock(): MovableClock & { readonly pending: number } {
   const now = Date.now()
@@ -106,6 +106,7 @@ export function stillClock(): MovableClock & { readonly pending: number } {
         await nextTurn()
         // It may have been cancelled meanwhile.
         if (timers.has(next)) call(next)
+        await nextTurn()
       }
       elapsed = end
       await nextTurn()
