@@ -10,7 +10,7 @@ import {
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock, stillClock } from '../support/clock.ts'
+import { movableClock, virtualClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -191,7 +191,7 @@ type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
 
 /** An access log whose periods the test ends. */
 function refusing() {
-  const clock = stillClock()
+  const clock = virtualClock()
   const lines: string[] = []
   const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), clock, {
     config: { log: EVERYTHING },

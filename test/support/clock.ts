@@ -13,25 +13,38 @@ export interface MovableClock extends Clock {
 /** Starts above 0, so that code that forgets the start value fails. */
 const START = 1_000_000
 
-/** Runs like the real clock, and a test can move it. Its timers are real ones, and do not move with it. */
-export function movableClock(): MovableClock {
-  const start = performance.now()
+/** A clock whose timers are real ones, and do not move with it. */
+function movable(monotonic: () => number, wall: () => number): MovableClock {
   let ahead = 0
   let jumped = 0
+  const move = async (ms: number): Promise<void> => {
+    ahead += ms
+  }
   return {
     ...systemClock,
-    monotonic: () => START + performance.now() - start + ahead,
-    wall: () => Date.now() + ahead + jumped,
-    async advance(ms) {
-      ahead += ms
-    },
-    async leap(ms) {
-      ahead += ms
-    },
+    monotonic: () => START + monotonic() + ahead,
+    wall: () => wall() + ahead + jumped,
+    advance: move,
+    leap: move,
     jumpWall(ms) {
       jumped += ms
     },
   }
+}
+
+/** Runs like the real clock, and a test can move it. Its timers are real ones, and do not move with it. */
+export function movableClock(): MovableClock {
+  const start = performance.now()
+  return movable(() => performance.now() - start, Date.now)
+}
+
+/** Moves only when a test moves it: for what must happen at one exact instant. Its timers are real ones, and do not move with it. */
+export function stillClock(): MovableClock {
+  const now = Date.now()
+  return movable(
+    () => 0,
+    () => now,
+  )
 }
 
 interface Due {
@@ -42,10 +55,10 @@ interface Due {
 }
 
 /**
- * Moves only when a test moves it, and its timers with it: for what must happen at one exact instant. `advance` calls what is due in order, with
+ * Moves only when a test moves it, and its timers with it: for a deadline, to the millisecond and in no time. `advance` calls what is due in order, with
  * a turn of the event loop before and behind each: `await` it.
  */
-export function stillClock(): MovableClock & { readonly pending: number } {
+export function virtualClock(): MovableClock & { readonly pending: number } {
   const now = Date.now()
   const timers = new Set<Due>()
   let elapsed = 0
@@ -115,4 +128,15 @@ export function stillClock(): MovableClock & { readonly pending: number } {
       jumped += ms
     },
   }
+}
+
+/** Lets the time of a virtual clock pass, 10 ms in each step, until `work` is done. */
+export async function passUntil<T>(clock: MovableClock, work: Promise<T>): Promise<T> {
+  let over = false
+  const end = (): void => {
+    over = true
+  }
+  work.then(end, end)
+  while (!over) await clock.advance(10)
+  return work
 }

@@ -7,11 +7,11 @@ import {
   type Leave,
 } from '../../src/system/bounded-queue.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { stillClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 
-let clock = stillClock()
+let clock = virtualClock()
 beforeEach(() => {
-  clock = stillClock()
+  clock = virtualClock()
 })
 
 /** Runs the callbacks of promises that are settled. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { abortAfter, nextTurn, rest, systemClock, waitAtMost } from '../../src/system/clock.ts'
 import { MovingDeadline } from '../../src/system/moving-deadline.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 import { socketPair } from '../support/socket-pair.ts'
 import { standStill } from '../support/stand-still.ts'
 
@@ -55,7 +55,7 @@ it('a pause ends with its time or its signal, and at once with one that has abor
 })
 
 it('`waitAtMost` ends with the work or with its time, and passes on the error of the work', async () => {
-  const clock = stillClock()
+  const clock = virtualClock()
   await waitAtMost(clock, 1_000, Promise.resolve())
   await expect(waitAtMost(clock, 1_000, Promise.reject(new Error('failed')))).rejects.toThrow('failed')
   let over = false
@@ -69,7 +69,7 @@ it('`waitAtMost` ends with the work or with its time, and passes on the error of
 })
 
 it('`abortAfter` aborts at its time, and not once it is cancelled', async () => {
-  const clock = stillClock()
+  const clock = virtualClock()
   const [one, other] = [abortAfter(clock, 1_000), abortAfter(clock, 1_000)]
   await clock.advance(999)
   expect(one.signal.aborted).toBe(false)
@@ -79,7 +79,7 @@ it('`abortAfter` aborts at its time, and not once it is cancelled', async () => 
 })
 
 it('a deadline that is moved is late at the last time that it was given, to the millisecond', async () => {
-  const clock = stillClock()
+  const clock = virtualClock()
   let late = 0
   const deadline = new MovingDeadline(clock, () => {
     late += 1
@@ -102,8 +102,8 @@ it('a deadline that is moved is late at the last time that it was given, to the 
   expect([late, clock.pending]).toEqual([2, 0])
 })
 
-it('a still clock calls what is due in order, each at its own time, with a turn before each', async () => {
-  const clock = stillClock()
+it('a virtual clock calls what is due in order, each at its own time, with a turn before each', async () => {
+  const clock = virtualClock()
   const start = clock.monotonic()
   const events: string[] = []
   const note = (name: string) => (): void => void events.push(`${name} ${clock.monotonic() - start}`)
@@ -117,8 +117,8 @@ it('a still clock calls what is due in order, each at its own time, with a turn 
   expect([events.length, clock.pending, clock.monotonic() - start]).toEqual([4, 0, 100])
 })
 
-it('a leap of a still clock calls what is due once, at its end', async () => {
-  const clock = stillClock()
+it('a leap of a virtual clock calls what is due once, at its end', async () => {
+  const clock = virtualClock()
   const start = clock.monotonic()
   const events: number[] = []
   clock.every(20, () => events.push(clock.monotonic() - start))
