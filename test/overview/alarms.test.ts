@@ -6,7 +6,7 @@ import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { alarmsOf } from '../../src/overview/alarms.ts'
 import type { Condition, Point } from '../../src/overview/model.ts'
 import { calm, secondOf } from '../page/calm.ts'
-import { stillClock, virtualClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)

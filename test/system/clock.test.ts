@@ -10,6 +10,7 @@ it.each(['after', 'every'] as const)(
   'H357 what has arrived while the process stood still is read before a due timer of `%s` is judged',
   async (kind) => {
     const { from, to } = await socketPair()
+    to.resume()
     const events: string[] = []
     const late = Promise.withResolvers<void>()
     to.once('data', () => events.push('read'))
@@ -27,6 +28,7 @@ it.each(['after', 'every'] as const)(
 
 it('a timer that is cancelled before it is judged calls nothing, also in the turn in which it is due', async () => {
   const { from, to } = await socketPair()
+  to.resume()
   const timer = systemClock.after(20, () => expect.fail('it was cancelled'))
   const read = new Promise<void>((resolve) => {
     to.once('data', () => {
