@@ -97,7 +97,13 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
   'src/system/tick-objects.ts': { reads: ['process'], why: 'the tick that it keeps' },
-  'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
+  'src/system/clock.ts': {
+    reads: [
+      ...['performance', 'Date.now'],
+      ...['setTimeout', 'setInterval', 'setImmediate', 'clearTimeout', 'clearInterval', 'clearImmediate'],
+    ],
+    why: 'the one real clock, and its timers',
+  },
 }
 
 const roomOf = (path: string): string => path.split('/')[1] ?? ''

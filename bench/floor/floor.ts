@@ -69,7 +69,7 @@ export class Floor {
     this.strict = this.has('strict')
     this.#timed = this.has('metrics')
     this.#newRequestId = this.has('policy') ? () => requestIdOf([], false) : undefined
-    this.#queue = this.has('queue') ? createBoundedQueue(QUEUE) : undefined
+    this.#queue = this.has('queue') ? createBoundedQueue(systemClock, QUEUE) : undefined
     this.#live = this.has('live') ? createLiveExchanges<FloorExchange>() : undefined
     this.#metrics = this.has('metrics') ? createFloorMetrics() : undefined
     this.#log = log

@@ -1,6 +1,7 @@
 import { type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { controlSocketPath } from '../admin/control-socket.ts'
+import { abortAfter, systemClock } from '../system/clock.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 
 /** How long the sidecar may take to respond (ms). */
@@ -68,10 +69,16 @@ export function ask(
   sent?: string,
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(limit)
-    const failed = (error: unknown): void => reject(signal.aborted ? noResponse(limit) : error)
+    const { signal, cancel } = abortAfter(systemClock, limit)
+    const failed = (error: unknown): void => {
+      cancel()
+      reject(signal.aborted ? noResponse(limit) : error)
+    }
     const outgoing = request({ agent: false, ...target, signal }, (response) => {
-      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
+      text(response).then((body) => {
+        cancel()
+        resolve({ status: response.statusCode ?? 0, body })
+      }, failed)
     })
     outgoing.once('error', failed).end(sent)
   })

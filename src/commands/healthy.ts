@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { RequestOptions } from 'node:http'
 import type { Whereabouts } from '../config/whereabouts.ts'
+import { abortAfter, systemClock } from '../system/clock.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -85,7 +86,7 @@ async function askOverTls(
   const expected = configured && (await readCertificate(configured.tls, configured.stateDir))
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
   // One time for handshake and response.
-  const signal = AbortSignal.timeout(TIMEOUT)
+  const { signal, cancel } = abortAfter(systemClock, TIMEOUT)
   signal.addEventListener('abort', () => socket.destroy())
   try {
     await once(socket, 'secureConnect', { signal })
@@ -96,6 +97,7 @@ async function askOverTls(
   } catch (error) {
     throw signal.aborted ? noResponse(TIMEOUT) : error
   } finally {
+    cancel()
     socket.destroy()
   }
 }

@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { problemsIn, SidecarStopped } from '../compose/reload.ts'
 import type { Sidecar } from '../compose/sidecar.ts'
 import { certificateFiles } from '../config/files.ts'
 import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../record/log.ts'
-import { systemClock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { createRetryPauses, type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
 import { isBug, lacksResources, reasonOf } from '../system/setup-error.ts'
@@ -24,11 +23,12 @@ export function createReloader(
   sidecar: Pick<Sidecar, 'reload'>,
   { configFile, seen, load }: ConfigurationSource,
   log: Logger,
+  clock: Clock,
 ) {
   let watches: readonly FileWatch[] = []
   /** A reload waits for its turn, and will read what is in the files then. */
   let waiting = false
-  let retry: NodeJS.Timeout | undefined
+  let retry: Timer | undefined
   const pauses = createRetryPauses()
   /** The reason of the last failed reload. A retry that fails for the same reason is not logged. */
   let told = ''
@@ -37,7 +37,7 @@ export function createReloader(
   async function reload(by: string): Promise<void> {
     if (waiting) return
     waiting = true
-    clearTimeout(retry)
+    retry?.cancel()
     try {
       let next: Config | undefined
       let locationOf: Loaded['locationOf'] = () => undefined
@@ -69,7 +69,7 @@ export function createReloader(
 
   /** Repeats a reload that failed because the system lacked something: the files are right, so no change of them would cause it. */
   function reloadLater(by: string): void {
-    retry = setTimeout(() => void reload(by), pauses.next()).unref()
+    retry = clock.after(pauses.next(), () => void reload(by))
   }
 
   function watch(config: Config): void {
@@ -84,14 +84,14 @@ export function createReloader(
   }
 
   function closeAll(): void {
-    clearTimeout(retry)
+    retry?.cancel()
     close()
   }
 
   function watchContent(file: string): FileWatch {
     // Equal content causes no reload. The first look at a file that was not read before only records its content.
-    return watchFile(file, systemClock, async () => {
-      const content = await settledContent(file, seen.get(file))
+    return watchFile(file, clock, async () => {
+      const content = await settledContent(clock, file, seen.get(file))
       // After the wait: of two watches of a file, the one that a reload has closed and the one in its place, one sees the change.
       const isFirst = !seen.has(file)
       const before = seen.get(file)
@@ -131,10 +131,14 @@ function contentOf(file: string): Promise<string | undefined> {
   )
 }
 
-async function settledContent(file: string, seen: string | undefined): Promise<string | undefined> {
+async function settledContent(
+  clock: Clock,
+  file: string,
+  seen: string | undefined,
+): Promise<string | undefined> {
   let content = await contentOf(file)
   while (content !== seen) {
-    await delay(SETTLE)
+    await clock.pause(SETTLE)
     const again = await contentOf(file)
     if (again === content) break
     content = again

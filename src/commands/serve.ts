@@ -76,7 +76,7 @@ async function runSidecar(
       else resolve()
     })
   })
-  const reloader = createReloader(sidecar, { configFile, seen, load }, log)
+  const reloader = createReloader(sidecar, { configFile, seen, load }, log, systemClock)
   io.onReload(() => reloader.reload('signal'))
   // Not awaited: this machine may get a late address after any time, and files are watched meanwhile.
   const started =

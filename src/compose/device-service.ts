@@ -104,10 +104,10 @@ export async function openDeviceService(
     ...{ onResult: events.up, onFault: trouble.failed, onBug },
   })
   const upstream = createUpstream({
-    ...placesOf(service, bounds, queue),
+    ...placesOf(service, bounds, queue, clock),
     ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
-    downloadPace: downloadPace(downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(service, streamAfter, queue, connections),
+    downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
+    streams: createStreams(clock, service, streamAfter, queue, connections),
     streamAfter,
     maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
     buffering,

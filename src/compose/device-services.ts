@@ -44,7 +44,7 @@ export async function openDeviceServices(
   const main = await open({ path: ['upstream'], service: config.upstream })
   const all = [main]
   for (const each of routes) all.push(await open(each))
-  const seconds = everySecond(() => {
+  const seconds = everySecond(deps.clock, () => {
     if (!ceilings.followClock()) return
     for (const each of all) each.retime()
   })

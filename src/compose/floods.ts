@@ -1,5 +1,6 @@
 import { type Account, STAGES, type Stage } from '../memory/account.ts'
 import type { Logger } from '../record/log.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 
 /** A flood is over when no stage was in effect for this long (ms). */
 const OVER_AFTER = 10_000
@@ -10,12 +11,12 @@ const OVER_AFTER = 10_000
  *
  * @param limit what clients may hold (bytes)
  */
-export function watchFloods(log: Logger, limit: number) {
+export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: number) {
   /** The rank of the worst stage of this flood; -1: none. */
   let worst = -1
   let shedInFlood = 0
   let shed = 0
-  let untilOver: NodeJS.Timeout | undefined
+  let untilOver: Timer | undefined
   /** A flood is over, and `takeEnd` has not told it yet. */
   let isOver = false
 
@@ -39,8 +40,8 @@ export function watchFloods(log: Logger, limit: number) {
     /** Another stage is in effect; undefined: none. */
     stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
       isOver = false
-      clearTimeout(untilOver)
-      if (stage === undefined) untilOver = setTimeout(end, OVER_AFTER).unref()
+      untilOver?.cancel()
+      if (stage === undefined) untilOver = clock.after(OVER_AFTER, end)
       else logIfWorse(stage, account)
     },
     /** Something was refused to a client, or taken from it. */

@@ -77,7 +77,7 @@ const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
-  const floods = watchFloods(log, plan.limit)
+  const floods = watchFloods(clock, log, plan.limit)
   let pageBytes = (): number => 0
   let hashing = 0
   const account: Account = new Account({
@@ -90,7 +90,7 @@ export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess 
     },
   })
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
-  const looks = everySecond(() => {
+  const looks = everySecond(clock, () => {
     account.set('log', unwrittenBytes(log))
     account.set('page', pageBytes())
     if (!ownsProcess) return

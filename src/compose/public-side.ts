@@ -84,7 +84,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     events: { ...metrics.connections, refused: refusedConnections(metrics, accessLog) },
   })
   certificate.serve(listener.applyTls)
-  const sweeping = everySecond(credentials.sessions.sweep)
+  const sweeping = everySecond(clock, credentials.sessions.sweep)
   function close(): void {
     sweeping.close()
     accessLog.close()

@@ -209,6 +209,7 @@ async function openParts(
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
   const collection = collectWhenIdle({
+    clock,
     collect: collectGarbage,
     privateSize: privateMemory,
     held: () => memory.account.total,
@@ -216,6 +217,7 @@ async function openParts(
     takeFloodEnd: memory.takeFloodEnd,
   })
   const listeners = createListeners(config, {
+    clock,
     public: listener.server,
     admin: admin.server,
     onLate:
@@ -263,9 +265,10 @@ async function openParts(
       await certificate.close()
       const drained = listener.drain()
       // Requests in flight need the session at the device. Those that last keep it for most of the grace.
-      const signedOut = waitAtMost(graceMs * 0.8, drained).then(services.signOut)
-      await waitAtMost(graceMs, Promise.all([drained, signedOut]))
+      const signedOut = waitAtMost(clock, graceMs * 0.8, drained).then(services.signOut)
+      await waitAtMost(clock, graceMs, Promise.all([drained, signedOut]))
       await waitAtMost(
+        clock,
         LAST_RESPONSES,
         endRequests().then((refused) => (refused === 0 ? undefined : drained)),
       )

@@ -129,13 +129,13 @@ export function tokenServices(
   const grants = [password, createRefreshGrant(tokens.refresh, history.refreshed)]
   for (const name of [...grants.map((each) => each.name), ISSUED]) metrics.tokensIssued(name, 0)
   const sessions = createSessions({ ...tokens, end }, { clock, live, settings })
-  const { login, logout, pageFor } = createBrowserLogin(password, sessions, settings)
+  const { login, logout, pageFor } = createBrowserLogin(password, sessions, settings, clock)
   return {
     credentials: { identify: tokens.identify, sessions },
     loginPageFor: pageFor,
     ownEndpoints: {
-      token: createTokenEndpoint(grants, settings),
-      revocation: createRevocationEndpoint(tokens.revoke, settings),
+      token: createTokenEndpoint(grants, settings, clock),
+      revocation: createRevocationEndpoint(tokens.revoke, settings, clock),
       login,
       logout,
       preflight: createPreflight(settings),

@@ -102,8 +102,8 @@ export function startHealthCheck(
     }
   }
 
-  const timer = setInterval(() => void check(), interval).unref()
-  const health: { up?: boolean; readonly close: () => void } = { close: () => clearInterval(timer) }
+  const timer = connections.clock.every(interval, () => void check())
+  const health: { up?: boolean; readonly close: () => void } = { close: () => timer.cancel() }
   void check()
   return health
 }

@@ -118,6 +118,7 @@ export function createConnections(
     onEmpty: ignore,
   }
   const connections = {
+    clock,
     /** Responses are read by the tolerant rules. */
     tolerant: parser === 'tolerant',
     /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
@@ -161,6 +162,8 @@ class PooledConnection implements ConnectionEvents {
   #state: LoanState = 'new'
   /** When it was lent or given back. */
   #since: number
+  /** Until when (ms) it is kept while it is idle. Its timer may be late: after a stall of this process, or when it is asked in the same turn. */
+  #keptUntil = Number.POSITIVE_INFINITY
   /** How long it had been idle when it was lent. */
   #idleFor = 0
 
@@ -181,7 +184,7 @@ class PooledConnection implements ConnectionEvents {
     connection.wait(deadlines.response, now)
     if (connection.state === 'opening') return true
     const isTrusted = this.#idleFor < memory.safe || memory.trusts(this.#idleFor, repeatable)
-    if (isTrusted && connection.state === 'idle' && rules !== 'tolerant') return true
+    if (isTrusted && now < this.#keptUntil && connection.state === 'idle' && rules !== 'tolerant') return true
     connection.close()
     return false
   }
@@ -216,6 +219,7 @@ class PooledConnection implements ConnectionEvents {
     if (connection.state === 'opening') idle.unshift(this)
     else if (isKept) idle.push(this)
     else connection.close()
+    this.#keptUntil = now + time
     connection.wait(time, now)
   }
 

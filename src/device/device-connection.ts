@@ -12,7 +12,7 @@ import {
   ResponseReader,
   type ResponseRules,
 } from '../http1/response-reader.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Timer } from '../system/clock.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import { BY_RESPONSE_FAULT, DeviceFault } from './failure.ts'
 import { Opener, type OpenerEvents, type OpenerSettings, TERMINATED } from './opener.ts'
@@ -26,7 +26,6 @@ import {
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends OpenerSettings {
-  readonly clock: Clock
   /** For requests that name no host. */
   readonly host: string
   /** A connection may carry another request after its first. */
@@ -88,7 +87,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
   #due = 0
   #looksAt = 0
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   /**
    * @param repeatable the request that opens it may be sent again if the device refuses or drops it
@@ -160,7 +159,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     const idle = this.state === 'idle' && this.#uploading === undefined
     this.state = 'closed'
     this.#reading.close()
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#opener.close(idle)
   }
 
@@ -281,7 +280,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   onSwitch(head: Http1ResponseHead, rest: Buffer): void {
     const socket = this.#opener.handOver()
     this.state = 'switched'
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     if (socket !== undefined) this.#handler?.switched?.(head, socket, rest)
     this.#handler = undefined
     this.#request = undefined
@@ -335,7 +334,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
       this.#uploading = undefined
       this.#handler?.uploaded?.()
     }
-    sendUpload(socket, head, body, framing, onSent).catch((error: unknown) => {
+    sendUpload(this.#settings.clock, socket, head, body, framing, onSent).catch((error: unknown) => {
       if (this.#uploading === body) this.destroy(error)
     })
   }
@@ -344,9 +343,9 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   wait(time: number, now: number = this.#settings.clock.monotonic()): void {
     this.#due = now + time
     if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#looksAt = this.#due
-    this.#timer = setTimeout(this.#look, time).unref()
+    this.#timer = this.#settings.clock.after(time, this.#look)
   }
 
   readonly #look = (): void => {
@@ -355,15 +354,14 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     if (left > 0) this.wait(left)
     // It waits for nothing from the device. A request that has arrived meanwhile gets another one.
     else if (this.#handler === undefined) this.close()
-    // As a `Deadline`: what has arrived is read first.
-    else setImmediate(this.#late)
+    else this.#late()
   }
 
   /**
    * The response is late, unless another wait has begun. An upload that waits for the client may wait on, but not one that the device
    * has stopped reading.
    */
-  readonly #late = (): void => {
+  #late(): void {
     const { response } = this.#settings.deadlines
     if (this.#timer !== undefined || this.#handler === undefined || this.state === 'opening') return
     if (this.#reading.head !== undefined) {

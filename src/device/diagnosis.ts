@@ -1,7 +1,6 @@
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { Clock } from '../system/clock.ts'
-import { Deadline } from '../system/deadline.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
 import { createSocketOpener } from './open-socket.ts'
@@ -68,12 +67,13 @@ export async function diagnose(
   target: UpstreamTarget,
   key: string,
   patience: number,
+  clock: Pick<Clock, 'after'>,
   signal?: AbortSignal,
 ): Promise<Diagnosis | undefined> {
   const { protocol, host, hostname, port } = new URL(target.origin)
   const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
-    const found = await tryTls({ ...target, origin: `https://${at}` }, {}, patience, signal)
+    const found = await tryTls(clock, { ...target, origin: `https://${at}` }, {}, patience, signal)
     // An alert is TLS, too.
     return 'error' in found && !/ALERT/.test(codeOf(found.error))
       ? undefined
@@ -83,7 +83,7 @@ export async function diagnose(
         }
   }
   const settings: TlsSettings = target.tls ?? {}
-  const first = await tryTls(target, settings, patience, signal)
+  const first = await tryTls(clock, target, settings, patience, signal)
   if (!('error' in first)) return explainCertificate(first, target, settings, key)
   const fault = faultOf(first.error)
   const look = `look at the TLS settings of the device; openssl s_client -connect ${at} shows what it offers`
@@ -95,10 +95,10 @@ export async function diagnose(
   if (!isMendable) return failed
   const isVague = fault === undefined || first.error === SILENCE
   for (const each of looserThan(settings, first.error === SILENCE)) {
-    const found = await tryTls(target, { ...settings, ...each }, patience, signal)
+    const found = await tryTls(clock, target, { ...settings, ...each }, patience, signal)
     if ('error' in found) continue
     // The same settings once more: a device that was only busy, or was starting, needs no other ones.
-    const again = isVague ? await tryTls(target, settings, patience, signal) : first
+    const again = isVague ? await tryTls(clock, target, settings, patience, signal) : first
     if (!('error' in again)) return explainCertificate(again, target, settings, key)
     const needed = neededFor(found, settings, each)
     const refused = explainCertificate(found, target, needed, key)
@@ -130,6 +130,7 @@ const SILENCE = Object.assign(new Error('no answer to the first message of TLS')
 
 /** Reads the certificate even if it is refused, which is safe because nothing is sent. */
 function tryTls(
+  clock: Pick<Clock, 'after'>,
   target: UpstreamTarget,
   settings: TlsSettings,
   patience: number,
@@ -138,15 +139,15 @@ function tryTls(
   return new Promise((resolve) => {
     const settle = (attempt: TlsAttempt): void => {
       signal?.removeEventListener('abort', abort)
-      clearTimeout(timer)
-      late.clear()
+      timer?.cancel()
+      late.cancel()
       resolve(attempt)
       socket.destroy()
     }
     const abort = (): void => settle({ error: new Error('no answer') })
     let isConnected = false
-    const late = new Deadline(patience, () => (isConnected ? settle({ error: SILENCE }) : abort()))
-    let timer: NodeJS.Timeout | undefined
+    const late = clock.after(patience, () => (isConnected ? settle({ error: SILENCE }) : abort()))
+    let timer: Timer | undefined
     const tls = deviceTls({ ...settings, insecure: true, pin: undefined })
     const socket = createSocketOpener({ ...target, tls })(() => {
       // The cast holds because the origin is https.
@@ -160,7 +161,7 @@ function tryTls(
       if (version !== 'TLSv1.3') return done()
       // In TLS 1.3 the device judges the client certificate after the handshake of the client. A session says that it is accepted.
       secure.once('session', done).once('end', done).resume()
-      timer = setTimeout(done, JUDGED_WITHIN)
+      timer = clock.after(JUDGED_WITHIN, done)
     })
     socket.once('connect', () => {
       isConnected = true
@@ -232,7 +233,7 @@ export function watchTrouble(
       const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL
       if (!isDue || speaksHttp || closing.signal.aborted || !canDiagnose(failure, target)) return
       last = now
-      diagnose(target, key, patience, closing.signal)
+      diagnose(target, key, patience, clock, closing.signal)
         .then((found) => {
           if (found !== undefined && !closing.signal.aborted) onFound(found)
         })

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { Deadline } from '../system/deadline.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { OpenSocket, Receiver } from './open-socket.ts'
 import type { UpstreamDeadlines } from './target.ts'
@@ -7,6 +7,7 @@ import type { Capacity, Ending, Turns } from './turns.ts'
 
 /** What the openers of one device share. */
 export interface OpenerSettings {
+  readonly clock: Clock
   readonly openSocket: OpenSocket
   readonly deadlines: UpstreamDeadlines
   readonly turns: Turns
@@ -70,8 +71,8 @@ export class Opener implements Ending {
   #accepted = false
   /** Why the connection is lost when its socket has closed. */
   #fault = TERMINATED
-  #connectLimit: Deadline
-  #endLimit: NodeJS.Timeout | undefined
+  #connectLimit: Timer
+  #endLimit: Timer | undefined
   onEnded: (() => void) | undefined = undefined
 
   /**
@@ -113,7 +114,7 @@ export class Opener implements Ending {
     const { socket } = this.#state
     const { turns } = this.#settings
     this.#state = { kind: 'closed', socket }
-    this.#connectLimit.clear()
+    this.#connectLimit.cancel()
     if (socket === undefined) this.#closed()
     else if (!turns.inOrder() || !idle || socket.destroyed) socket.destroy()
     else {
@@ -129,8 +130,8 @@ export class Opener implements Ending {
 
   readonly #read = (bytes: Buffer): void => void this.#events.received(bytes, bytes.length, bytes.length)
 
-  #limitConnect(): Deadline {
-    const { connect } = this.#settings.deadlines
+  #limitConnect(): Timer {
+    const { clock, deadlines } = this.#settings
     const giveUp = (): void => {
       const { openSocket } = this.#settings
       const isResolving = this.#state.kind === 'opening' && openSocket.isResolving()
@@ -139,12 +140,12 @@ export class Opener implements Ending {
       // Between two attempts the device has not been silent: it refused.
       this.#events.onLost(this.#refusal ?? new DeviceFault(late))
     }
-    return new Deadline(connect, giveUp)
+    return clock.after(deadlines.connect, giveUp)
   }
 
   #open(): void {
     if (this.#state.kind !== 'waiting') return
-    const { openSocket, turns, capacity } = this.#settings
+    const { clock, openSocket, turns, capacity } = this.#settings
     this.#startedAt = turns.now()
     if (!this.#mayTunnel) {
       turns.came()
@@ -154,7 +155,7 @@ export class Opener implements Ending {
       () => {
         if (this.#trial === 0) this.#start(socket)
         // A drop must be seen first.
-        else new Deadline(this.#trial, () => this.#start(socket))
+        else clock.after(this.#trial, () => this.#start(socket))
       },
       // A tunnel is read as a stream.
       this.#mayTunnel ? undefined : this.#events,
@@ -183,7 +184,7 @@ export class Opener implements Ending {
     if (this.#state.kind !== 'opening' || this.#state.socket !== socket) return
     this.#state = { kind: 'open', socket }
     this.#settings.turns.opened()
-    this.#connectLimit.clear()
+    this.#connectLimit.cancel()
     this.#events.onOpen(socket)
   }
 
@@ -205,7 +206,7 @@ export class Opener implements Ending {
       this.#connectLimit = this.#limitConnect()
     }
     this.#events.onOpenAgain()
-    setTimeout(() => this.#openAgain(), pause).unref()
+    this.#settings.clock.after(pause, () => this.#openAgain())
   }
 
   /**
@@ -234,7 +235,7 @@ export class Opener implements Ending {
   }
 
   #closed(): void {
-    clearTimeout(this.#endLimit)
+    this.#endLimit?.cancel()
     this.#events.onClosed()
     this.#settings.turns.ended(this, this.#accepted)
   }

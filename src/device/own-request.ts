@@ -1,5 +1,5 @@
 import type { Fields } from '../http/fields.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import {
   type Connection,
   type Connections,
@@ -51,7 +51,7 @@ export async function sendOwnRequest(
   const loan = connections.borrow(repeatable)
   let loss: Loss | undefined
   try {
-    const response = await exchangeOn(loan.connection, request, isFirst, (lost) => {
+    const response = await exchangeOn(connections.clock, loan.connection, request, isFirst, (lost) => {
       loss = lost
     })
     loan.release(true)
@@ -117,6 +117,7 @@ export async function isDelayed(
 
 /** Settles when all bytes of the response were read, or the connection was closed. */
 function exchangeOn(
+  clock: Pick<Clock, 'after'>,
   connection: Connection,
   { method, target, fields, body, keepsBody = false }: OwnRequest,
   repeatsUnread: boolean,
@@ -125,14 +126,14 @@ function exchangeOn(
   return new Promise((resolve, reject) => {
     let response: OwnResponse | undefined
     let size = 0
-    let timer: NodeJS.Timeout | undefined
+    let timer: Timer | undefined
     const chunks: Buffer[] = []
     const handler: ResponseHandler = {
       repeatsUnread,
       inform() {},
       head({ status, fields }) {
         response = { status, fields }
-        timer = setTimeout(() => connection.abort(keepsBody ? TOO_SLOW : TOO_LONG), LONGEST_PAGE)
+        timer = clock.after(LONGEST_PAGE, () => connection.abort(keepsBody ? TOO_SLOW : TOO_LONG))
       },
       data(chunk) {
         size += chunk.length
@@ -141,12 +142,12 @@ function exchangeOn(
       },
       end(last) {
         if (response === undefined) return
-        clearTimeout(timer)
+        timer?.cancel()
         if (keepsBody) response = { ...response, body: Buffer.concat(last ? [...chunks, last] : chunks) }
         resolve(response)
       },
       failed(error, loss) {
-        clearTimeout(timer)
+        timer?.cancel()
         onLost(loss)
         if (error === TOO_LONG && response !== undefined) resolve(response)
         else reject(error)

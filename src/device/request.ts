@@ -3,6 +3,7 @@ import type { Fields } from '../http/fields.ts'
 import type { Deviation } from '../http1/deviation.ts'
 import type { OutgoingRequest } from '../http1/request-writer.ts'
 import type { Http1ResponseHead } from '../http1/response-head.ts'
+import type { Clock } from '../system/clock.ts'
 import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
 
@@ -82,6 +83,7 @@ const PARTS = 4
  * @param onSent called after each piece with its size (bytes), and with 0 after the end; `whole` when the body is complete
  */
 export async function sendUpload(
+  clock: Pick<Clock, 'after'>,
   socket: Socket,
   head: string,
   body: AsyncIterable<Buffer>,
@@ -93,7 +95,7 @@ export async function sendUpload(
   if (early) {
     socket.write(head, 'latin1')
     for (let part = 0; part < PARTS; part += 1) {
-      await first(socket, ['close'], HEAD_START / PARTS)
+      await first(socket, ['close'], { clock, time: HEAD_START / PARTS })
       if (socket.destroyed) return
     }
   }
@@ -128,15 +130,19 @@ function write(socket: Socket, before: string, chunk: Buffer): void {
   }
 }
 
-/** Resolves at the first of these events, or after `time` ms. */
-function first(socket: Socket, events: readonly string[], time?: number): Promise<void> {
+/** Resolves at the first of these events, or after the time (ms) of `most`. */
+function first(
+  socket: Socket,
+  events: readonly string[],
+  most?: { readonly clock: Pick<Clock, 'after'>; readonly time: number },
+): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {
-      clearTimeout(timer)
+      timer?.cancel()
       for (const event of events) socket.off(event, settle)
       resolve()
     }
-    const timer = time === undefined ? undefined : setTimeout(settle, time)
+    const timer = most?.clock.after(most.time, settle)
     for (const event of events) socket.on(event, settle)
   })
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 
 /** A refused connection is opened again only if the device had one within this time (ms). Otherwise it counts as switched off. */
 const RECENT = 1_000
@@ -94,7 +94,7 @@ export class Turns {
     const before = this.#ending.pop()
     const wait = (): void => {
       const left = pause === 0 ? 0 : this.worked + pause - this.#clock.monotonic()
-      if (left > 0) setTimeout(open, left).unref()
+      if (left > 0) this.#clock.after(left, open)
       else open()
     }
     if (before === undefined) wait()
@@ -106,12 +106,12 @@ export class Turns {
    * halves each time that it passes, so a device that never closes does not delay all requests. It grows again
    * with each connection that ends in time.
    */
-  close(ending: Ending, give: () => void): NodeJS.Timeout {
+  close(ending: Ending, give: () => void): Timer {
     this.#ending.push(ending)
-    return setTimeout(() => {
+    return this.#clock.after(this.#longestEnd, () => {
       this.#longestEnd /= 2
       give()
-    }, this.#longestEnd).unref()
+    })
   }
 
   /** A connection that holds a place is opened. */
@@ -129,11 +129,11 @@ export class Turns {
   /** Calls `ask` when a connection that holds a place has ended, or after a while: the bound may also rise. */
   awaitCapacity(ask: () => void): void {
     const again = (): void => {
-      clearTimeout(timer)
+      timer.cancel()
       this.#waiting.delete(again)
       ask()
     }
-    const timer = setTimeout(again, LONGEST_PAUSE).unref()
+    const timer = this.#clock.after(LONGEST_PAUSE, again)
     this.#waiting.add(again)
   }
 

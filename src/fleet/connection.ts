@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
-import { Deadline } from '../system/deadline.ts'
+import { systemClock } from '../system/clock.ts'
 import { NAMES } from '../system/lookup.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
@@ -91,7 +91,7 @@ export async function connect(settings: StoreSettings, signal: AbortSignal) {
   signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
   if (signal.aborted) end(signal.reason)
   const host = 'host' in server ? server.host : ''
-  const late = new Deadline(timeout, () =>
+  const late = systemClock.after(timeout, () =>
     end(NAMES.isResolving(host) ? noAddress(host, timeout) : noReply(timeout)),
   )
   try {
@@ -105,7 +105,7 @@ export async function connect(settings: StoreSettings, signal: AbortSignal) {
     client.destroy()
     throw life.signal.reason
   } finally {
-    late.clear()
+    late.cancel()
   }
 
   /** Sends the repetition after the error of an unknown script. */
@@ -131,14 +131,14 @@ export async function connect(settings: StoreSettings, signal: AbortSignal) {
     if (pending === PENDING_LIMIT)
       throw new StoreUnavailable('connect', 'timeout', `${PENDING_LIMIT} questions wait for the server`)
     pending += 1
-    const late = new Deadline(within, () => end(noReply(within)))
+    const late = systemClock.after(within, () => end(noReply(within)))
     try {
       const asking = client.sendCommand<StoreReply>([...question])
       return await (repetition === undefined ? asking : asking.catch(repeated(repetition)))
     } catch (error) {
       throw asReplyError(error instanceof ErrorReply ? error : (life.signal.reason ?? error))
     } finally {
-      late.clear()
+      late.cancel()
       pending -= 1
     }
   }

@@ -1,5 +1,5 @@
 import type { WindowPolicy } from '../limits/window-table.ts'
-import type { Clock } from '../system/clock.ts'
+import { afterTurn, type Clock } from '../system/clock.ts'
 import { listOf, type Script, type SharedStore } from './shared-store.ts'
 
 /**
@@ -100,7 +100,7 @@ export function createCountBatches(
   }
 
   return (name) => {
-    if (waiting.size === 0) setImmediate(send)
+    if (waiting.size === 0) afterTurn(send)
     const asker = Promise.withResolvers<CountAnswer>()
     waiting.getOrInsertComputed(name, () => []).push(asker)
     if (waiting.size === WINDOWS_PER_CALL) send()

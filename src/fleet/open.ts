@@ -157,7 +157,7 @@ async function openState(
   const askForIssued = regularQuestion({ clock, every: LIST_EVERY, onBug })
 
   let deaf = false
-  const seconds = everySecond(() => {
+  const seconds = everySecond(clock, () => {
     tokens.sweep()
     sweepStreams()
     places.look()

@@ -1,5 +1,6 @@
 import type { Connection } from '../device/connections.ts'
 import type { ClientSide } from '../http/exchange.ts'
+import type { Timer } from '../system/clock.ts'
 import { type Pace, watchPace } from './pace.ts'
 
 /**
@@ -12,7 +13,7 @@ export class Backpressure {
   #device: Pick<Connection, 'pause' | 'resume'> | undefined
   #paused = false
   #drains = 0
-  #watch: NodeJS.Timeout | undefined
+  #watch: Timer | undefined
 
   constructor(
     client: Pick<ClientSide, 'cut' | 'onDrain'>,
@@ -32,7 +33,7 @@ export class Backpressure {
 
   /** Judges the client by this pace, from now on. */
   judgeBy(pace: Pace): void {
-    clearInterval(this.#watch)
+    this.#watch?.cancel()
     this.#watch = watchPace(
       pace,
       0,
@@ -42,7 +43,7 @@ export class Backpressure {
   }
 
   end(): void {
-    clearInterval(this.#watch)
+    this.#watch?.cancel()
     this.#device = undefined
   }
 

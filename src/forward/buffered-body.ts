@@ -178,7 +178,7 @@ export async function sendBuffered(
   )
   try {
     const length = await Promise.race([body.readAll(), tooSlow.promise])
-    clearInterval(watch)
+    watch.cancel()
     if (length === undefined && onLonger === undefined) return { kind: 'content-too-large' }
     if (length === undefined) onLonger?.()
     return await new Promise((resolve, reject) => {
@@ -191,7 +191,7 @@ export async function sendBuffered(
   } catch (error) {
     return error instanceof OverMemoryError ? OVERLOADED : bodyRefusal(error)
   } finally {
-    clearInterval(watch)
+    watch.cancel()
     body.close()
     memory?.hold(-held)
     leave()

@@ -1,7 +1,7 @@
 import { failureOf } from '../device/failure.ts'
 import { isSafe } from '../http1/request-writer.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import type { CeilingCause, LimitReason } from './bound.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
@@ -87,7 +87,7 @@ export function createPlaces({
   readonly learner: Learner | undefined
 } {
   if (min === max) {
-    return { queue: createBoundedQueue({ inside: max, waiting, maxWait }), learner: undefined }
+    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }), learner: undefined }
   }
   const measure: Measure = new Measure(
     { min, max, inFleet },
@@ -97,21 +97,21 @@ export function createPlaces({
     },
     options.ceiling ?? UNKNOWN,
   )
-  const queue = createBoundedQueue({
+  const queue = createBoundedQueue(clock, {
     get inside() {
       return measure.limit
     },
     waiting,
     maxWait,
   })
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
   let waitsSince = 0
 
   function look(): void {
     measure.look(queue.inside, waitsSince, clock.monotonic())
     queue.fill()
     if (queue.waiting > 0) return
-    clearInterval(timer)
+    timer?.cancel()
     timer = undefined
   }
 
@@ -139,7 +139,7 @@ export function createPlaces({
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()
-      timer = setInterval(look, LOOK).unref()
+      timer = clock.every(LOOK, look)
     },
     begun(request) {
       if (request.changes || isSafe(request.method)) return

@@ -2,9 +2,11 @@ import type { Connection } from '../device/connections.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { StalledBodyError } from '../http/refusal.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 
 /** How fast a client must move its bytes to keep a place, once other requests wait for it. */
 export interface Pace {
+  readonly clock: Pick<Clock, 'every'>
   /** The time (ms) over which a client is judged. Time in which the device or the queue holds the transfer up does not count. */
   readonly window: number
   /** The fewest bytes that the client moves in `window`; 0: it is never too slow. */
@@ -25,9 +27,15 @@ const SHORTEST_STEP = 5
 const ALWAYS_READ = 16 * 1024
 
 /** @param rate bytes per second */
-export function uploadPace(rate: number, queueTimeout: number, queue: BoundedQueue): Pace {
+export function uploadPace(
+  clock: Pick<Clock, 'every'>,
+  rate: number,
+  queueTimeout: number,
+  queue: BoundedQueue,
+): Pace {
   const window = Math.min(UPLOAD_WINDOW, judgedWithin(queueTimeout))
   return {
+    clock,
     window,
     least: (rate * window) / 1000,
     longest: Number.POSITIVE_INFINITY,
@@ -36,8 +44,13 @@ export function uploadPace(rate: number, queueTimeout: number, queue: BoundedQue
 }
 
 /** A download counts as moved each time the client has read its backlog. */
-export function downloadPace(longest: number, queueTimeout: number, queue: BoundedQueue): Pace {
-  return { window: judgedWithin(queueTimeout), least: 1, longest, isCrowded: () => queue.waiting > 0 }
+export function downloadPace(
+  clock: Pick<Clock, 'every'>,
+  longest: number,
+  queueTimeout: number,
+  queue: BoundedQueue,
+): Pace {
+  return { clock, window: judgedWithin(queueTimeout), least: 1, longest, isCrowded: () => queue.waiting > 0 }
 }
 
 /** A window that ends within half of the waiting time: the waiting requests have not timed out when the place is free. */
@@ -46,30 +59,30 @@ function judgedWithin(queueTimeout: number): number {
 }
 
 /**
- * Looks at a client that may be slow until the returned timer is cleared. One timer looks at the whole transfer, so the bytes
+ * Looks at a client that may be slow until the returned timer is cancelled. One timer looks at the whole transfer, so the bytes
  * themselves cost nothing.
  *
  * @param waited time (ms) before the first look in which the client could have moved bytes
  * @param moved the bytes that the client has moved; undefined while something other than the client holds the transfer up
  */
 export function watchPace(
-  { window, least, longest, isCrowded }: Pace,
+  { clock, window, least, longest, isCrowded }: Pace,
   waited: number,
   moved: () => number | undefined,
   onTooSlow: () => void,
-): NodeJS.Timeout {
+): Timer {
   const step = Math.max(SHORTEST_STEP, window / LOOKS)
   let marked: number | undefined = 0
   // The first look only marks: a part of the step before it may be the device's.
   let quiet = Math.floor(waited / step) - 1
-  return setInterval(() => {
+  return clock.every(step, () => {
     const now = moved()
     if (now === undefined || marked === undefined || now - marked >= least) {
       marked = now
       quiet = 0
     } else quiet += 1
     if (quiet * step >= longest || (quiet >= LOOKS && isCrowded())) onTooSlow()
-  }, step)
+  })
 }
 
 /** Cuts an upload that is too slow: what the device got of an unfinished request is worth nothing, so its connection closes. */
@@ -77,7 +90,7 @@ export function watchUpload(
   exchange: Pick<Exchange, 'arrived' | 'waited'>,
   device: Pick<Connection, 'uploaded' | 'abort'>,
   pace: Pace,
-): NodeJS.Timeout {
+): Timer {
   return watchPace(
     pace,
     idleIn(exchange.waited, exchange),

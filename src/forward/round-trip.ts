@@ -8,6 +8,7 @@ import { limitFields } from '../http/limit-fields.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
 import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
+import type { Timer } from '../system/clock.ts'
 import { Backpressure } from './backpressure.ts'
 import type { DevicePlace } from './device-places.ts'
 import type { Forwarded } from './forwarded.ts'
@@ -73,7 +74,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   #extent: Extent = 'counted'
   /** The response has become a stream. */
   #leaveStreams: Leave | undefined
-  #uploadWatch: NodeJS.Timeout | undefined
+  #uploadWatch: Timer | undefined
   /** Undefined until the client first reads more slowly than the device sends. */
   #backpressure: Backpressure | undefined
 
@@ -230,7 +231,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   #repeat(): void {
     this.#repeated = true
-    clearInterval(this.#uploadWatch)
+    this.#uploadWatch?.cancel()
     this.loan?.release(false)
     this.loan = undefined
     this.attempt(this.service.clock.monotonic())
@@ -245,7 +246,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   protected finish(end: RoundTripEnd): void {
     const loan = this.loan
     this.loan = undefined
-    clearInterval(this.#uploadWatch)
+    this.#uploadWatch?.cancel()
     this.#backpressure?.end()
     this.#leaveStreams?.()
     this.service.learner?.left(this, end.kind === 'failed' ? end.error : undefined)

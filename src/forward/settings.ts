@@ -145,8 +145,9 @@ export function placesOf(
   { queue: { timeout } }: ServiceConfig,
   { minUploadRate }: DeviceBounds,
   queue: BoundedQueue,
+  clock: Pick<Clock, 'every'>,
 ): Places {
-  return { queue, pace: uploadPace(minUploadRate, timeout, queue) }
+  return { queue, pace: uploadPace(clock, minUploadRate, timeout, queue) }
 }
 
 /** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
@@ -186,7 +187,7 @@ export function uploadBuffering(
     most: auto ? AUTO_BUFFER : bufferUploads,
     // HTTP/1.0 knows no chunks.
     onLonger: auto && service.version !== '1.0' ? onLonger : undefined,
-    ...placesOf(service, bounds, createBoundedQueue({ inside, waiting, maxWait })),
+    ...placesOf(service, bounds, createBoundedQueue(clock, { inside, waiting, maxWait }), clock),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, keepFields, lengthIn } from '../http/fields.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { Blocks } from './buffered-body.ts'
 import { bodyLength, LONGEST_SHARED, mayKeep, mayShare, type Reader } from './share.ts'
 
@@ -85,7 +85,7 @@ export class SharedResponse implements ClientSide {
   /** Others may join. */
   open = true
   /** Ends the sharing of a stream, or a kept response. */
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #onDrain = ignore
   #onEnd: (() => void)[] = []
 
@@ -104,7 +104,7 @@ export class SharedResponse implements ClientSide {
   /** Lets no other client join. */
   close(): void {
     this.open = false
-    if (this.#complete) clearTimeout(this.#timer)
+    if (this.#complete) this.#timer?.cancel()
     if (this.ended) this.#rules.held.delete(this)
   }
 
@@ -142,7 +142,7 @@ export class SharedResponse implements ClientSide {
     }
     this.#head = head
     if (length === undefined && this.#shared)
-      this.#timer = setTimeout(() => this.#keepForAsker(), this.#rules.streamAfter).unref()
+      this.#timer = this.#rules.clock.after(this.#rules.streamAfter, () => this.#keepForAsker())
   }
 
   /** A copy is short, so large pieces would not pay. */
@@ -160,7 +160,7 @@ export class SharedResponse implements ClientSide {
   }
 
   end(last?: Buffer): void {
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#complete = true
     const [head, copy] = [this.#head, this.#copy]
     if (copy === undefined) {
@@ -174,14 +174,14 @@ export class SharedResponse implements ClientSide {
     const { keptFor, clock } = this.#rules
     const whole = { head, body: copy, at: clock.monotonic() }
     this.#whole = whole
-    if (keptFor > 0 && mayKeep(head)) this.#timer = setTimeout(() => this.close(), keptFor).unref()
+    if (keptFor > 0 && mayKeep(head)) this.#timer = clock.after(keptFor, () => this.close())
     else this.close()
     for (const reader of this.#waiting) this.#deliver(reader, whole, false)
   }
 
   /** Called after the head has come. Those who wait have nothing of the response: `dismiss` returns them. */
   cut(): void {
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#shared = false
     this.open = false
     this.#rules.held.delete(this)
@@ -219,7 +219,7 @@ export class SharedResponse implements ClientSide {
   /** The response goes on for the asker alone. Those who wait ask by themselves. */
   #keepForAsker(): void {
     if (!this.#shared) return
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#shared = false
     this.open = false
     this.#rules.held.delete(this)

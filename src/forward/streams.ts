@@ -2,6 +2,7 @@ import type { Connections } from '../device/connections.ts'
 import type { DeviceHead } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 
 export type Streams = ReturnType<typeof createStreams>
 
@@ -18,6 +19,7 @@ const LOOKS = 4
  * @param after how long (ms) a response goes on before it is a stream
  */
 export function createStreams(
+  clock: Pick<Clock, 'every'>,
   { maxStreams: most }: { readonly maxStreams: number },
   after: number,
   queue: BoundedQueue,
@@ -26,12 +28,12 @@ export function createStreams(
   const mostOfOne = Math.max(1, Math.floor(most / 4))
   const clients = new Map<string, number>()
   let all = 0
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
 
   function look(): void {
     connections.othersWait()
     if (queue.waiting > 0) return
-    clearInterval(timer)
+    timer?.cancel()
     timer = undefined
   }
 
@@ -57,7 +59,7 @@ export function createStreams(
     onWait(): void {
       if (queue.places <= 1) return
       connections.othersWait()
-      timer ??= setInterval(look, Math.max(1, after / LOOKS)).unref()
+      timer ??= clock.every(Math.max(1, after / LOOKS), look)
     },
   }
 }

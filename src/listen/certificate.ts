@@ -1,7 +1,7 @@
 import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { causeOf, reasonOf } from '../system/setup-error.ts'
 import {
@@ -45,7 +45,7 @@ export async function openCertificate(
   let unstored: TlsMaterial | undefined
   const listeners: ((material: TlsMaterial) => void)[] = []
   let validity: ReturnType<typeof watchValidity> | undefined
-  let looks: NodeJS.Timeout | undefined
+  let looks: Timer | undefined
   /** A look at the names waits for its turn. */
   let lookWaits = false
   /** The addresses at which clients have arrived: each is compared with the certificate once. */
@@ -129,7 +129,7 @@ export async function openCertificate(
       if (listeners.length > 1) return
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
-      looks = setInterval(look, compareEvery).unref()
+      looks = clock.every(compareEvery, look)
     },
     /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
     reachedAt(address: string): void {
@@ -151,7 +151,7 @@ export async function openCertificate(
     /** Resolves when a change in progress has ended. From then on no file is written. */
     async close(): Promise<void> {
       closed = true
-      clearInterval(looks)
+      looks?.cancel()
       validity?.close()
       await turn
     },

@@ -2,7 +2,7 @@ import type { Classified, Client, LimitDecision } from '../http/admission.ts'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Reply } from '../http/refusal.ts'
-import type { RequestBody } from '../http/request-body.ts'
+import type { RequestBody } from './request-body.ts'
 
 const UNCLASSIFIED: Classified = {
   endpoint: 'api',

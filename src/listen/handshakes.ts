@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
-import { Deadline } from '../system/deadline.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { HANDSHAKE_WORK, type TurnBudget } from '../system/turn-budget.ts'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
 import { LAST_REQUEST } from './http1/connection.ts'
@@ -13,6 +13,7 @@ import type { TlsMaterial } from './tls-pair.ts'
 const LAST_HANDSHAKE = 2_000
 
 export interface HandshakeDependencies {
+  readonly clock: Pick<Clock, 'after'>
   readonly limits: Pick<ListenLimits, 'handshakeTimeout'>
   readonly material: TlsMaterial
   /** Closes the connections of clients that speak plain HTTP. */
@@ -31,12 +32,12 @@ export interface HandshakeDependencies {
 /** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
 interface Handshake {
   wire: Socket | undefined
-  readonly deadline: Deadline
+  readonly deadline: Timer
 }
 
 /** The TLS side of the public listener, from the first byte of a connection to the end of its handshake. */
 export function createHandshakes(deps: HandshakeDependencies) {
-  const { limits, accept, onFailed } = deps
+  const { clock, limits, accept, onFailed } = deps
   const running = new Set<Handshake>()
   let stopping = false
   /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
@@ -67,7 +68,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
   /** Ends a handshake. Clears `wire`, because the asynchronous context of the connection keeps this object alive. */
   function settle(handshake: Handshake, failure?: FailedHandshake): void {
     if (!running.delete(handshake)) return
-    handshake.deadline.clear()
+    handshake.deadline.cancel()
     handshake.wire = undefined
     if (failure !== undefined) onFailed(failure)
   }
@@ -83,7 +84,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
-        deadline: new Deadline(limits.handshakeTimeout, () => expire(handshake)),
+        deadline: clock.after(limits.handshakeTimeout, () => expire(handshake)),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
@@ -106,12 +107,12 @@ export function createHandshakes(deps: HandshakeDependencies) {
     /** The sidecar stops: handshakes in progress end soon. */
     drain(): void {
       stopping = true
-      new Deadline(LAST_REQUEST, () => {
+      clock.after(LAST_REQUEST, () => {
         for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
       })
-      setTimeout(() => {
+      clock.after(LAST_HANDSHAKE, () => {
         for (const { wire } of running) wire?.destroy()
-      }, LAST_HANDSHAKE).unref()
+      })
     },
   }
 }

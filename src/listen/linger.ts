@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { afterTurn, type Clock, type Timer } from '../system/clock.ts'
 import { judgeSilence } from '../system/silence.ts'
 
 /** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */
@@ -31,7 +32,10 @@ const READ_PER_TURN = 8
 export type Lingering = ReturnType<typeof createLingering>
 
 /** Closes connections whose client may still be sending, at a bounded cost. */
-export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS) {
+export function createLingering(
+  clock: Pick<Clock, 'after'>,
+  { usual, brief, mostAtOnce }: LingeringBounds = BOUNDS,
+) {
   /** One function for each lingering connection: from then on it lingers only briefly. */
   const lingering = new Set<() => void>()
   /** Connections that wait for a turn of the event loop to be read. */
@@ -40,25 +44,25 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
 
   function readSome(): void {
     for (const socket of waiting.splice(0, READ_PER_TURN)) socket.resume()
-    if (waiting.length > 0) setImmediate(readSome)
+    if (waiting.length > 0) afterTurn(readSome)
   }
 
   function waitForTurn(socket: Socket): void {
     socket.pause()
-    if (waiting.push(socket) === 1) setImmediate(readSome)
+    if (waiting.push(socket) === 1) afterTurn(readSome)
   }
 
   /** Discards the input of a connection. */
   function discard(socket: Socket): void {
     let left = Number.POSITIVE_INFINITY
-    let timer: NodeJS.Timeout | undefined
+    let timer: Timer | undefined
     const close = (): void => void socket.destroy()
     const bound = ({ time, silence, bytes }: Bounds): void => {
       left = Math.min(left, bytes)
       // Node restarts this timer with every read. A timeout of 0 means that there is none.
       socket.setTimeout(Math.min(socket.timeout || silence, silence))
-      clearTimeout(timer)
-      timer = setTimeout(close, time)
+      timer?.cancel()
+      timer = clock.after(time, close)
     }
     const tighten = (): void => bound(brief)
     bound(draining || lingering.size >= mostAtOnce ? brief : usual)
@@ -74,7 +78,7 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
     socket.on('timeout', () => judgeSilence(socket, close))
     socket.once('close', () => {
       lingering.delete(tighten)
-      clearTimeout(timer)
+      timer?.cancel()
     })
     socket.resume()
   }

@@ -1,5 +1,5 @@
 import type { Server } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../system/clock.ts'
 import { listen, mayComeLater } from '../system/listen.ts'
 import { formatAddress, type LateAddress, type ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -17,8 +17,7 @@ interface ListenersDependencies {
   readonly onOpen: (addresses: Addresses) => void
   /** Called once for each address that this machine does not have yet. If it is left out, such an address ends the start. */
   readonly onLate?: ((late: LateAddress, error: SetupError) => void) | undefined
-  /** Waits before the next try of such an address; `signal` ends the wait. Default: a second. */
-  readonly pause?: (signal: AbortSignal) => Promise<unknown>
+  readonly clock: Pick<Clock, 'pause'>
 }
 
 /** The sections of the configuration. */
@@ -27,7 +26,8 @@ interface ListenerSettings {
   readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
 }
 
-const aSecond = (signal: AbortSignal): Promise<unknown> => delay(1_000, undefined, { signal }).catch(() => {})
+/** How long (ms) an address is not tried again that this machine does not have yet. */
+const AGAIN = 1_000
 
 /** A listener after its first try. It is open, or waits for its address. */
 interface Opening {
@@ -41,7 +41,7 @@ interface Opening {
  */
 export function createListeners(
   { listen: { address, reusePort, tls }, admin }: ListenerSettings,
-  { onLate, pause = aSecond, ...servers }: ListenersDependencies,
+  { onLate, clock, ...servers }: ListenersDependencies,
 ) {
   const listening: string[] = []
   const waiting: LateAddress[] = []
@@ -79,7 +79,7 @@ export function createListeners(
     tryOnce: () => Promise<string>,
   ): Promise<string> {
     for (;;) {
-      await pause(waits.signal)
+      await clock.pause(AGAIN, waits.signal)
       refuseAtEnd()
       try {
         const bound = await opened(tryOnce)

@@ -68,9 +68,9 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     onTaken: () => events.refused('max_connections'),
   })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
-  const lingering = createLingering()
+  const lingering = createLingering(deps.clock)
   const http1 = createHttp1Server(limits, handlers, deps.clock, lingering, memory)
-  const http2 = createHttp2Server(limits, handlers, memory)
+  const http2 = createHttp2Server(limits, handlers, deps.clock, memory)
   /** The open connections, by their TCP sockets, and what each holds. */
   const holdings = new Map<Socket, Holding>()
   let overTcp = false
@@ -147,6 +147,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     deps.tls === undefined
       ? undefined
       : createHandshakes({
+          clock: deps.clock,
           limits,
           material: deps.tls,
           lingering,

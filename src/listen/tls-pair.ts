@@ -186,7 +186,7 @@ export function watchValidity(clock: Clock, log: Logger) {
     log[level]({ reason: describeValidity(period, wall) }, message)
   }
 
-  const seconds = everySecond(check)
+  const seconds = everySecond(clock, check)
   return {
     /** Call this when new connections begin to use a certificate with this period. */
     served(next: ValidPeriod): void {

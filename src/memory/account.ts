@@ -1,4 +1,5 @@
 import type { ClientMemory } from '../http/exchange.ts'
+import { afterTurn, type Clock, forgetTurn, type Postponed, type Timer } from '../system/clock.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
 import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'
@@ -170,7 +171,7 @@ export class Holding implements ClientMemory {
 export interface AccountDependencies {
   /** The most that all clients together may hold (bytes). */
   readonly limit: number
-  readonly clock: { readonly monotonic: () => number }
+  readonly clock: Pick<Clock, 'monotonic' | 'every'>
   /** Called when another stage is in effect; undefined: none. */
   readonly onStage: (stage: Stage | undefined) => void
   readonly onShed: (stage: Stage, what: Shed) => void
@@ -199,8 +200,8 @@ export class Account {
   #real = 0
   /** A look is due when the total reaches it. */
   #lookAt: number
-  #looking: NodeJS.Timeout | undefined
-  #soon: NodeJS.Immediate | undefined
+  #looking: Timer | undefined
+  #soon: Postponed | undefined
   #idleLookAt = Number.NEGATIVE_INFINITY
   #share: FairShare = { withGrant: 0, withoutGrant: 0 }
   #shareUntil = Number.NEGATIVE_INFINITY
@@ -240,7 +241,7 @@ export class Account {
     client.holdings.delete(holding)
     if (client.holdings.size > 0) return
     this.#clients.delete(client.key)
-    if (this.#turns.size === 0) setImmediate(this.#forgetTurns)
+    if (this.#turns.size === 0) afterTurn(this.#forgetTurns)
     this.#turns.set(client.key, client.turns)
     if (client.grant !== undefined) this.#remembered.remember(client.key, client.grant)
   }
@@ -251,7 +252,7 @@ export class Account {
   add(kind: Kind, change: number): void {
     this.sums[kind] += change
     this.total += change
-    if (this.total >= this.#lookAt && change > 0) this.#soon ??= setImmediate(this.#look)
+    if (this.total >= this.#lookAt && change > 0) this.#soon ??= afterTurn(this.#look)
   }
 
   /** Sets the bytes of a kind that no client is charged for. */
@@ -298,8 +299,8 @@ export class Account {
   }
 
   close(): void {
-    clearInterval(this.#looking)
-    clearImmediate(this.#soon)
+    this.#looking?.cancel()
+    forgetTurn(this.#soon)
     this.#lookAt = Number.POSITIVE_INFINITY
   }
 
@@ -320,9 +321,9 @@ export class Account {
     this.#lookAt = this.limit * Math.min(...next, Math.max(this.total / this.limit, RELIEF) + 0.01)
     if (stage === this.stage) return
     this.stage = stage
-    if (stage !== undefined) this.#looking ??= setInterval(this.#look, LOOK).unref()
+    if (stage !== undefined) this.#looking ??= this.#deps.clock.every(LOOK, this.#look)
     else {
-      clearInterval(this.#looking)
+      this.#looking?.cancel()
       this.#looking = undefined
     }
     this.#deps.onStage(stage)

@@ -6,6 +6,7 @@ import { escapeHtml, fieldsBesideBody } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
+import type { Clock } from '../system/clock.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 import { type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
 import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
@@ -33,7 +34,12 @@ function leadingTo(path: string): string {
  * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay
  * here, and the browser gets a session. Login and logout show a page for GET, and take the POST of that page only, which the gate checks.
  */
-export function createBrowserLogin(grant: GrantType, sessions: Sessions, settings: LoginSettings) {
+export function createBrowserLogin(
+  grant: GrantType,
+  sessions: Sessions,
+  settings: LoginSettings,
+  clock: Pick<Clock, 'after'>,
+) {
   function page(exchange: Exchange, message: Message | undefined, action: LoginPage['action']): LoginPage {
     const confidential = isConfidential(exchange)
     return {
@@ -48,7 +54,7 @@ export function createBrowserLogin(grant: GrantType, sessions: Sessions, setting
     const { method, fields } = exchange.head
     if (method !== 'POST') return { kind: 'unauthorized', cause: 'missing' }
     if (!isConfidential(exchange)) return { kind: 'invalid-request', description: 'The login needs TLS.' }
-    const form = await readForm(exchange, settings)
+    const form = await readForm(exchange, settings, clock)
     if ('kind' in form) return form
     const issued = await grant.exchange(form, exchange)
     if ('kind' in issued) return issued

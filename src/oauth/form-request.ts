@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues, TOKEN } from '../http/fields.ts'
 import { bodyFault, type Refusal } from '../http/refusal.ts'
-import { Deadline } from '../system/deadline.ts'
+import type { Clock } from '../system/clock.ts'
 
 /** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
@@ -16,13 +16,17 @@ export interface FormSettings {
 }
 
 /** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. */
-export async function readForm(exchange: Exchange, { bodyTimeout }: FormSettings): Promise<Form | Refusal> {
+export async function readForm(
+  exchange: Exchange,
+  { bodyTimeout }: FormSettings,
+  clock: Pick<Clock, 'after'>,
+): Promise<Form | Refusal> {
   const charset = formCharset(exchange)
   if (typeof charset !== 'string') return charset
   const { framing } = exchange.classified
   // Before the body is read, so that a client that waits for `100 Continue` does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
-  const body = await readFormBody(exchange, bodyTimeout)
+  const body = await readFormBody(exchange, bodyTimeout, clock)
   return 'kind' in body ? body : parseForm(body, charset)
 }
 
@@ -46,9 +50,13 @@ function formCharset(exchange: Exchange): string | Refusal {
 const TOO_LARGE: Refusal = { kind: 'content-too-large' }
 
 /** Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. */
-export async function readFormBody(exchange: Exchange, deadline: number): Promise<Buffer | Refusal> {
+export async function readFormBody(
+  exchange: Exchange,
+  deadline: number,
+  clock: Pick<Clock, 'after'>,
+): Promise<Buffer | Refusal> {
   const late = Promise.withResolvers<Refusal>()
-  const due = new Deadline(deadline, () => late.resolve({ kind: 'request-timeout' }))
+  const due = clock.after(deadline, () => late.resolve({ kind: 'request-timeout' }))
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {
@@ -56,7 +64,7 @@ export async function readFormBody(exchange: Exchange, deadline: number): Promis
     if (refusal === undefined) throw error
     return refusal
   } finally {
-    due.clear()
+    due.cancel()
   }
 }
 

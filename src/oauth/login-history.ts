@@ -1,7 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Exchange } from '../http/exchange.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, nextTurn } from '../system/clock.ts'
 import type { LogIn, LogInResult, Revocation, Tokens } from '../tokens/state.ts'
 import { KnownClients, MOST_KNOWN } from './known-clients.ts'
 import { GUESSING, type GuessSummary, WrongPasswords } from './wrong-passwords.ts'

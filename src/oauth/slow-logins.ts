@@ -1,5 +1,5 @@
 import { Listed, WindowList } from '../limits/window-table.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import type { LogIn, LogInResult, LoginRequest } from '../tokens/state.ts'
 import type { FormSettings } from './form-request.ts'
 import type { LoginHistory } from './login-history.ts'
@@ -49,7 +49,7 @@ class Guesses extends Listed {
   running = 0
   /** When the next attempt begins, or may begin if the one that waited until then was refused or has left. */
   nextAt: number | undefined
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
   readonly waiting: Attempt[] = []
 }
 
@@ -125,7 +125,7 @@ export function slowLogins(
 
   /** Begins or refuses the attempts of a client whose turn has come, in the order in which they arrived. */
   function advance(guesses: Guesses): void {
-    clearTimeout(guesses.timer)
+    guesses.timer?.cancel()
     for (let [next] = guesses.waiting; next !== undefined; [next] = guesses.waiting) {
       const ofAll = history.isKnown(next.client) ? 0 : waitForAll()
       const pace = Math.max(waitAfter(guesses.wrong, OF_CLIENT), ofAll)
@@ -143,7 +143,7 @@ export function slowLogins(
       if (at <= next.until) {
         if (!next.slowed) onSlowed()
         next.slowed = true
-        guesses.timer = setTimeout(() => advance(guesses), at - now).unref()
+        guesses.timer = clock.after(at - now, () => advance(guesses))
         return
       }
       leave(guesses, next, { slowedFor: at - now })

@@ -1,5 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
+import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type Form, type FormSettings, readForm, required } from './form-request.ts'
 
@@ -24,13 +25,14 @@ export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 export function createTokenEndpoint(
   grants: readonly GrantType[],
   settings: FormSettings,
+  clock: Pick<Clock, 'after'>,
 ): OwnEndpointHandler {
   const unsupported: Refusal = {
     kind: 'unsupported-grant-type',
     description: `The grant_type must be ${grants.map(({ name }) => `"${name}"`).join(' or ')}.`,
   }
   return async (exchange) => {
-    const form = await readForm(exchange, settings)
+    const form = await readForm(exchange, settings, clock)
     if ('kind' in form) return form
     const type = required(form, 'grant_type')
     if (typeof type !== 'string') return type
@@ -122,9 +124,10 @@ export function createRefreshGrant(
 export function createRevocationEndpoint(
   revoke: Tokens['revoke'],
   settings: FormSettings,
+  clock: Pick<Clock, 'after'>,
 ): OwnEndpointHandler {
   return async (exchange) => {
-    const form = await readForm(exchange, settings)
+    const form = await readForm(exchange, settings, clock)
     if ('kind' in form) return form
     const token = required(form, 'token')
     if (typeof token !== 'string') return token

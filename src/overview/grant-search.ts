@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, rest } from '../system/clock.ts'
 import type { GrantOwner, GrantSummary, Tokens } from '../tokens/state.ts'
 import type { GrantRow, GrantsFound } from './model.ts'
 
@@ -54,7 +53,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
     const matches = new Map(texts.map((text): [string, string[]] => [text, []]))
     const step = Math.ceil(STEP / texts.length)
     for (let at = 0; at < owners.length; at += step) {
-      if (at > 0) await delay(PAUSE, undefined, { ref: false })
+      if (at > 0) await rest(clock, PAUSE)
       for (const { id, client, label = '' } of owners.slice(at, at + step)) {
         const described = `${client} ${id} ${label}`.toLowerCase()
         for (const [text, ids] of matches) if (described.includes(text)) ids.push(id)
@@ -80,7 +79,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
     while (waiting.size > 0) {
       const wanted = waiting
       waiting = new Map()
-      const rest = delay(PASS_EVERY, undefined, { ref: false })
+      const pause = rest(clock, PASS_EVERY)
       try {
         const found = await pass([...wanted.keys()])
         for (const [text, each] of wanted)
@@ -88,7 +87,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
       } catch (error) {
         for (const each of wanted.values()) each.failed(error)
       }
-      await rest
+      await pause
     }
     isSearching = false
   }

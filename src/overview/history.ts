@@ -72,7 +72,7 @@ export function createHistory({ clock, totals, load }: Dependencies) {
     for (const listener of listeners) listener(point)
   }
 
-  const seconds = everySecond(tick)
+  const seconds = everySecond(clock, tick)
   return {
     /** The points later than `after`, oldest first. */
     points: (after: number): readonly Point[] => points.filter(({ time }) => time > after),

@@ -2,6 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { PasswordCheck } from '../sign-in/logins.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
+import type { Clock } from '../system/clock.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { PasswordSourceState } from './source.ts'
@@ -32,11 +33,12 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
 export function createDevicePassword(
+  clock: Pick<Clock, 'after'>,
   signIn: DeviceSignIn,
   events: DevicePasswordEvents,
   precedence: Precedence = ALL_EQUAL,
 ) {
-  const queue = createLoginQueue<Verified | Unavailable>(BOUNDS, precedence)
+  const queue = createLoginQueue<Verified | Unavailable>(clock, BOUNDS, precedence)
   let known: string | undefined
   let problem: string | undefined
   let generation = 0

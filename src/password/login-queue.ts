@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
 import { prefix48 } from '../http/ip.ts'
+import type { Clock } from '../system/clock.ts'
 import { type Precedence, WeightedTurns } from './weighted-turns.ts'
 
 export interface LoginBounds {
@@ -46,6 +47,7 @@ interface Login<R> {
  * @param random from 0 to below 1
  */
 export function createLoginQueue<R>(
+  clock: Pick<Clock, 'after'>,
   bounds: LoginBounds,
   precedence: Precedence,
   random: () => number = () => randomInt(2 ** 32) / 2 ** 32,
@@ -92,13 +94,13 @@ export function createLoginQueue<R>(
         address: prefix48(client),
         wanted,
         settle(result) {
-          clearTimeout(timer)
+          timer.cancel()
           leave(login)
           resolve(result)
         },
       }
       const giveUp = (): void => login.settle('overloaded')
-      const timer = setTimeout(giveUp, bounds.maxWait)
+      const timer = clock.after(bounds.maxWait, giveUp)
       waiting.set(wanted.key, wanted)
       wanted.logins.add(login)
       turns.join(login)

@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, rest } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -117,7 +116,7 @@ export class PasswordSource {
       return this.#problem === undefined
     })
     this.#secondAgo = deps.clock.wall()
-    this.#seconds = everySecond(() => this.#judgeExpiry())
+    this.#seconds = everySecond(deps.clock, () => this.#judgeExpiry())
   }
 
   /** The password that is valid now: its line in the file, and what the line says; undefined if there is none. */
@@ -169,7 +168,7 @@ export class PasswordSource {
     let content = await readUsable(this.#location, this.#deps)
     let reads = 1
     while (!this.#closed && this.#isNews(content)) {
-      await delay(SETTLE, undefined, { ref: false })
+      await rest(this.#deps.clock, SETTLE)
       const again = await readUsable(this.#location, this.#deps)
       if (this.#closed) return
       reads = isSame(content, again) ? reads + 1 : 1

@@ -50,7 +50,7 @@ export async function openPasswords(
     readonly precedence?: Precedence | undefined
   },
 ) {
-  const verifier = createVerifier(memory, precedence)
+  const verifier = createVerifier(clock, memory, precedence)
   let generation = 0
   const opened = new Map<string, PasswordSource>()
   const { obstacle } = verifier

@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../system/clock.ts'
 import { inMib } from '../system/mebibytes.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
 import { derive, memoryFor } from './key-derivation.ts'
@@ -42,9 +43,13 @@ const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
-export function createVerifier(memory: HashMemory = UNBOUNDED, precedence: Precedence = ALL_EQUAL) {
+export function createVerifier(
+  clock: Pick<Clock, 'after'>,
+  memory: HashMemory = UNBOUNDED,
+  precedence: Precedence = ALL_EQUAL,
+) {
   const bounds = { ...BOUNDS }
-  const queue = createLoginQueue<readonly number[]>(bounds, precedence)
+  const queue = createLoginQueue<readonly number[]>(clock, bounds, precedence)
   const numbersOf = createNumbers()
   const workers = createCryptWorkers()
 

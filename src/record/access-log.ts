@@ -38,7 +38,7 @@ export function createAccessLog(
   clock: Clock,
   settings: { readonly config: { readonly log: AccessLogRules } },
 ) {
-  const refusals = createRefusalLines(log)
+  const refusals = createRefusalLines(log, clock)
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import type { Logger } from './log.ts'
 
 /** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
@@ -16,15 +16,15 @@ const REMEDY = 'run postern check: it connects to the device and says what fails
  *
  * @param url the address of the service, without credentials
  */
-export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock, 'monotonic'>) {
+export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock, 'monotonic' | 'after'>) {
   let lines = 0
   let withheld = 0
   let downAt: number | undefined
   let latest: string | null = null
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
 
   function sumUp(): void {
-    clearTimeout(timer)
+    timer?.cancel()
     timer = undefined
     lines = 0
     const changes = withheld
@@ -41,7 +41,7 @@ export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock,
       if (up === (wentAway === undefined)) return
       downAt = up ? undefined : clock.monotonic()
       latest = failure
-      timer ??= setTimeout(sumUp, PERIOD).unref()
+      timer ??= clock.after(PERIOD, sumUp)
       if (lines === LINES) {
         withheld += 1
         return

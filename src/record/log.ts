@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type Clock, systemClock, waitAtMost } from '../system/clock.ts'
 import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
@@ -33,11 +34,16 @@ const MOST_UNWRITTEN = 2 * 1024 * 1024
 const MAX_BYTES_PER_UNIT = 3
 
 /** A log with one JSON object on each line, or readable text on a terminal. */
-export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
+export async function createLog(
+  { level, format }: LogSettings,
+  sink: LogSink,
+  clock: Clock = systemClock,
+): Promise<Logger> {
   const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
   // Loaded here, because a service logs JSON.
   const readable = isReadable ? (await import('./readable-lines.ts')).readableLines(sink.terminal) : undefined
-  return createLogOn(level, bufferedStream(sink, readable, sink.journal === true ? forJournal : undefined))
+  const marked = sink.journal === true ? forJournal : undefined
+  return createLogOn(level, bufferedStream(clock, sink, readable, marked))
 }
 
 /** The severities of pino's levels by their first digit. */
@@ -85,6 +91,7 @@ export function unwrittenBytes(log: Logger): number {
  * @param marked adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII
  */
 function bufferedStream(
+  clock: Pick<Clock, 'after'>,
   sink: LogSink,
   readable?: (line: string) => string,
   marked?: (line: string, text?: string) => string,
@@ -120,10 +127,10 @@ function bufferedStream(
     failure = error
     if (state !== 'writing') return
     state = 'retrying'
-    setTimeout(() => {
+    clock.after(FLUSH_INTERVAL, () => {
       if (state === 'retrying') state = 'writing'
       file.flush()
-    }, FLUSH_INTERVAL).unref()
+    })
   })
   const buffer = Buffer.allocUnsafe(BUFFER_SIZE)
   let length = 0
@@ -176,7 +183,7 @@ function bufferedStream(
     if (length + most > BUFFER_SIZE) writeOut()
     if (!timed) {
       timed = true
-      setTimeout(onInterval, readable === undefined ? FLUSH_INTERVAL : 0).unref()
+      clock.after(readable === undefined ? FLUSH_INTERVAL : 0, onInterval)
     }
     return true
   }
@@ -218,11 +225,19 @@ function bufferedStream(
  * Writes the last lines before the process ends. If that takes longer than `patience` ms (full disk, blocked reader), the
  * lines are dropped: pino would otherwise retry without end when the process exits.
  */
-export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Promise<void> {
-  const written = new Promise<boolean>((resolve) => {
-    log.flush((error) => resolve(error === undefined || error === null))
-    setTimeout(() => resolve(false), patience)
+export async function finishLog(
+  log: Logger,
+  patience: number = LAST_FLUSH,
+  clock: Clock = systemClock,
+): Promise<void> {
+  let written = false
+  const flushed = new Promise<void>((resolve) => {
+    log.flush((error) => {
+      written = error === undefined || error === null
+      resolve()
+    })
   })
+  await waitAtMost(clock, patience, flushed)
   const stream: Partial<BufferedStream> = Reflect.get(log, pino.symbols.streamSym)
-  if (!(await written)) stream.abandon?.()
+  if (!written) stream.abandon?.()
 }

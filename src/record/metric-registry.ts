@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { nextTurn } from '../system/clock.ts'
 
 /** A series of a counter or gauge. Its owner adds to it, so the path of a request looks up no label. NaN has no sample. */
 export class Series {

@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../system/clock.ts'
 import type { Logger } from './log.ts'
 
 export type RefusalLines = ReturnType<typeof createRefusalLines>
@@ -82,13 +83,13 @@ class Kind {
  * ten seconds. Then one line for each kind says how many refusals had none, of how many clients (1,000: so many or more), and names the five
  * with most.
  */
-export function createRefusalLines(log: Logger) {
+export function createRefusalLines(log: Logger, clock: Pick<Clock, 'after'>) {
   const kinds = new Map<string, Kind>()
   let lines = 0
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
 
   function sumUp(): void {
-    clearTimeout(timer)
+    timer?.cancel()
     timer = undefined
     lines = 0
     for (const [refusal, kind] of kinds) {
@@ -105,7 +106,7 @@ export function createRefusalLines(log: Logger) {
      */
     take(kind: string, client: string): boolean {
       // Runs only after refusals: an idle process sleeps.
-      timer ??= setTimeout(sumUp, PERIOD).unref()
+      timer ??= clock.after(PERIOD, sumUp)
       let found = kinds.get(kind)
       if (found === undefined) {
         found = new Kind()

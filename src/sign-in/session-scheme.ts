@@ -203,7 +203,7 @@ const PLACEHOLDER = /\$(user|password)\b/g
 /** Ends a session as the configuration says; undefined if it names no logout. `opened` is the response that opened it. */
 function createLogout(
   { login, logout, expired }: SessionSettings,
-  { ask, origins, onLogoutFailed }: SessionDevice,
+  { ask, clock, origins, onLogoutFailed }: SessionDevice,
 ): ((session: Session, opened: OwnResponse) => Promise<void>) | undefined {
   const reported = new Set<string>()
   const report = (reason: string, kind = reason): void => {
@@ -239,6 +239,6 @@ function createLogout(
 
   return async (session, opened) => {
     const target = targetOf(opened)
-    if (target !== undefined) await waitAtMost(LONGEST_LOGOUT, send(target, session))
+    if (target !== undefined) await waitAtMost(clock, LONGEST_LOGOUT, send(target, session))
   }
 }

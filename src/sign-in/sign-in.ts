@@ -88,7 +88,7 @@ export function createSignIn(
     },
     isChallenge: scheme.isChallenge,
     /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
-    repeatQueue: createBoundedQueue(REPEAT_QUEUE),
+    repeatQueue: createBoundedQueue(clock, REPEAT_QUEUE),
     /**
      * Called when the device responded with a challenge.
      *

@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts'
 /** Gives the place back. Only the first call has an effect. */
 export type Leave = () => void
 
@@ -23,9 +24,6 @@ export interface QueueBounds {
   readonly maxWait: number
 }
 
-/** The longest time (ms) of a timer. With a longer one `setTimeout` fires immediately. */
-const LONGEST_TIMER = 2 ** 31 - 1
-
 const FULL: Entry = { kind: 'full' }
 const LATE: Entry = { kind: 'late' }
 const WITHDRAWN: Entry = { kind: 'withdrawn' }
@@ -33,8 +31,7 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 type Waiter = (entry: Entry) => void
 
 /** Limits how many callers are inside at the same time, how many wait to enter, and how long each waits. */
-export function createBoundedQueue(bounds: QueueBounds) {
-  const maxWait = Math.min(bounds.maxWait, LONGEST_TIMER)
+export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds) {
   const waiters = createFairQueue<Waiter>()
   let inside = 0
 
@@ -73,10 +70,10 @@ export function createBoundedQueue(bounds: QueueBounds) {
     new Promise((resolve) => {
       const settle: Waiter = (entry) => {
         waiters.leave(owner, settle)
-        clearTimeout(timer)
+        timer.cancel()
         resolve(entry)
       }
-      const timer = setTimeout(() => settle(LATE), maxWait)
+      const timer = clock.after(bounds.maxWait, () => settle(LATE))
       waiters.join(owner, settle)
       onWait?.(() => settle(WITHDRAWN))
     })

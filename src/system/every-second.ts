@@ -1,22 +1,34 @@
-/** All listeners of the process. */
-const listeners = new Set<() => void>()
-let timer: NodeJS.Timeout | undefined
+import { afterTurn, type Clock, type Timer } from './clock.ts'
+
+interface Seconds {
+  readonly listeners: Set<() => void>
+  timer: Timer | undefined
+}
+
+/** The listeners of each clock: there is one clock in a process, and one for each test. */
+const ofClock = new WeakMap<object, Seconds>()
 
 /**
  * Calls the listener once a second, and does not keep the process alive. One timer serves all, so an idle process wakes up once a
  * second, not once for each of them.
  */
-export function everySecond(listener: () => void): { readonly close: () => void } {
+export function everySecond(
+  clock: Pick<Clock, 'every'>,
+  listener: () => void,
+): { readonly close: () => void } {
+  const seconds = ofClock.get(clock) ?? { listeners: new Set(), timer: undefined }
+  const { listeners } = seconds
+  ofClock.set(clock, seconds)
   listeners.add(listener)
-  timer ??= setInterval(() => {
+  seconds.timer ??= clock.every(1_000, () => {
     for (const each of listeners) callAlone(each)
-  }, 1_000).unref()
+  })
   return {
     close() {
       listeners.delete(listener)
       if (listeners.size > 0) return
-      clearInterval(timer)
-      timer = undefined
+      seconds.timer?.cancel()
+      seconds.timer = undefined
     },
   }
 }
@@ -26,7 +38,7 @@ function callAlone(listener: () => void): void {
   try {
     listener()
   } catch (error) {
-    setImmediate(() => {
+    afterTurn(() => {
       throw error
     })
   }

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import type { Clock } from './clock.ts'
+import type { Clock, Timer } from './clock.ts'
 
 export type FileWatch = ReturnType<typeof watchFile>
 
@@ -46,7 +46,7 @@ export function createRetryPauses() {
  */
 export function watchFile(file: string, clock: Clock, read: () => Promise<boolean>) {
   let watchers: readonly FSWatcher[] = []
-  let next: NodeJS.Timeout | undefined
+  let next: Timer | undefined
   let notified = false
   let checking = false
   let closed = false
@@ -90,8 +90,8 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
   }
 
   function checkAfter(time: number): void {
-    clearTimeout(next)
-    if (!closed) next = setTimeout(() => void check(), time).unref()
+    next?.cancel()
+    if (!closed) next = clock.after(time, () => void check())
   }
 
   function notify(): void {
@@ -128,7 +128,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
   return {
     close(): void {
       closed = true
-      clearTimeout(next)
+      next?.cancel()
       unwatch()
     },
   }

@@ -1,6 +1,7 @@
 import { type EventLoopUtilization, eventLoopUtilization } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import type { Clock } from './clock.ts'
 import { everySecond } from './every-second.ts'
 
 /** The process is idle if the event loop had less than this share of work for a second. */
@@ -45,6 +46,7 @@ export const collectGarbage: CollectGarbage = (options) => {
 }
 
 interface Dependencies {
+  readonly clock: Pick<Clock, 'every'>
   /** Undefined: nothing is collected. */
   readonly collect: CollectGarbage | undefined
   /** The work of the event loop between `before`, or the start of the process, and now. */
@@ -71,6 +73,7 @@ interface Dependencies {
  * While the process is busy and clients hold little, V8 collects less often.
  */
 export function collectWhenIdle({
+  clock,
   collect,
   workSince = eventLoopUtilization,
   heapSize = sizeOfHeap,
@@ -89,7 +92,7 @@ export function collectWhenIdle({
   /** What clients have given back is garbage, or free pages of the C library: the process does not grow by it. */
   const isFreed = (): boolean => heldBefore - held() >= LEAST_PRIVATE_GROWTH
   let growth = 0
-  const looks = everySecond(() => {
+  const looks = everySecond(clock, () => {
     const { utilization } = workSince(before)
     before = workSince()
     const wanted = utilization > BUSY_SHARE && mayGrow() ? BUSY_GROWTH : 0

@@ -1,4 +1,4 @@
-import { turnOfLoop } from './clock.ts'
+import { afterTurn, turnOfLoop } from './clock.ts'
 
 /**
  * What may be done for one client in one turn of the event loop, in bytes: half a megabyte that is read, or 32 requests that are refused
@@ -102,7 +102,7 @@ function enqueue(budget: TurnBudget): void {
   waiting.push(budget)
   if (scheduled) return
   scheduled = true
-  setImmediate(serveWaiting)
+  afterTurn(serveWaiting)
 }
 
 /** Those that wait again are served in the next turn: Node runs an immediate of an immediate only then. */
@@ -110,6 +110,6 @@ function serveWaiting(): void {
   const turn = turnOfLoop()
   const served = waiting.splice(0, MOST_SERVED)
   scheduled = waiting.length > 0
-  if (scheduled) setImmediate(serveWaiting)
+  if (scheduled) afterTurn(serveWaiting)
   for (const budget of served) budget.serve(turn, PER_TURN / served.length)
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { turnOfLoop } from './clock.ts'
+import { afterTurn, turnOfLoop } from './clock.ts'
 import { giveBack } from './read-buffers.ts'
 
 /** A text that has to be sent, and may grow until it is. */
@@ -50,7 +50,7 @@ export function finishSoon(message: Message): void {
 export function writeAtTurnEnd(message: Message): void {
   if (message.waits) return
   message.waits = true
-  if (first === undefined) setImmediate(endTurn)
+  if (first === undefined) afterTurn(endTurn)
   if (last === undefined) first = message
   else last.next = message
   last = message

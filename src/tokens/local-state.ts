@@ -99,7 +99,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   // Without tokens, the first login settles it: a derivation takes 15 ms.
   if (tokens.grants().length > 0) await settled()
 
-  const sweeping = everySecond(() => tokens.sweep())
+  const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
     password,
@@ -167,5 +167,5 @@ async function openPassword(
     return openPasswords(passwordSources(config), { clock, events, hasName, memory, precedence })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
-  return createDevicePassword(signIn, events, precedence)
+  return createDevicePassword(clock, signIn, events, precedence)
 }

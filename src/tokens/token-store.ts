@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Clock, createWallOffset } from '../system/clock.ts'
+import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
 import {
   endOfGrant,
   endsTooSoon,

@@ -22,7 +22,7 @@ const ROUNDED_OFF = 1_000
  * A device may not know the time. A wrong clock breaks no promise, so its resets are compared with its own `Date` (RFC 9110 §6.6.1).
  * Without that field it is taken to agree with ours.
  */
-export class ServerClock implements Clock {
+export class ServerClock {
   readonly monotonic: Clock['monotonic']
   readonly wall: Clock['wall']
   #ahead: number | undefined

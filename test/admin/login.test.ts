@@ -52,23 +52,23 @@ it('H152 a session ends after 12 h without use and after 7 days, and its stream 
   const viewed = await startAdmin({ password: true })
   const Cookie = await viewed.signIn()
   const status = async () => (await viewed.ask('/', { headers: { Cookie } })).status
-  viewed.clock.advance(11 * hour)
+  await viewed.clock.advance(11 * hour)
   expect(await status()).toBe(200)
-  viewed.clock.advance(11 * hour)
+  await viewed.clock.advance(11 * hour)
   expect(await status()).toBe(200)
   const stream = await viewed.stream({ headers: { Cookie } })
   for (let i = 0; i < 14; i += 1) {
-    viewed.clock.advance(10 * hour)
+    await viewed.clock.advance(10 * hour)
     await viewed.overview.tick()
   }
   await stream.next('point')
-  viewed.clock.advance(10 * hour)
+  await viewed.clock.advance(10 * hour)
   await viewed.overview.tick()
   await stream.ended
   expect(await status()).toBe(401)
 
   const other = { headers: { Cookie: await viewed.signIn() } }
-  viewed.clock.advance(12 * hour)
+  await viewed.clock.advance(12 * hour)
   expect((await viewed.ask('/', other)).status).toBe(401)
 })
 
@@ -99,7 +99,7 @@ it('H152 keeps 64 sessions, and takes no id from a client', async () => {
   const first = await viewed.signIn()
   const second = await viewed.signIn()
   for (let i = 0; i < 62; i += 1) {
-    viewed.clock.advance(1)
+    await viewed.clock.advance(1)
     await viewed.signIn()
   }
   const status = async (Cookie: string) => (await viewed.ask('/', { headers: { Cookie } })).status
@@ -140,7 +140,7 @@ it('H152 a wrong password is told on the page, and ten a minute are the most fro
   expect(late.status).toBe(429)
   expect(Number(late.headers['retry-after'])).toBeGreaterThan(50)
   expect(late.text).toMatch(/Too many failed logins.*Try again in \d+ s/)
-  viewed.clock.advance(60_000)
+  await viewed.clock.advance(60_000)
   expect((await attempt(PAGE_PASSWORD)).status).toBe(303)
 
   const failures = viewed.logged('failed login')

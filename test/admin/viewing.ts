@@ -245,7 +245,7 @@ function fakeOverview(clock: MovableClock): FakeOverview {
       return asked
     },
     async tick() {
-      clock.advance(1000)
+      await clock.advance(1000)
       const point = pointAt(Math.floor(clock.wall()))
       points.push(point)
       for (const listener of [...listeners]) listener(point)

@@ -182,7 +182,7 @@ it('H190 wrong passwords slow the login page, too', async () => {
   expectPage(slowed, 429)
   expect(slowed.header('retry-after')).toBe('1')
   expect(slowed.text).toContain('Too many attempts.')
-  sidecar.clock.advance(1_000)
+  await sidecar.clock.advance(1_000)
   expect((await submitLogin(sidecar)).status).toBe(200)
 })
 
@@ -264,12 +264,12 @@ for (const rotate_refresh of [false, true]) {
     const load = async () => (await sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })).status
     for (let hour = 0; hour < 3; hour++) {
       expect(await load()).toBe(200)
-      sidecar.clock.advance(3_600_000)
+      await sidecar.clock.advance(3_600_000)
     }
-    sidecar.clock.advance(3_600_000)
+    await sidecar.clock.advance(3_600_000)
     expect(await load()).toBe(200)
     expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'refresh_token' })).toBe(3)
-    sidecar.clock.advance(7 * 86_400_000)
+    await sidecar.clock.advance(7 * 86_400_000)
     expect(await load()).toBe(401)
   })
 }

@@ -81,7 +81,7 @@ it('H316 a page about the limit comes back when the window has closed', async ()
   await sidecar.request()
   const page = await openPage(sidecar.url)
   await page.getByRole('heading', { name: WORDS.en.limited[0] }).waitFor()
-  sidecar.clock.advance(2_000)
+  await sidecar.clock.advance(2_000)
   await page.getByText('from the device').waitFor()
 })
 
@@ -135,7 +135,7 @@ it('H317 the page reads in order, and the keyboard alone tries again', async () 
     '- code: ID',
     '- paragraph: Boiler',
   ])
-  sidecar.clock.advance(3_600_000)
+  await sidecar.clock.advance(3_600_000)
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await page.getByText('from the device').waitFor()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
+import type { Clock } from '../../src/system/clock.ts'
 import { everySecond } from '../../src/system/every-second.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
@@ -152,9 +153,9 @@ it('H219 a login of another name ends what the first one has open, and clears th
 })
 
 /** Resolves when the sidecar has looked after its sessions, as it does once a second. */
-const nextSecond = (): Promise<void> =>
+const nextSecond = (clock: Clock): Promise<void> =>
   new Promise((resolve) => {
-    const seconds = everySecond(() => {
+    const seconds = everySecond(clock, () => {
       seconds.close()
       resolve()
     })
@@ -185,7 +186,7 @@ for (const transport of transports) {
     await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     sidecar.clock.advance(HOUR)
     // No request asks about them: the sidecar ends them itself.
-    await nextSecond()
+    await nextSecond(sidecar.clock)
     expect([await counted(), await sidecar.metric('postern_tokens')]).toEqual([3, 0])
   })
 }

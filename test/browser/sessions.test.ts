@@ -168,12 +168,12 @@ it('H310 a session ends when it had no request for so long, and each request beg
   const { sessions, begin, identify, clock, revoked, reasons } = store()
   const [id, other] = [begin(0), begin(0)]
   for (let i = 0; i < 3; i += 1) {
-    clock.advance(12 * HOUR - 1)
+    await clock.advance(12 * HOUR - 1)
     expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
   }
   sessions.sweep()
   expect([id, other].map(sessions.has)).toEqual([true, false])
-  clock.advance(12 * HOUR)
+  await clock.advance(12 * HOUR)
   expect(await identify(id)).toEqual({ kind: 'refused', cause: 'missing' })
   expect(sessions.has(id)).toBe(false)
   expect([revoked, reasons]).toEqual([
@@ -204,14 +204,14 @@ it('H310 a request in flight is a use, also if the next request comes before the
   const { sessions, begin, identify, inFlight, clock, reasons } = store()
   const id = begin(0)
   inFlight.push('g')
-  clock.advance(12 * HOUR)
+  await clock.advance(12 * HOUR)
   expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
   inFlight.pop()
-  clock.advance(12 * HOUR - 1)
+  await clock.advance(12 * HOUR - 1)
   sessions.sweep()
   expect([sessions.has(id), reasons]).toEqual([true, []])
   inFlight.push('of another session')
-  clock.advance(1)
+  await clock.advance(1)
   expect(await identify(id)).toEqual({ kind: 'refused', cause: 'missing' })
   expect(reasons).toEqual(['browser_idle'])
 })
@@ -221,11 +221,11 @@ it('H310 a session that is used all the time ends a week after its login, also i
   const id = begin(0)
   inFlight.push('g')
   for (let hours = 6; hours < 168; hours += 6) {
-    clock.advance(6 * HOUR)
+    await clock.advance(6 * HOUR)
     sessions.sweep()
     expect(await identify(id)).toEqual({ kind: 'valid', grant: 'g' })
   }
-  clock.advance(6 * HOUR)
+  await clock.advance(6 * HOUR)
   sessions.sweep()
   expect([sessions.has(id), reasons]).toEqual([false, ['browser_session_over']])
 })

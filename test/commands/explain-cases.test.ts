@@ -104,7 +104,7 @@ it('H160 the sample of docs/watching.md has the form of what the command prints'
   expect(sample).toMatch(/^Id /)
   const sidecar = await startSidecar()
   const token = await sidecar.token()
-  sidecar.clock.advance(3_600_000)
+  await sidecar.clock.advance(3_600_000)
   await sidecar.request({ path: '/api/v1/status', token })
   await explained(sidecar, '/api/v1/status')
   const id = (await recent(sidecar)).find(({ path }) => path === '/api/v1/status')?.id

@@ -50,7 +50,7 @@ describeTransports(
     it('H160 tells of a 429 and of each kind of 401', async () => {
       const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 6 } } } })
       const expired = await sidecar.token()
-      sidecar.clock.advance(3_600_000)
+      await sidecar.clock.advance(3_600_000)
       const { access_token: revoked } = await sidecar.grant()
       await control(join(sidecar.directory, 'state'), {
         method: 'POST',

@@ -7,6 +7,7 @@ import { createReloader } from '../../src/commands/reloader.ts'
 import { SidecarStopped } from '../../src/compose/reload.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -30,7 +31,7 @@ it('a change of a file causes one reload, although others come while it settles 
     seen: new Map([[configFile, 'first']]),
     load: () => ({ config, locationOf: () => undefined }),
   }
-  const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }))
+  const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }), systemClock)
   reloader.watch(config)
   closeLater(reloader.close)
   // The second change tells that no further reload of the first one is to come.
@@ -56,7 +57,7 @@ it('a reload of a sidecar that is about to stop is no failure', async () => {
     },
   })
   const source = { configFile: undefined, seen: new Map<string, string>(), load: () => assert.fail() }
-  createReloader(sidecar, source, log).reload('signal')
+  createReloader(sidecar, source, log, systemClock).reload('signal')
   await written.promise
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 30, msg: 'configuration not reloaded: the sidecar stops' },
@@ -85,6 +86,7 @@ it('a reload that lacks descriptors is repeated until it works, and logged once'
     sidecar,
     { configFile: undefined, seen: new Map(), load: () => ({ config, locationOf: () => undefined }) },
     log,
+    systemClock,
   )
   closeLater(reloader.close)
   reloader.reload('signal')

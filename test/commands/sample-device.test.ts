@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createSampleDevice, type SampleDevice } from '../../src/commands/demo/sample-device.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 let now: number
 let device: SampleDevice
@@ -10,7 +11,7 @@ let url: string
 
 beforeEach(async () => {
   now = 5000
-  const clock = { monotonic: () => now, wall: () => now }
+  const clock = { ...systemClock, monotonic: () => now, wall: () => now }
   device = createSampleDevice({ clock, eventInterval: 5 })
   url = await device.start()
 })

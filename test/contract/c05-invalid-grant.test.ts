@@ -66,7 +66,7 @@ describeProtocols('C5 A refused grant', (transport) => {
     const clock = stillClock()
     const timed = await startSidecar({ transport, clock })
     const { refresh_token } = await timed.grant()
-    clock.advance(week + 1000)
+    await clock.advance(week + 1000)
     const response = await timed.postToken({ grant_type: 'refresh_token', refresh_token })
     expectError(response, 400, 'invalid_grant')
   })
@@ -76,7 +76,7 @@ describeProtocols('C5 A refused grant', (transport) => {
     const rotating = await startSidecar({ transport, clock, config: { tokens: { rotate_refresh: true } } })
     const first = await rotating.grant()
     const second = await rotating.refresh(first.refresh_token)
-    clock.advance(11_000)
+    await clock.advance(11_000)
     const form = { grant_type: 'refresh_token' }
     const reuse = await rotating.postToken({ ...form, refresh_token: first.refresh_token })
     expectError(reuse, 400, 'invalid_grant')

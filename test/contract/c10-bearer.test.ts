@@ -143,9 +143,9 @@ describeProtocols('C10 C11 The bearer check', (transport) => {
   it('C10 an expired token is 401 invalid_token', async () => {
     const timed = await startSidecar({ transport, clock: stillClock() })
     const token = await timed.token()
-    timed.clock.advance(3_600_000)
+    await timed.clock.advance(3_600_000)
     expectUnauthorized(await timed.request({ token }), true)
-    timed.clock.advance(36_000_000_000)
+    await timed.clock.advance(36_000_000_000)
     expectUnauthorized(await timed.request({ token }), true)
     expect(timed.device.byteCount).toBe(0)
   })
@@ -155,7 +155,7 @@ describeProtocols('C10 C11 The bearer check', (transport) => {
     const rotating = await startSidecar({ transport, clock: stillClock(), config })
     const first = await rotating.grant()
     const second = await rotating.refresh(first.refresh_token)
-    rotating.clock.advance(1000)
+    await rotating.clock.advance(1000)
     const reuse = await rotating.postToken({
       grant_type: 'refresh_token',
       refresh_token: first.refresh_token,

@@ -40,10 +40,10 @@ describeTransports('C14 The fixed window', (transport) => {
     const burst = await prepareFlood(sidecar, 200)
     const request = { fields: ['Authorization', `Bearer ${token}`] }
     const opening = await sidecar.request({ token })
-    clock.advance(59_999)
+    await clock.advance(59_999)
     const before = burst.send(request)
     await before[0]
-    clock.advance(1)
+    await clock.advance(1)
     const responses = [opening, ...(await Promise.all([...before, ...burst.send(request)]))]
     // The reset in each response says which window the request was counted in.
     const byWindow = Map.groupBy(responses, (response) => limitsOf(response).reset)
@@ -62,9 +62,9 @@ describeTransports('C14 The fixed window', (transport) => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } }, clock })
     const ask = async () => (await sidecar.request()).status
     expect([await ask(), await ask(), await ask()]).toEqual([401, 401, 429])
-    clock.advance(59_999)
+    await clock.advance(59_999)
     expect(await ask()).toBe(429)
-    clock.advance(1)
+    await clock.advance(1)
     expect([await ask(), await ask(), await ask()]).toEqual([401, 401, 429])
   })
 
@@ -76,11 +76,11 @@ describeTransports('C14 The fixed window', (transport) => {
       const now = clock.wall()
       const opened = limitsOf(await sidecar.request())
       expect(opened).toMatchObject({ remaining: 1, reset: Math.ceil((now + 60_000) / 1000) })
-      clock.advance(40_000)
+      await clock.advance(40_000)
       expect(limitsOf(await sidecar.request())).toEqual({ limit: 2, remaining: 0, reset: opened.reset })
       expect((await sidecar.request()).status).toBe(429)
       resets.push(opened.reset)
-      clock.advance(45_000)
+      await clock.advance(45_000)
     }
     for (let i = 1; i < resets.length; i += 1) {
       expect((resets[i] ?? 0) - (resets[i - 1] ?? 0)).toBe(85)
@@ -93,7 +93,7 @@ describeTransports('C14 The fixed window', (transport) => {
     const connection = await sidecar.connect()
     for (let i = 0; i < 60; i += 1) {
       expect((await connection.send({})).status, `request ${i}`).toBe(401)
-      clock.advance(12_000)
+      await clock.advance(12_000)
     }
   })
 })

@@ -30,7 +30,7 @@ describeProtocols('C15 A request over the limit', (transport) => {
     for (const into of [0, 1, 999, 1000, 1001, 30_500, 58_999, 59_000, 59_001, 59_999]) {
       const opened = await connection.send({})
       expect(opened.status, `${into} ms into the window`).toBe(401)
-      clock.advance(into)
+      await clock.advance(into)
       const refused = await connection.send({})
       const wait = Number(refused.header('Retry-After'))
       expect(refused.status).toBe(429)
@@ -38,7 +38,7 @@ describeProtocols('C15 A request over the limit', (transport) => {
       expect(wait * 1000, 'not before the reset').toBeGreaterThanOrEqual(60_000 - into)
       expect(wait * 1000, 'less than a second after the reset').toBeLessThan(61_000 - into)
       expect(limitsOf(refused).reset * 1000).toBeGreaterThanOrEqual(clock.wall() + 60_000 - into)
-      clock.advance(wait * 1000)
+      await clock.advance(wait * 1000)
     }
   })
 
@@ -48,11 +48,11 @@ describeProtocols('C15 A request over the limit', (transport) => {
     const connection = await sidecar.connect()
     const { reset } = limitsOf(await connection.send({}))
     for (let i = 0; i < 59; i += 1) {
-      clock.advance(1000)
+      await clock.advance(1000)
       const refused = await connection.send({})
       expect([refused.status, limitsOf(refused).reset]).toEqual([429, reset])
     }
-    clock.advance(1000)
+    await clock.advance(1000)
     expect((await connection.send({})).status).toBe(401)
   })
 

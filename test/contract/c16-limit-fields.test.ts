@@ -40,10 +40,10 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
     const sidecar = await startSidecar({ transport, clock })
     // Milliseconds within the second at which the window opens.
     for (const within of [345, 0, 1, 999]) {
-      clock.advance(60_000 + ((within - (clock.wall() % 1000) + 1000) % 1000))
+      await clock.advance(60_000 + ((within - (clock.wall() % 1000) + 1000) % 1000))
       const closes = clock.wall() + 60_000
       expect(limitsOf(await sidecar.request()).reset).toBe(Math.ceil(closes / 1000))
-      clock.advance(30_000)
+      await clock.advance(30_000)
       expect(limitsOf(await sidecar.request()).reset).toBe(Math.ceil(closes / 1000))
     }
   })
@@ -54,9 +54,9 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
     for (let i = 0; i < 20; i += 1) {
       const { reset } = limitsOf(await sidecar.request())
       expect((await sidecar.request()).status).toBe(429)
-      clock.advance(reset * 1000 - clock.wall())
+      await clock.advance(reset * 1000 - clock.wall())
       expect((await sidecar.request()).status, `window ${i}`).toBe(401)
-      clock.advance(60_000 + 37)
+      await clock.advance(60_000 + 37)
     }
   })
 
@@ -186,7 +186,7 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
     })
     const token = await sidecar.token()
     const forwarded = await sidecar.request({ token })
-    clock.advance(10_500)
+    await clock.advance(10_500)
     const refused = await sidecar.request()
     const limited = await sidecar.request()
     const read = (response: typeof forwarded) => [

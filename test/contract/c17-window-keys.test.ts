@@ -70,7 +70,7 @@ describeProtocols('C17 The key of a window', (transport) => {
     expect(await remaining(sidecar, { token: refresh_token })).toBe(7)
     expect(await remaining(sidecar, { token: access_token })).toBe(9)
     expect(await remaining(sidecar, { from: '127.0.0.2' })).toBe(9)
-    clock.advance(5000)
+    await clock.advance(5000)
     expect(await remaining(sidecar, { token: access_token }), 'expired').toBe(6)
   })
 
@@ -225,7 +225,7 @@ describe('C17 Address spraying', () => {
       'refused',
     ])
     expect(await sidecar.metric('postern_rate_windows', { endpoint: 'api' })).toBeLessThanOrEqual(3)
-    clock.advance(60_000)
+    await clock.advance(60_000)
     expect([await ask('198.51.100.200'), await ask('192.0.2.1')]).toEqual([2, 2])
   })
 
@@ -256,11 +256,11 @@ describe('C17 The wall clock', () => {
       expect([refused.status, refused.header('Retry-After')]).toEqual([429, '60'])
       // The reset follows the wall clock, because the client compares it with its own.
       expect(limitsOf(refused).reset).toBe(Math.ceil((clock.wall() + 60_000) / 1000))
-      clock.advance(59_999)
+      await clock.advance(59_999)
       expect((await sidecar.request()).status).toBe(429)
       clock.jumpWall(-jump)
       expect((await sidecar.request()).status).toBe(429)
-      clock.advance(1)
+      await clock.advance(1)
       expect((await sidecar.request()).status).toBe(401)
     },
   )

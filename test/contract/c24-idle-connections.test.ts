@@ -14,7 +14,7 @@ async function start(...options: Parameters<typeof startDevice>) {
   const token = await sidecar.token()
   /** Sends a request after `idle` ms of idle time, and returns how many connections the device has had. */
   const after = async (idle: number, request: object): Promise<number> => {
-    clock.advance(idle)
+    await clock.advance(idle)
     expect((await sidecar.request({ token, ...request })).status).toBe(200)
     return device.connections
   }
@@ -40,7 +40,7 @@ it('C24 H48 a connection that was still good after 3 s idle lets a POST reuse on
 it('C24 H48 after the device closes an idle connection, no connection is reused after half that idle time', async () => {
   const { device, sidecar, clock, after } = await start()
   await after(0, GET)
-  clock.advance(900)
+  await clock.advance(900)
   device.closeConnections()
   await device.waitForOpenConnections(0)
   // By now the sidecar has read the FIN that was on its way.
@@ -64,7 +64,7 @@ it.each(['with FIN', 'with RST'])(
     const sidecar = await startSidecar({ device, clock })
     const token = await sidecar.token()
     const ask = async (request: object): Promise<void> => {
-      clock.advance(1000)
+      await clock.advance(1000)
       expect((await sidecar.request({ token, ...request })).text).toBe('ok')
     }
     await ask(GET)

@@ -235,7 +235,7 @@ describe('A device that rests between two connections', () => {
     expect((await sidecar.request({ token })).status).toBe(200)
     await device.stop()
     await expect.poll(() => device.openConnections).toBe(0)
-    sidecar.clock.advance(1001)
+    await sidecar.clock.advance(1001)
     expect((await sidecar.request({ token })).status).toBe(500)
   })
 })

@@ -139,7 +139,7 @@ describe('C24 What the 408 of an idle connection teaches', () => {
     const token = await sidecar.token()
     /** Sends a request after an idle time (ms), and returns the number of connections that the device has had. */
     const ask = async (idle: number): Promise<number> => {
-      clock.advance(idle)
+      await clock.advance(idle)
       expect((await sidecar.request({ token })).text).toBe('ok')
       return device.peers.length
     }
@@ -167,7 +167,7 @@ describe('C24 What the 408 of an idle connection teaches', () => {
     })
     const { sidecar, clock, ask } = await startIdling(device)
     expect(await ask(0)).toBe(1)
-    clock.advance(900)
+    await clock.advance(900)
     timeout.resolve()
     await device.peers[0]?.closed
     expect(await ask(0)).toBe(2)

@@ -158,7 +158,7 @@ describe('a connection whose client leaves while it is being opened', () => {
     await abortWhileConnecting(connections)
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
-    clock.advance(5000)
+    await clock.advance(5000)
     vi.advanceTimersByTime(5000)
     await closed
   })

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 function stillClock() {
   let now = 1000
-  return { monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
+  return { ...systemClock, monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
 }
 
 it('after three failures in a row to reach the device the breaker refuses requests, except one probe per second', () => {
@@ -58,7 +59,7 @@ it('C19 a device that is down gets no requests while the sidecar refuses them, a
   expect(refused.header('Proxy-Status')).toBe('postern; error=connection_refused')
   expect(await sidecar.metric('postern_upstream_up')).toBe(0)
   const back = await startDevice(undefined, { port })
-  sidecar.clock.advance(1001)
+  await sidecar.clock.advance(1001)
   expect((await sidecar.request({ token })).status).toBe(200)
   expect((await sidecar.request({ token })).status).toBe(200)
   expect(back.requests.length).toBe(2)

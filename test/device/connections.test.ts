@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
@@ -10,7 +10,7 @@ import { AMPLE_CAPACITY, type Capacity, Turns } from '../../src/device/turns.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock, stillClock } from '../support/clock.ts'
+import { movableClock, passUntil, stillClock, virtualClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -102,22 +102,6 @@ const startResponding = (act: (peer: RawPeer, head: string) => unknown) =>
 
 const NEVER = new Promise<void>(() => {})
 
-/** A clock and timers that move only when the test lets time (ms) pass. */
-function stillTime(): { readonly clock: Clock; readonly pass: (time: number) => void } {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-  const clock = stillClock()
-  return {
-    clock,
-    pass(time) {
-      for (let passed = 0; passed < time; passed += 50) {
-        clock.advance(50)
-        vi.advanceTimersByTime(50)
-      }
-    },
-  }
-}
-
 describe('a device that crashes', () => {
   it('H198 that it drops a connection before it is open is a sign that it has no room for it', async () => {
     const device = await startRawDevice((peer) => peer.reset())
@@ -164,7 +148,7 @@ describe('a device that crashes', () => {
     first.handle(() => {})
     await sendRequest(connections)
     for (let i = 0; i < 2; i += 1) {
-      clock.advance(1_500)
+      await clock.advance(1_500)
       expect((await sendRequest(connections)).events).toEqual(['connection_refused, without a byte'])
     }
     const second = await startDevice(undefined, { port: Number(new URL(first.url).port) })
@@ -201,14 +185,12 @@ describe('attempts to open a connection again', () => {
       if (held.length === 4) for (const each of held.splice(0)) each()
     })
     const capacity = { ...AMPLE_CAPACITY, places: () => bound, isCrowded: () => true }
-    const connections = open(device.url, {
-      capacity,
-      clock: stillClock(),
-      deadlines: { connect: 20_000, response: 20_000 },
-    })
+    const clock = virtualClock()
+    const deadlines = { connect: 20_000, response: 20_000 }
+    const connections = open(device.url, { capacity, clock, deadlines })
     await sendRequest(connections)
     phase = 'crashes'
-    const all = await Promise.all(Array.from({ length: 8 }, () => sendRequest(connections)))
+    const all = await passUntil(clock, Promise.all(Array.from({ length: 8 }, () => sendRequest(connections))))
     expect(all.every(({ events }) => events.includes('head 200'))).toBe(true)
     expect(most).toBe(4)
   })
@@ -282,17 +264,17 @@ describe('a connection to the device', () => {
 
   it('H100 is closed after four idle seconds, regardless of its age', async () => {
     const device = await startResponding((peer) => peer.write(OK))
-    const { clock, pass } = stillTime()
+    const clock = virtualClock()
     const connections = open(device.url, { clock })
     for (let i = 0; i < 30; i += 1) {
       await sendRequest(connections)
-      pass(150)
+      await clock.advance(150)
     }
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
-    pass(3800)
+    await clock.advance(3800)
     await sendRequest({ ...connections, borrow: () => connections.borrow(true) })
-    pass(4050)
+    await clock.advance(4050)
     expect(device.peers).toHaveLength(1)
     await closed
   })
@@ -309,13 +291,13 @@ describe('a connection to the device', () => {
   it('H55 the response deadline applies to each request, not to the connection', async () => {
     let asked = Promise.withResolvers<RawPeer>()
     const device = await startResponding((peer) => asked.resolve(peer))
-    const { clock, pass } = stillTime()
+    const clock = virtualClock()
     const connections = open(device.url, { clock, deadlines: { response: 200 } })
     for (let i = 0; i < 6; i += 1) {
       const request = sendRequest(connections)
       const peer = await asked.promise
       asked = Promise.withResolvers()
-      pass(i < 5 ? 150 : 250)
+      await clock.advance(i < 5 ? 150 : 250)
       if (i < 5) peer.write(OK)
       expect((await request).events.at(-1)).toBe(i < 5 ? 'end ok' : 'http_response_timeout, without a byte')
     }

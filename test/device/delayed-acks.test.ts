@@ -15,7 +15,7 @@ const startWaiting = (clock: MovableClock, waits: boolean) =>
   startRawDevice(async (peer) => {
     for (let carried = 0; ; carried += 1) {
       await nextRequest(peer)
-      clock.advance(waits && carried > 0 ? 44 : 3)
+      await clock.advance(waits && carried > 0 ? 44 : 3)
       peer.write(OK)
     }
   })

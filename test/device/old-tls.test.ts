@@ -31,7 +31,7 @@ async function statusWith(url: string, tls: string): Promise<number> {
 
 async function diagnosed(url: string, tls = '{}'): Promise<Diagnosis | undefined> {
   const target = await upstreamTarget(serviceOf(url, tls), 'upstream')
-  return diagnose(target, 'upstream', PATIENCE)
+  return diagnose(target, 'upstream', PATIENCE, systemClock)
 }
 
 /** The same mapping without one of its keys, for each key. */
@@ -294,7 +294,7 @@ describe('H168 a device whose TLS has room for a first message of 300 bytes', ()
       const { url } = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, otherwise)
       const target = await upstreamTarget(serviceOf(url, `{ca: ${pair.certFile}}`), 'upstream')
       // Long enough for a handshake on a busy machine, and waited for once.
-      const found = await diagnose(target, 'upstream', 3_000)
+      const found = await diagnose(target, 'upstream', 3_000, systemClock)
       expect(found).toEqual({
         reason:
           otherwise === 'closes'
@@ -321,7 +321,7 @@ it('H168 a device that was silent for a moment needs no other keys', async () =>
   let connections = 0
   const { url } = await startSmallBuffer(server?.port ?? 0, () => ++connections > 1, 'is silent')
   const target = await upstreamTarget(serviceOf(url, `{ca: ${pair.certFile}}`), 'upstream')
-  expect(await diagnose(target, 'upstream', 3_000)).toBeUndefined()
+  expect(await diagnose(target, 'upstream', 3_000, systemClock)).toBeUndefined()
   expect(connections).toBe(3)
 })
 
@@ -335,7 +335,7 @@ it('a group that OpenSSL does not know is named, with its key', async () => {
 it('H168 a device that answers no message of TLS is named, and no firewall', async () => {
   const { url } = await startSmallBuffer(0, () => false, 'is silent')
   const target = await upstreamTarget(serviceOf(url, '{}'), 'upstream')
-  expect(await diagnose(target, 'upstream', 100)).toEqual({
+  expect(await diagnose(target, 'upstream', 100, systemClock)).toEqual({
     reason:
       'the device takes the connection, and does not answer the first message of TLS (ERR_TLS_HANDSHAKE_TIMEOUT)',
     remedy: expect.stringContaining('openssl s_client -connect 127.0.0.1:'),

@@ -46,7 +46,7 @@ function startMember(ceiling: Ceiling, first: StoreReply | undefined) {
     /** Seconds pass. */
     async pass(seconds: number) {
       for (let second = 0; second < seconds; second += 1) {
-        clock.advance(1_000)
+        await clock.advance(1_000)
         places.look()
         await setImmediate()
       }
@@ -106,7 +106,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
   }
   while (queue.places < 3) {
     const requests = fill()
-    clock.advance(20)
+    await clock.advance(20)
     for (const { leave, request } of requests) {
       learner.answered(request, clock.monotonic())
       learner.left(request)
@@ -116,7 +116,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
   expect(fill()).toHaveLength(3)
   learner.reset()
   for (let refusals = 0; refusals < 20; refusals += 1) {
-    clock.advance(50)
+    await clock.advance(50)
     learner.refused()
   }
   expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })

@@ -51,7 +51,7 @@ it('H296 an issued token works at every sidecar beyond the life of access tokens
   const { accessToken, grant } = await issueAt(one)
   for (const at of [one, two, one, two]) {
     expect(await statusOf(at, accessToken)).toBe(200)
-    at.sidecar.clock.advance(HOUR)
+    await at.sidecar.clock.advance(HOUR)
   }
   const refused = await two.sidecar.request({ method: 'POST', path: '/status', token: accessToken })
   expect(refused.json().error).toBe('insufficient_scope')
@@ -123,7 +123,7 @@ it('H296 the list of issued grants may get lost: the bound and the logins know t
   const list = `{${prefix}}:issued`
   expect((await redis.command('DEL', list)).trim()).toBe('1')
   // The next look after the tokens is due.
-  one.sidecar.clock.advance(10_000)
+  await one.sidecar.clock.advance(10_000)
   await expect.poll(async () => (await redis.command('ZCARD', list)).trim()).toBe('1')
   await expect(issueAt(two)).rejects.toThrow('tokens.issued')
   expect(await statusOf(two, accessToken)).toBe(200)

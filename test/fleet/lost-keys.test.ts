@@ -163,7 +163,7 @@ describe('a server that another program fills or empties', () => {
     expect(Math.abs(limitsOf(refused).reset - reset)).toBeLessThanOrEqual(1)
     expect(logged(one, 'the shared store has lost windows')).toBe(1)
     expect(await lossesOf(one)).toBe(2)
-    one.clock.advance(3_600_000)
+    await one.clock.advance(3_600_000)
     await until(async () => (await one.request()).status === 401)
   })
 

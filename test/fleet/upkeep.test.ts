@@ -32,7 +32,7 @@ it('H278 a step of the clock of the shared store is noticed, in both directions,
     onBug: unexpected,
   })
   async function look(): Promise<void> {
-    clock.advance(10_000)
+    await clock.advance(10_000)
     sweep()
     await setImmediate()
   }

@@ -148,7 +148,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       expect(device.requests.at(-1)?.body?.equals(whole)).toBe(true)
       expect(warnings()).toBe(1)
     }
-    sidecar.clock.advance(3_600_000)
+    await sidecar.clock.advance(3_600_000)
     await sidecar.request({ token: await sidecar.token(), body: [...pieces, ...pieces] })
     expect(warnings()).toBe(2)
   })

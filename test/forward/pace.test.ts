@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { Backpressure } from '../../src/forward/backpressure.ts'
 import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/pace.ts'
 import type { BoundedQueue } from '../../src/system/bounded-queue.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 const KiB = 1024
 let waiting = 1
@@ -35,11 +36,11 @@ function judged(pace: Pace, at: (time: number) => number | undefined, waited = 0
     time += 1
     vi.advanceTimersByTime(1)
   }
-  clearInterval(timer)
+  timer.cancel()
   return found
 }
 
-const pace = uploadPace(KiB, 5_000, queue)
+const pace = uploadPace(systemClock, KiB, 5_000, queue)
 
 it.each([
   ['is silent', () => 0, 2_250],
@@ -61,8 +62,10 @@ it.each([5_000, 3_000, 1_000, 100])(
   'H99 a slow upload or download is judged within half of queue.timeout: %i ms',
   (timeout) => {
     const drips = (time: number): number => time / 10_000
-    expect(judged(uploadPace(KiB, timeout, queue), drips)).toBeLessThanOrEqual(timeout / 2 + 1)
-    expect(judged(downloadPace(60_000, timeout, queue), () => 0)).toBeLessThanOrEqual(timeout / 2 + 1)
+    expect(judged(uploadPace(systemClock, KiB, timeout, queue), drips)).toBeLessThanOrEqual(timeout / 2 + 1)
+    expect(judged(downloadPace(systemClock, 60_000, timeout, queue), () => 0)).toBeLessThanOrEqual(
+      timeout / 2 + 1,
+    )
   },
 )
 
@@ -93,7 +96,7 @@ it.each([
 
 it('C25 a client that reads nothing loses its place by idle_timeout though no other request waits', () => {
   waiting = 0
-  const found = judged(downloadPace(6_000, 5_000, queue), () => 0)
+  const found = judged(downloadPace(systemClock, 6_000, 5_000, queue), () => 0)
   expect(found).toBeGreaterThanOrEqual(6_000)
   expect(found).toBeLessThan(6_600)
 })
@@ -107,7 +110,7 @@ it('a client that reads its backlog after the end of its response resumes nothin
     },
   }
   const device = { pause: vi.fn(), resume: vi.fn() }
-  const backpressure = new Backpressure(client, device, downloadPace(60_000, 5_000, queue))
+  const backpressure = new Backpressure(client, device, downloadPace(systemClock, 60_000, 5_000, queue))
   for (let pauses = 1; pauses < 3; pauses += 1) {
     backpressure.pause()
     expect(device.pause).toHaveBeenCalledTimes(pauses)

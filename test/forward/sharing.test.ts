@@ -143,7 +143,7 @@ describeProtocols('Sharing', (transport) => {
     response.setHeader('Age', '5')
     response.end('kept')
     expect((await first.response).header('age')).toBe('5')
-    site.sidecar.clock.advance(3_000)
+    await site.sidecar.clock.advance(3_000)
     const second = await (await site.ask()).response
     expect([second.text, second.header('age')]).toEqual(['kept', '8'])
     expect(await site.sidecar.metric('postern_upstream_shared_total', { source: 'kept' })).toBe(1)

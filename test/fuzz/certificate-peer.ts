@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { diagnose } from '../../src/device/diagnosis.ts'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { deviceTls } from '../../src/device/target.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { readPeersSafely } from '../../src/system/peer-certificate.ts'
 
 /** What the process is to do: connect to a server with a certificate, or be the server that demands one of its client. */
@@ -34,7 +35,7 @@ async function connectTo(port: number, ca: string): Promise<string[]> {
   const target = { origin, socketPath: undefined, reuse: 'never', parser: 'auto', tls } as const
   const socket = createSocketOpener(target)(() => socket.destroy())
   await ended(socket)
-  await diagnose(target, 'upstream', LONGEST)
+  await diagnose(target, 'upstream', LONGEST, systemClock)
   const faults: string[] = []
   for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
     const peer = connect({ ...EVERYTHING, host: '127.0.0.1', port, ca, maxVersion }, () => {

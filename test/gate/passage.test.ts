@@ -231,7 +231,7 @@ it('the wait for a shared store is part of the record, and its watch for revocat
     return watch
   }
   const request = here.pass()
-  here.clock.advance(20)
+  await here.clock.advance(20)
   lookup.resolve(VALID)
   await turn()
   expect(request).toMatchObject({ lookup: 20, duration: 20, status: 200 })

@@ -199,7 +199,7 @@ describe('the cap of one client still counts an HTTP/2 connection after its clos
       expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
       expect(await sidecar.metric('postern_connections_cut_total', { reason })).toBe(ENOUGH)
       await sidecar.grant()
-      sidecar.clock.advance(60_000)
+      await sidecar.clock.advance(60_000)
       await sidecar.request({ from: ATTACKER })
     },
   )

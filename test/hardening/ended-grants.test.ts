@@ -70,7 +70,7 @@ const ENDINGS: readonly (readonly [string, YamlPart, (watched: Watched) => unkno
     { rotate_refresh: true },
     async ({ sidecar, refreshToken }) => {
       await sidecar.refresh(refreshToken)
-      sidecar.clock.advance(WEEK)
+      await sidecar.clock.advance(WEEK)
     },
   ],
 ]
@@ -113,9 +113,9 @@ it('H206 a response without a length is a stream when it lasts, and a file or an
   upload.write('abc')
   device.handle(async (request, response) => response.end(`got ${await readBody(request)}`))
   await device.waitForRequests(3)
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await log.broken
-  await nextSweep()
+  await nextSweep(sidecar.clock)
   expect(backup.open).toBe(true)
   held.get('/backup')?.end()
   upload.end('def')
@@ -134,7 +134,7 @@ it.each([
     })
     const sidecar = await startSidecar({ transport: 'tls', device })
     const stream = await openResponse(sidecar, bearer(await sidecar.token()), '/camera', transport)
-    sidecar.clock.advance(WEEK)
+    await sidecar.clock.advance(WEEK)
     await stream.broken
     expect(await sidecar.metric('postern_requests_ended_total', { reason: 'expired' })).toBe(1)
   },
@@ -151,7 +151,7 @@ it('C8 H206 a response that becomes a stream after the end of its grant ends, to
   const opening = openResponse(sidecar, bearer(token), '/events', 'tls')
   const answer = await asked.promise
   await sidecar.grant()
-  await nextSweep()
+  await nextSweep(sidecar.clock)
   answer()
   await (await opening).broken
 })
@@ -159,10 +159,10 @@ it('C8 H206 a response that becomes a stream after the end of its grant ends, to
 it('H206 a grant that goes on keeps its streams when an access token expires', async () => {
   const watched = await watch()
   const { sidecar, token, download } = watched
-  sidecar.clock.advance(WEEK / 2)
-  await nextSweep()
+  await sidecar.clock.advance(WEEK / 2)
+  await nextSweep(sidecar.clock)
   expect((await sidecar.request({ token })).status).toBe(401)
-  await nextSweep()
+  await nextSweep(sidecar.clock)
   expect(isOpen(watched)).toBe(true)
   expect(download.open).toBe(true)
 })
@@ -170,7 +170,7 @@ it('H206 a grant that goes on keeps its streams when an access token expires', a
 it('C8 H207 a changed password ends a download whose grant has expired', async () => {
   const watched = await watch()
   const { sidecar, download } = watched
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await ended(watched)
   writeFileSync(sidecar.passwordFile, 'another password\n')
   await download.broken
@@ -186,7 +186,7 @@ it.each([
     const watched = await watch()
     const { sidecar, download } = watched
     const [grant] = (await statusOf(sidecar)).grants ?? []
-    sidecar.clock.advance(WEEK)
+    await sidecar.clock.advance(WEEK)
     await ended(watched)
     const { grants, unfinished } = await statusOf(sidecar)
     expect(grants).toEqual([])
@@ -205,7 +205,7 @@ it('H208 the grant of a quiet stream is not evicted while another one is left', 
   for (const other of others) await sidecar.request({ token: other })
   await sidecar.grant()
   expect((await sidecar.request({ token: others[0] ?? '' })).status).toBe(401)
-  await nextSweep()
+  await nextSweep(sidecar.clock)
   expect(isOpen(watched)).toBe(true)
   expect((await sidecar.request({ token })).status).toBe(200)
 })
@@ -244,7 +244,7 @@ it('H206 in a fleet, a grant that goes on keeps its streams when an access token
   const [watched] = await fleet({ access_lifetime: LIFETIME })
   const { sidecar, token } = watched
   await expect.poll(async () => (await sidecar.request({ token })).status).toBe(401)
-  for (let sweep = 0; sweep < 3; sweep += 1) await nextSweep()
+  for (let sweep = 0; sweep < 3; sweep += 1) await nextSweep(sidecar.clock)
   expect(isOpen(watched)).toBe(true)
 })
 
@@ -298,7 +298,7 @@ it('H208 in a fleet, a login at any sidecar evicts the grant of a quiet stream l
   const others = [await other.token(), await other.token()]
   await other.grant()
   expect((await other.request({ token: others[0] ?? '' })).status).toBe(401)
-  await nextSweep()
+  await nextSweep(watched.sidecar.clock)
   expect(isOpen(watched)).toBe(true)
   expect((await watched.sidecar.request({ token: watched.token })).status).toBe(200)
 })
@@ -308,6 +308,6 @@ it('H206 a tunnel alone ends with its grant', async () => {
   holdResponses(device)
   const sidecar = await startSidecar({ device })
   const tunnel = await openTunnel(sidecar, bearer(await sidecar.token()))
-  sidecar.clock.advance(WEEK)
+  await sidecar.clock.advance(WEEK)
   await tunnel.broken
 })

@@ -23,7 +23,7 @@ describeTransports('H68 Bursts at the boundary of a window', (transport) => {
     const config = { limits: { api: { requests: 7 }, oauth: { requests: 5 } } }
     const sidecar = await startSidecar({ transport, clock, config })
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
-    clock.advance(60_000)
+    await clock.advance(60_000)
     const connections = await Promise.all(Array.from({ length: 6 }, () => sidecar.connect()))
     const requests: Request[] = [
       { fields },
@@ -43,7 +43,7 @@ describeTransports('H68 Bursts at the boundary of a window', (transport) => {
     }
     // The steps (ms) put the bursts directly before, at and behind the boundaries of the windows.
     for (const step of [0, 59_999, 1, 59_999, 1, 0, 59_998, 1, 1]) {
-      clock.advance(step)
+      await clock.advance(step)
       await burst()
     }
     for (const [responses, limit] of [
@@ -160,13 +160,13 @@ describe('H70 A jump of the wall clock', () => {
       const refused = await sidecar.request({ token })
       expect(refused.header('Retry-After')).toBe('60')
       expect(limitsOf(refused).reset).toBe(Math.ceil((clock.wall() + 60_000) / 1000))
-      clock.advance(60_000)
+      await clock.advance(60_000)
       clock.jumpWall(-2 * jump)
       expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 429])
       // The token lives for its hour of elapsed time.
-      clock.advance(3_540_000 - 1)
+      await clock.advance(3_540_000 - 1)
       expect(await ask()).toBe(200)
-      clock.advance(1)
+      await clock.advance(1)
       expect(await ask()).toBe(401)
     },
   )
@@ -179,7 +179,7 @@ describe('H68 Upgrades', () => {
     const { upgrades } = acceptWebSockets(sidecar.device)
     const token = await sidecar.token()
     for (const step of [0, 59_999, 1]) {
-      clock.advance(step)
+      await clock.advance(step)
       const opened = Array.from({ length: 3 }, () => dial(sidecar.url, { token }))
       await Promise.all(
         opened.map((socket) => new Promise((settled) => socket.once('open', settled).once('error', settled))),

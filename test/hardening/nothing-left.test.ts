@@ -6,9 +6,9 @@ import { beforeAll, expect, it } from 'vitest'
 import { DeviceConnection } from '../../src/device/device-connection.ts'
 import { Opener } from '../../src/device/opener.ts'
 import { RoundTrip } from '../../src/forward/round-trip.ts'
-import { RequestBody } from '../../src/http/request-body.ts'
 import { ListenerExchange } from '../../src/listen/exchange.ts'
 import { Http1Connection } from '../../src/listen/http1/connection.ts'
+import { RequestBody } from '../../src/listen/request-body.ts'
 import {
   FRAME,
   frame,

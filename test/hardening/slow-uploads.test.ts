@@ -242,7 +242,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     }
     for (let i = 0; i < 4; i += 1) await ask()
     const failed = await sidecar.metric('postern_upstream_errors_total')
-    sidecar.clock.advance(1_000) // the next request is a probe
+    await sidecar.clock.advance(1_000) // the next request is a probe
     await upload()
     await upload()
     await startDevice(undefined, { port: Number(new URL(device.url).port) })

@@ -2,6 +2,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { passwordsField } from '../../src/config/password-fields.ts'
 import { createOwnWindows, type LimitPolicy } from '../../src/limits/own-windows.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from '../browser/browsing.ts'
 import { stillClock } from '../support/clock.ts'
 import { explained } from '../support/explained.ts'
@@ -115,7 +116,7 @@ it('H309 in a fleet the sidecars share the window of the name', async () => {
 })
 
 it('H309 a reload changes it; a name whose limit stays keeps its window', () => {
-  const clock = { monotonic: () => 1_000, wall: () => 1_000 }
+  const clock = { ...systemClock, monotonic: () => 1_000, wall: () => 1_000 }
   const others = { requests: 5, window: 60_000 }
   const own = { requests: 2, window: 10_000 }
   const table = createOwnWindows({ ...others, own: new Map([['name a', own]]) }, (policy) =>

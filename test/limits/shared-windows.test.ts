@@ -78,7 +78,7 @@ it('C14 C17 H138 one sidecar alone decides as with a table of its own, for any s
         const local = createWindowTable(policy, { clock, maxKeys })
         for (const step of taken) {
           if (step.kind === 'wait') {
-            clock.advance(step.ms)
+            await clock.advance(step.ms)
             continue
           }
           const expected = local.count(step.key)
@@ -221,9 +221,9 @@ it('H140 a window that is used up costs the server nothing until it closes', asy
   // The other sidecar learns it from the server, once.
   expect(await other.windows.count('a')).toMatchObject({ admitted: false })
   expect(other.windows.count('a')).not.toBeInstanceOf(Promise)
-  clock.advance(999)
+  await clock.advance(999)
   expect(sidecar.windows.count('a')).toMatchObject({ admitted: false, closesIn: 2 })
-  clock.advance(2)
+  await clock.advance(2)
   expect(await sidecar.windows.count('a')).toMatchObject({
     admitted: true,
     limit: 3,
@@ -239,20 +239,20 @@ it('H140 however long question and answer travel, no refusal comes after the clo
   const first = sidecar.windows.count('a')
   await setImmediate()
   const [question] = sidecar.store.waiting
-  clock.advance(50)
+  await clock.advance(50)
   question?.run()
-  clock.advance(900)
+  await clock.advance(900)
   question?.reply()
   expect(await first).toMatchObject({ admitted: true })
   const refused = await sidecar.windows.count('a')
   expect(refused.admitted).toBe(false)
   expect(refused.closesIn).toBeGreaterThanOrEqual(100)
-  clock.advance(50)
+  await clock.advance(50)
   // The sidecar cannot know whether the window is still open, so the server decides.
   sidecar.store.mode = 'answer'
   expect(await sidecar.windows.count('a')).toMatchObject({ admitted: false })
   expect(sidecar.store.asked).toBe(2)
-  clock.advance(51)
+  await clock.advance(51)
   expect(await sidecar.windows.count('a')).toMatchObject({ admitted: true })
 })
 
@@ -272,7 +272,7 @@ it('C17 a sidecar opens at most `maxKeys` windows on the server, and one that ne
   for (let i = 0; i < 1000; i += 1)
     expect(sidecar.windows.count(`flood ${i}`)).toMatchObject({ admitted: false })
   expect(sidecar.store.asked).toBe(asked)
-  clock.advance(1001)
+  await clock.advance(1001)
   expect(await sidecar.windows.count('new 0')).toMatchObject({ admitted: true, remaining: 2 })
   expect(sidecar.windows.size).toBeLessThanOrEqual(2)
 })
@@ -292,14 +292,14 @@ it('C17 a window that reopens blocks no place of the windows before it', async (
   const server = startModelServer(clock)
   const sidecar = startSidecar(server, clock, { maxKeys: 3 })
   await countAll(sidecar, 'a', 1)
-  clock.advance(1)
+  await clock.advance(1)
   await countAll(sidecar, 'b', 1)
   // The question is sent before the window closes, and arrives after it.
-  clock.advance(998.5)
+  await clock.advance(998.5)
   sidecar.store.mode = 'wait'
   const late = sidecar.windows.count('a')
   await setImmediate()
-  clock.advance(3)
+  await clock.advance(3)
   sidecar.store.waiting[0]?.run()
   sidecar.store.waiting[0]?.reply()
   expect(await late).toMatchObject({ admitted: true, remaining: 2 })
@@ -342,7 +342,7 @@ it('H139 the windows of an outage take no memory once they have closed', async (
   // The server may have opened these.
   expect(sidecar.windows.size).toBe(200)
   sidecar.store.mode = 'answer'
-  clock.advance(1000)
+  await clock.advance(1000)
   for (let i = 0; i < 100; i += 1) await sidecar.windows.count(`new ${i}`)
   expect(sidecar.windows.size).toBe(100)
 })
@@ -401,7 +401,7 @@ it('H150 a sidecar knows which shared windows are used up, until when, and how o
   expect((first?.closesAt ?? 0) - clock.monotonic()).toBeLessThanOrEqual(1001)
   expect(two.windows.usedUp()).toEqual([])
 
-  clock.advance(1002)
+  await clock.advance(1002)
   expect(one.windows.usedUp()).toEqual([])
   await countAll(one, 'a', 3)
   expect(one.windows.usedUp()).toMatchObject([{ key: 'a', refused: 0 }])
@@ -412,7 +412,7 @@ it('H150 a key with a used-up window on the server and one of this sidecar alone
   const sidecar = startSidecar(startModelServer(clock), clock)
   sidecar.store.up = false
   for (let i = 0; i < 5; i += 1) void sidecar.windows.count('a')
-  clock.advance(500)
+  await clock.advance(500)
   sidecar.store.up = true
   await countAll(sidecar, 'a', 4)
   const [shown, ...rest] = sidecar.windows.usedUp()

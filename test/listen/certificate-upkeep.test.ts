@@ -61,7 +61,7 @@ it('H112 a new address gets into the served certificate, and one that is down fo
 it('H113 the certificate is renewed while it is served, 30 days before it expires', async () => {
   const sidecar = await start({ machine: () => ({ names: ['box'], addresses: [] }) })
   const trusted = stored(sidecar)
-  sidecar.clock.advance(3652 * DAY - 29 * DAY)
+  await sidecar.clock.advance(3652 * DAY - 29 * DAY)
   await expect.poll(() => remade(sidecar)).toMatchObject([{ added: [], removed: [], renewed: true }])
   const socket = await connectAs('box', sidecar.url, trusted)
   expect(Date.parse(socket.getPeerCertificate().valid_to)).toBeGreaterThan(Date.now() + 19 * 365 * DAY)
@@ -116,12 +116,12 @@ it('H114 H285 a renewed certificate that a full disk does not take is served fro
   const [UNSTORED, STORED] = ['certificate: could not be stored', 'certificate: stored']
   const before = stored(sidecar)
   renameSync(folder, `${folder}.away`)
-  sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
+  await sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
   await expect.poll(() => said(UNSTORED)).toBe(1)
   await expect.poll(sidecar.certificate).not.toBe(before)
   const served = await sidecar.certificate()
   // A second renewal, while the first one waits for room.
-  sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
+  await sidecar.clock.advance(10 * 365 * DAY - 20 * DAY)
   await expect.poll(() => remade(sidecar).length).toBe(2)
   expect(await sidecar.certificate()).not.toBe(served)
   expect([said(UNSTORED), said(STORED)]).toEqual([1, 0])

@@ -5,6 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonReply } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -140,7 +141,7 @@ it.each([
   const stream = Object.assign(source, { aborted: false, rstCode: 0 }) as unknown as ServerHttp2Stream // all that `bodyOf` uses
   const budget = new TurnBudget()
   const turns = holdTurns()
-  const body = bodyOf(stream, budget, () => {}).within(STALL_TIMEOUT)
+  const body = bodyOf(systemClock, stream, budget, () => {}).within(STALL_TIMEOUT)
   const read = body[Symbol.asyncIterator]()
     .next()
     .then(

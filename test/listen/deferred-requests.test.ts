@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { RequestBody } from '../../src/http/request-body.ts'
 import { Http1Intake, type IntakeEvents } from '../../src/listen/http1/intake.ts'
+import { RequestBody } from '../../src/listen/request-body.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -90,21 +91,26 @@ function intakeWith(
   events: Partial<Omit<IntakeEvents, 'mayBegin'>>,
   mayBegin: () => boolean = () => true,
 ): Http1Intake {
-  return new Http1Intake(SOCKET, { secure: false, peer: '', localPort: 0 }, 16_384, {
-    get mayBegin() {
-      return mayBegin()
+  return new Http1Intake(
+    SOCKET,
+    { secure: false, peer: '', localPort: 0 },
+    { clock: systemClock, maxHeaderSize: 16_384 },
+    {
+      get mayBegin() {
+        return mayBegin()
+      },
+      mayRead: () => true,
+      tookPieces() {},
+      awaitHead() {},
+      begin() {},
+      bodyRead() {},
+      bodyBroken() {},
+      waits() {},
+      keepsHead() {},
+      refuse() {},
+      ...events,
     },
-    mayRead: () => true,
-    tookPieces() {},
-    awaitHead() {},
-    begin() {},
-    bodyRead() {},
-    bodyBroken() {},
-    waits() {},
-    keepsHead() {},
-    refuse() {},
-    ...events,
-  })
+  )
 }
 
 it('C26 an upload in chunks of one byte is one piece of each read, and each chunk counts', async () => {
@@ -127,7 +133,7 @@ it('C26 an upload in chunks of one byte is one piece of each read, and each chun
 })
 
 it('C26 bytes of a body that come one by one are read together, and large pieces as they came', async () => {
-  const body = new RequestBody(() => {}, 1 << 20)
+  const body = new RequestBody(systemClock, () => {}, 1 << 20)
   for (let i = 0; i < 1000; i += 1) body.push(Buffer.from('a'))
   const large = Buffer.alloc(50_000, 'b')
   body.push(large)

@@ -4,6 +4,7 @@ import tls from 'node:tls'
 import { expect, it } from 'vitest'
 import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -72,11 +73,12 @@ it('H217 the same holds after a new certificate', async () => {
     authority: undefined,
   }
   const handshakes = createHandshakes({
+    clock: systemClock,
     limits: { handshakeTimeout: 60_000 },
     material: { ...known, ...one },
     turnsOf: () => new TurnBudget(),
     readable: (wire) => wire,
-    lingering: createLingering(),
+    lingering: createLingering(systemClock),
     accept: () => {},
     onFailed: () => {},
     plainHttpMessage: () => '',

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -14,7 +15,7 @@ function halfClosed() {
 it('C20 a half-closed client is probed only while other requests wait for its place', () => {
   const exchange = halfClosed()
   let contested = false
-  probeWhileContested(exchange, () => contested)
+  probeWhileContested(systemClock, exchange, () => contested)
   vi.advanceTimersByTime(60_000)
   expect(exchange.inform).not.toHaveBeenCalled()
   contested = true
@@ -27,7 +28,7 @@ it('C20 a half-closed client is probed only while other requests wait for its pl
 
 it.each(['has its response', 'has ended'])('C20 the probes stop once the exchange %s', (how) => {
   const exchange = halfClosed()
-  probeWhileContested(exchange, () => true)
+  probeWhileContested(systemClock, exchange, () => true)
   vi.advanceTimersByTime(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
   if (how === 'has its response') exchange.answered = true
@@ -39,13 +40,13 @@ it.each(['has its response', 'has ended'])('C20 the probes stop once the exchang
 
 it('any number of probes adds a single listener to the exchange', () => {
   const exchange = halfClosed()
-  probeWhileContested(exchange, () => true)
+  probeWhileContested(systemClock, exchange, () => true)
   vi.advanceTimersByTime(60_000)
   expect(exchange.onEnd).toHaveBeenCalledTimes(1)
 })
 
 it('C20 a client whose response has begun is not probed: writing the response detects its absence', () => {
   const exchange = halfClosed()
-  probeWhileContested(Object.assign(exchange, { answered: true }), () => true)
+  probeWhileContested(systemClock, Object.assign(exchange, { answered: true }), () => true)
   expect(vi.getTimerCount()).toBe(0)
 })

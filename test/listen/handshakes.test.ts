@@ -4,7 +4,7 @@ import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
-import { turnOfLoop } from '../../src/system/clock.ts'
+import { systemClock, turnOfLoop } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -50,11 +50,12 @@ it('a handshake that a stop ends does not count as a client that left', async ()
   const { cert, key } = await makeCertificate()
   const valid = { from: { of: '', at: 0 }, until: { of: '', at: 0 } }
   const handshakes = createHandshakes({
+    clock: systemClock,
     limits: { handshakeTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => new TurnBudget(),
     readable: (wire) => wire,
-    lingering: createLingering(),
+    lingering: createLingering(systemClock),
     accept: () => {},
     onFailed: (reason) => failed.push(reason),
     plainHttpMessage: () => '',
@@ -94,11 +95,12 @@ it('C26 of the handshakes that one client begins at once, a turn of the event lo
   const valid = { from: { of: '', at: 0 }, until: { of: '', at: 0 } }
   let accepted = 0
   const handshakes = createHandshakes({
+    clock: systemClock,
     limits: { handshakeTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => turns,
     readable: (wire) => wire,
-    lingering: createLingering(),
+    lingering: createLingering(systemClock),
     accept(socket) {
       accepted += 1
       socket.destroy()

@@ -3,7 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/http/refusal.ts'
-import { RequestBody } from '../../src/http/request-body.ts'
+import { RequestBody } from '../../src/listen/request-body.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 
@@ -138,7 +139,7 @@ it('C23 100 Continue is sent once, when the body is read and has not arrived', a
 })
 
 it('C24 a broken body yields no more bytes, and its reader gets the error', async () => {
-  const body = new RequestBody(() => {}, 1024)
+  const body = new RequestBody(systemClock, () => {}, 1024)
   let calls = 0
   body.onBroken(() => {
     calls += 1

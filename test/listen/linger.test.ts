@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createLingering, type LingeringBounds } from '../../src/listen/linger.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 
 const UNLIMITED = 3_600_000
@@ -10,7 +11,12 @@ const RESPONSE = 'refused'
 
 /** A server that sends a response and lingers, and clients that do not close their side. */
 async function startLingering(bounds: Partial<LingeringBounds>) {
-  const lingering = createLingering({ usual: NO_BOUNDS, brief: NO_BOUNDS, mostAtOnce: 1000, ...bounds })
+  const lingering = createLingering(systemClock, {
+    usual: NO_BOUNDS,
+    brief: NO_BOUNDS,
+    mostAtOnce: 1000,
+    ...bounds,
+  })
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number } // listening on TCP

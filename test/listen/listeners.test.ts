@@ -29,11 +29,13 @@ function prepare(
       ...servers,
       onOpen: (bound) => opened.push(bound),
       onLate: waits ? (each) => late.push(each) : undefined,
-      pause(signal) {
-        tries += 1
-        if (tries < 5) return Promise.resolve()
-        paused.resolve()
-        return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      clock: {
+        pause(_time, signal) {
+          tries += 1
+          if (tries < 5) return Promise.resolve()
+          paused.resolve()
+          return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+        },
       },
     },
   )

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { describeValidity, inspectPair, validityOf } from '../../src/listen/tls-pair.ts'
 import { type CertificateOptions, makeCertificate } from '../support/certificate.ts'
-import { type MovableClock, stillClock } from '../support/clock.ts'
+import { type MovableClock, virtualClock } from '../support/clock.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const DAY = 86_400_000
@@ -14,7 +14,7 @@ const dayFrom = (clock: MovableClock, days: number): Date =>
 async function startWith(
   validity: (clock: MovableClock) => CertificateOptions,
 ): Promise<{ sidecar: TestSidecar; clock: MovableClock; certFile: string }> {
-  const clock = stillClock()
+  const clock = virtualClock()
   const { certFile, keyFile } = await makeCertificate('dated', validity(clock))
   const config = { listen: { tls: { cert: certFile, key: keyFile } } }
   return { sidecar: await startSidecar({ transport: 'tls', clock, config }), clock, certFile }
@@ -58,7 +58,7 @@ it.each([
 )
 
 it('a chain is valid from the last start to the first expiry among its certificates', async () => {
-  const clock = stillClock()
+  const clock = virtualClock()
   const leaf = await makeCertificate('leaf', { notBefore: dayFrom(clock, -9), notAfter: dayFrom(clock, 90) })
   const middle = await makeCertificate('middle', {
     notBefore: dayFrom(clock, -1),
@@ -88,18 +88,18 @@ it('a running sidecar logs the last 30 days, once a day, and the expiry, and kee
   expect(await sidecar.metric('postern_certificate_expiry_timestamp_seconds')).toBe(expiry.getTime() / SECOND)
   expect(certificateLines(sidecar)).toEqual([])
 
-  clock.advance(10 * DAY + SECOND)
+  await clock.leap(10 * DAY + SECOND)
   await expect.poll(() => certificateLines(sidecar)).toHaveLength(1)
   expect(certificateLines(sidecar)[0]).toMatchObject({
     level: 40,
     msg: 'the certificate expires soon',
     reason: `the certificate in ${certFile} expires on ${expiry.toISOString()}, in 30 days`,
   })
-  clock.advance(DAY)
+  await clock.leap(DAY)
   await expect.poll(() => certificateLines(sidecar)).toHaveLength(2)
   expect(certificateLines(sidecar)[1]?.reason).toMatch(/in 29 days$/)
 
-  clock.advance(29 * DAY)
+  await clock.leap(29 * DAY)
   await expect.poll(() => certificateLines(sidecar)).toHaveLength(3)
   expect(certificateLines(sidecar)[2]).toMatchObject({
     level: 50,
@@ -138,7 +138,7 @@ it('a certificate that is not valid yet is logged as an error, and the moment it
     from.getTime() / SECOND,
   )
   expect((await sidecar.request({})).status).toBe(401)
-  clock.advance(2 * DAY + SECOND)
+  await clock.leap(2 * DAY + SECOND)
   await expect.poll(() => certificateLines(sidecar)).toHaveLength(2)
   expect(certificateLines(sidecar)[1]).toMatchObject({ level: 30, msg: 'the certificate is valid' })
 })

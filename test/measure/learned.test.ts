@@ -46,7 +46,7 @@ describe('A bound of 8 places, at a device that takes 20 ms', () => {
       const responses = Array.from({ length: count }, () => sidecar.request({ token }))
       await device.waitForRequests(answered)
       await meanwhile()
-      clock.advance(20)
+      await clock.advance(20)
       for (const response of held.slice(first, first + count)) response.end('ok')
       await Promise.all(responses)
     }
@@ -73,7 +73,7 @@ describe('A bound of 8 places, at a device that takes 20 ms', () => {
         await Promise.all(clients.map((client) => client.waitFor('200 OK')))
         for (const { socket } of clients) socket.pause()
       }
-      clock.advance(5_000)
+      await clock.advance(5_000)
       for (const [index, client] of clients.entries()) {
         if (kind === 'leave') client.reset()
         else if (kind === 'read slowly') client.socket.resume()

@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { Account, type Holder, type Holding, type Shed, type Stage } from '../../src/memory/account.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 const LIMIT = 1_000
 
@@ -18,7 +19,7 @@ function bench(): Bench {
   const shed: string[] = []
   const account = new Account({
     limit: LIMIT,
-    clock: { monotonic: () => now },
+    clock: { ...systemClock, monotonic: () => now },
     onStage: (stage) => stages.push(stage),
     onShed: (stage: Stage, what: Shed) => shed.push(`${stage} ${what}`),
   })

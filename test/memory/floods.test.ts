@@ -1,38 +1,38 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { watchFloods } from '../../src/compose/floods.ts'
 import type { Logger } from '../../src/record/log.ts'
-
-beforeEach(() => vi.useFakeTimers())
-afterEach(() => vi.useRealTimers())
+import { virtualClock } from '../support/clock.ts'
 
 const ACCOUNT = { fullness: 0.8, sums: {} as never } // only its figures are logged
 
 function watched() {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
-  return { lines, floods: watchFloods({ info: note, warn: note } as unknown as Logger, 1_000) } // it uses no others
+  const clock = virtualClock()
+  const log = { info: note, warn: note } as unknown as Logger // it uses no others
+  return { lines, clock, floods: watchFloods(clock, log, 1_000) }
 }
 
-it('C26 the log and the collection learn the end of a flood together, once, ten seconds after the last stage', () => {
-  const { lines, floods } = watched()
+it('C26 the log and the collection learn the end of a flood together, once, ten seconds after the last stage', async () => {
+  const { lines, clock, floods } = watched()
   floods.stage('shares', ACCOUNT)
   floods.stage(undefined, ACCOUNT)
-  vi.advanceTimersByTime(9_999)
+  await clock.advance(9_999)
   expect([lines.length, floods.takeEnd()]).toEqual([1, false])
-  vi.advanceTimersByTime(1)
+  await clock.advance(1)
   expect(lines[1]).toBe('memory: clients hold little again')
   expect([floods.takeEnd(), floods.takeEnd()]).toEqual([true, false])
 })
 
-it('C26 a flood that comes back within ten seconds is the same one', () => {
-  const { lines, floods } = watched()
+it('C26 a flood that comes back within ten seconds is the same one', async () => {
+  const { lines, clock, floods } = watched()
   floods.stage('shares', ACCOUNT)
   floods.stage(undefined, ACCOUNT)
-  vi.advanceTimersByTime(9_999)
+  await clock.advance(9_999)
   floods.stage('shares', ACCOUNT)
-  vi.advanceTimersByTime(60_000)
+  await clock.advance(60_000)
   expect([lines.length, floods.takeEnd()]).toEqual([1, false])
   floods.stage(undefined, ACCOUNT)
-  vi.advanceTimersByTime(10_000)
+  await clock.advance(10_000)
   expect([lines.length, floods.takeEnd()]).toEqual([2, true])
 })

@@ -7,6 +7,7 @@ import {
   type GrantType,
   type OwnEndpointHandler,
 } from '../../src/oauth/token-endpoint.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -27,7 +28,7 @@ const pairing: GrantType = {
 const other: GrantType = { ...pairing, name: 'other' }
 
 const settings = { bodyTimeout: 1000 }
-const endpoint = createTokenEndpoint([pairing, other], settings)
+const endpoint = createTokenEndpoint([pairing, other], settings, systemClock)
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
 function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEndpointHandler> {
@@ -84,7 +85,10 @@ it.each([
     () => counts.push('wrong'),
     (failure) => counts.push(failure),
   )
-  const reply = await post('grant_type=password&password=x', createTokenEndpoint([grant], settings))
+  const reply = await post(
+    'grant_type=password&password=x',
+    createTokenEndpoint([grant], settings, systemClock),
+  )
   expect(reply).toMatchObject(expected)
   expect(counts).toEqual(counted)
 })
@@ -97,7 +101,7 @@ it.each([
   expect(
     await post(
       'token=x',
-      createRevocationEndpoint(async () => revoked, settings),
+      createRevocationEndpoint(async () => revoked, settings, systemClock),
     ),
   ).toMatchObject(expected)
 })

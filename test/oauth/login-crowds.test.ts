@@ -4,6 +4,7 @@ import { parseCidr } from '../../src/http/ip.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
 import { createLoginQueue } from '../../src/password/login-queue.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import type { LogInResult } from '../../src/tokens/state.ts'
 
 // Logins in virtual time: the queue and the history of logins, with a hash that takes as long as the test says.
@@ -32,7 +33,7 @@ function random(): () => number {
 function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
   const proxies = [parseCidr('192.0.2.0/24') ?? expect.fail()]
   const clientOf = createClientAddress(proxies)
-  const clock = { monotonic: () => Date.now(), wall: () => Date.now() }
+  const clock = { ...systemClock, monotonic: () => Date.now(), wall: () => Date.now() }
   const told: string[] = []
   const history = createLoginHistory({
     clock,
@@ -42,7 +43,7 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
     onBug: (error) => told.push(String(error)),
   })
   const bounds = { inside: 2, waiting: 64, maxWait: 5 * SECOND }
-  const queue = createLoginQueue<boolean>(bounds, history, random())
+  const queue = createLoginQueue<boolean>(clock, bounds, history, random())
   let hashes = 0
   let grants = 0
   const recorded = history.recorded(

@@ -189,7 +189,7 @@ describe('The history of logins', () => {
       await logIn('wrong', `192.0.2.${i % 3}`)
     }
     expect(told).toEqual(['guessing 21 of 3', 'crowded 25'])
-    clock.advance(11 * MINUTE)
+    await clock.advance(11 * MINUTE)
     for (let i = 0; i < 21; i += 1) await logIn('wrong')
     await logIn('overloaded', '192.0.2.1', true)
     expect(told.slice(2)).toEqual(['guessing 21 of 1'])
@@ -206,7 +206,7 @@ describe('The history of logins', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect([reads, history.isKnown('192.0.2.9')]).toEqual([1, true])
     for (const ms of [0, 59_999, 1, 60_000]) {
-      clock.advance(ms)
+      await clock.advance(ms)
       await logIn('wrong')
     }
     expect([reads, told]).toEqual([3, ['Error: a bug']])

@@ -1,17 +1,11 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Client } from '../../src/http/admission.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { LogInResult } from '../../src/tokens/state.ts'
-import { stillClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 
 const TOKENS: LogInResult = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 /** A client that may leave. */
 function createRequest(key: string) {
@@ -29,7 +23,7 @@ function createRequest(key: string) {
 
 /** Logins whose passwords are verified when the test says so. */
 function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
-  const clock = stillClock()
+  const clock = virtualClock()
   const known = new Set<string>()
   const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
   let slowed = 0
@@ -58,28 +52,23 @@ function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
       logIn(password, request, 'password').then((result) => {
         state.result = result
       })
-      await vi.advanceTimersByTimeAsync(0)
+      await nextTurn()
       return state
     },
     /** So many attempts in one turn of the event loop, as HTTP/2 brings them. */
     async burst(count: number): Promise<void> {
       for (let i = 0; i < count; i += 1) void logIn('p', createRequest('one').request, 'password')
-      await vi.advanceTimersByTimeAsync(0)
+      await nextTurn()
     },
     /** Gives the attempts that are being verified this result, and those that begin then. */
     async decide(result: LogInResult, most = Number.POSITIVE_INFINITY): Promise<void> {
       for (let count = 0; decided < verified.length && count < most; count += 1) {
         verified[decided]?.settle(result)
         decided += 1
-        await vi.advanceTimersByTimeAsync(0)
+        await nextTurn()
       }
     },
-    async pass(ms: number): Promise<void> {
-      for (let passed = 0; passed < ms; passed += 50) {
-        clock.advance(50)
-        await vi.advanceTimersByTimeAsync(50)
-      }
-    },
+    pass: clock.advance,
   }
 }
 
@@ -255,7 +244,7 @@ it('H181 the clients past limits.max_keys are forgotten together, after ten minu
   const site = start({ maxKeys: 1 })
   await site.attempt('p', 'known')
   const verifiedAfter = async (quiet: number): Promise<number> => {
-    site.clock.advance(quiet)
+    await site.clock.advance(quiet)
     const before = site.verified.length
     for (let i = 0; i < 5; i += 1) (await site.attempt('p', `further ${i}`)).leave()
     await site.decide('wrong')
@@ -269,11 +258,11 @@ it('H181 the clients past limits.max_keys are forgotten together, after ten minu
 it('H213 one wrong password of many clients is forgotten every twelve seconds', async () => {
   const site = start()
   await manyWrong(site, 51)
-  site.clock.advance(11_900)
+  await site.clock.advance(11_900)
   const slowed = await site.attempt('mine', 'another')
   expect(site.verified).toHaveLength(51)
   slowed.leave()
-  site.clock.advance(200)
+  await site.clock.advance(200)
   await site.attempt('mine', 'another')
   expect(site.verified).toHaveLength(52)
 })

@@ -71,7 +71,7 @@ describeProtocols('Many logins at once', (transport) => {
       before += verified
       expect(verified).toBeGreaterThanOrEqual(5)
       expect(verified).toBeLessThanOrEqual(8)
-      sidecar.clock.advance(601_000)
+      await sidecar.clock.advance(601_000)
     }
   })
 
@@ -90,7 +90,7 @@ it('H212 with a shared store, each sidecar makes guessing slower by itself', asy
   await expect.poll(async () => (await logIn(sidecar, PASSWORD)).status).toBe(200)
   await guess(sidecar, 4)
   expect((await logIn(sidecar, 'wrong')).status).toBe(429)
-  sidecar.clock.advance(1_000)
+  await sidecar.clock.advance(1_000)
   expect((await logIn(sidecar, PASSWORD)).status).toBe(200)
 })
 
@@ -104,7 +104,7 @@ it('H181 an attempt that would wait past the body deadline gets 429, and may beg
   expect(refused.header('x-ratelimit-remaining')).toBe('999995')
   expect(await failures(sidecar)).toBe(4)
   expect(await sidecar.metric('postern_refusals_total', { reason: 'wrong_passwords' })).toBe(1)
-  sidecar.clock.advance(1_000)
+  await sidecar.clock.advance(1_000)
   expect((await logIn(sidecar, PASSWORD)).status).toBe(200)
   // A right password ends it.
   await guess(sidecar, 4)
@@ -115,7 +115,7 @@ it('H181 asking again while it is refused neither prolongs the wait nor is verif
   await guess(sidecar, 4)
   for (const left of [250, 150, 50]) {
     expect((await logIn(sidecar, 'wrong')).status, `${left} ms left`).toBe(429)
-    sidecar.clock.advance(100)
+    await sidecar.clock.advance(100)
   }
   await guess(sidecar, 1)
   expect(await failures(sidecar)).toBe(5)
@@ -124,9 +124,9 @@ it('H181 asking again while it is refused neither prolongs the wait nor is verif
 it('H181 wrong passwords are forgotten after ten quiet minutes', async () => {
   const sidecar = await start(40)
   await guess(sidecar, 4)
-  sidecar.clock.advance(599_000)
+  await sidecar.clock.advance(599_000)
   expect((await logIn(sidecar, 'wrong')).status).toBe(429)
-  sidecar.clock.advance(601_000)
+  await sidecar.clock.advance(601_000)
   await guess(sidecar, 4)
 })
 
@@ -137,7 +137,7 @@ it('H181 many addresses together are slowed, too, but no client with a live gran
   expect((await logIn(sidecar, PASSWORD, '127.0.0.98')).status).toBe(429)
   expect((await logIn(sidecar, PASSWORD, '127.0.0.99')).status).toBe(200)
   // One wrong password of a client in twelve seconds slows nobody else.
-  sidecar.clock.advance(60_000)
+  await sidecar.clock.advance(60_000)
   await guess(sidecar, 1, '127.0.1.99')
 })
 
@@ -161,7 +161,7 @@ it('H181 a right password of a name with an allow forgives no wrong one, that of
   expect((await logIn(sidecar, passwordOf('monitor'))).status).toBe(200)
   await guess(sidecar, 1)
   expect((await logIn(sidecar, 'wrong')).status).toBe(429)
-  sidecar.clock.advance(1_000)
+  await sidecar.clock.advance(1_000)
   expect((await logIn(sidecar, passwordOf('admin'))).status).toBe(200)
   await guess(sidecar, 4)
 })

@@ -37,7 +37,7 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
   expect(await sidecar.metric('postern_upstream_up')).toBe(0)
 
   await startDevice(undefined, { port })
-  sidecar.clock.advance(1001)
+  await sidecar.clock.advance(1001)
   await sidecar.request({ token })
   expect(overview.condition().services).toEqual([{ ...main, up: true, since, breaker: 'closed', ...failed }])
 })
@@ -84,7 +84,7 @@ it('H150 the condition tells who has used up a window, until when, and how often
   expect((usedUp[0]?.until ?? 0) - opened - 60_000).toBeGreaterThanOrEqual(0)
   expect((usedUp[0]?.until ?? 0) - clock.wall()).toBeLessThanOrEqual(60_001)
 
-  clock.advance(60_000)
+  await clock.advance(60_000)
   expect(overview.condition().limits.api.usedUp).toEqual([])
 })
 
@@ -92,16 +92,16 @@ it('H150 the grants tell of their last use, the most recently used first, and ho
   const sidecar = await startSidecar({ clock: stillClock() })
   const { overview, clock } = sidecar
   const first = await sidecar.grant()
-  clock.advance(10_000)
+  await clock.advance(10_000)
   const second = await sidecar.grant()
   const [newest, oldest] = await rows(overview)
   expect([newest?.usedAt, oldest?.usedAt]).toEqual([null, null])
-  clock.advance(10_000)
+  await clock.advance(10_000)
   await sidecar.request({ token: first.access_token })
   const used = await rows(overview)
   expect(used.map(({ id }) => id)).toEqual([oldest?.id, newest?.id])
   expect(used[0]?.usedAt).toBe(clock.wall())
-  clock.advance(10_000)
+  await clock.advance(10_000)
   await sidecar.refresh(second.refresh_token)
   expect((await rows(overview)).map(({ id }) => id)).toEqual([newest?.id, oldest?.id])
   const shown = JSON.stringify(await rows(overview))

@@ -87,7 +87,7 @@ it('H231 a shared store lists its grants at most every ten seconds, and at most 
     {
       async owners() {
         lists += 1
-        clock.advance(takes)
+        await clock.advance(takes)
         return all
       },
       describe: async (ids) => all.filter(({ id }) => ids.includes(id)),
@@ -95,17 +95,17 @@ it('H231 a shared store lists its grants at most every ten seconds, and at most 
     clock,
   )
   await find('198')
-  clock.advance(9_999)
+  await clock.advance(9_999)
   expect(await find('198')).toMatchObject({ matches: 1 })
   expect(lists).toBe(1)
-  clock.advance(1)
+  await clock.advance(1)
   takes = 2_000
   await find('198')
   expect(lists).toBe(2)
-  clock.advance(39_999)
+  await clock.advance(39_999)
   await find('198')
   expect(lists).toBe(2)
-  clock.advance(1)
+  await clock.advance(1)
   await find('198')
   expect(lists).toBe(3)
 })

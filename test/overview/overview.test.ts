@@ -3,6 +3,7 @@ import { createReloader } from '../../src/commands/reloader.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import type { GrantSummary } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -31,10 +32,10 @@ it('H150 a shared store is asked for the grants at most once in 10 s, whatever i
     clock,
   )
   expect(await Promise.all([grants(), grants()])).toEqual(['unavailable', 'unavailable'])
-  clock.advance(9_999)
+  await clock.advance(9_999)
   expect(await grants()).toBe('unavailable')
   expect(asked).toEqual([1_000])
-  clock.advance(1)
+  await clock.advance(1)
   const { accessTokens: _, refreshTokens: __, ...row } = GRANT
   expect(await grants()).toEqual({ total: 7, rows: [{ ...row, id: 'b', usedAt: 5 }, row] })
   expect(asked).toEqual([1_000, 1_000])
@@ -62,7 +63,7 @@ it('H150 a reload is in the timeline', async () => {
     },
   }
   const load = () => ({}) as never // this sidecar does not look at it
-  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log)
+  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log, systemClock)
   for (const count of [1, 2]) {
     reloader.reload('signal')
     await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: PATIENCE })

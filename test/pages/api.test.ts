@@ -41,7 +41,7 @@ it.concurrent('the commands of docs/api.md do what the page says', async () => {
   const session = runOnTerminal(['bash', '-c', script], { env: process.env }, ['Password: ', `${PASSWORD}\r`])
   const limited = until(async () => (await sidecar.metric('postern_rate_limited_total')) > 0)
   await Promise.race([session, limited])
-  sidecar.clock.advance(5_000)
+  await sidecar.clock.advance(5_000)
   const { screen, code } = await session
   expect(code, screen).toBe(0)
   expect(screen).toMatch(/"refresh_token":/)

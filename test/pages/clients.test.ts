@@ -130,7 +130,7 @@ it.concurrent.each(PROGRAMS)(
     })
     const limited = () => sidecar.metric('postern_rate_limited_total', { endpoint: 'api' })
     await Promise.race([session, until(async () => (await limited()) > 0)])
-    sidecar.clock.advance(8_000)
+    await sidecar.clock.advance(8_000)
     const { code, screen } = await session
     expect(code, screen).toBe(0)
     expect(screen).toBe('Password: \nfrom /slow\nfrom /two\nfrom /three\n')
@@ -157,11 +157,11 @@ it.concurrent.each(PROGRAMS)(
     })
     await answered.promise
     await revokeAll()
-    sidecar.clock.advance(4_000)
+    await sidecar.clock.advance(4_000)
     // The refusal of the revoked token counts, too.
     const revoked = () => sidecar.metric('postern_auth_failures_total', { reason: 'revoked' })
     await Promise.race([session, until(async () => (await revoked()) > 0)])
-    sidecar.clock.advance(4_000)
+    await sidecar.clock.advance(4_000)
     const { code, screen } = await session
     expect(code, screen).toBe(0)
     expect(screen).toBe('Password: \nfrom /one\nfrom /two\n')

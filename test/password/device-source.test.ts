@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createDevicePassword, type DevicePassword } from '../../src/password/device-source.ts'
 import { openPasswords } from '../../src/password/sources.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
 import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -23,7 +24,7 @@ const listening = (events: string[]) => ({
 async function opened(url: string, auth: SignedOptions['auth'] = basic) {
   const signed = await signedIn({ auth, url, password: null })
   const events: string[] = []
-  const source = createDevicePassword(signed.signIn, listening(events))
+  const source = createDevicePassword(systemClock, signed.signIn, listening(events))
   closeLater(() => source.close())
   return { ...signed, source, events }
 }
@@ -84,13 +85,13 @@ describe('A password that only the device knows', () => {
     const { source, events, signIn, request, clock } = await opened(device.url)
     await source.verify(device.password, '192.0.2.1')
     device.password = 'another'
-    clock.advance(10_000)
+    await clock.advance(10_000)
     const response = await request()
     expect((await signIn.renew(response, response.shown, true)).kind).toBe('refused')
     expect(events).toEqual(['learned', 'changed'])
     expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
     const attempts = device.attempts
-    clock.advance(3_600_000)
+    await clock.advance(3_600_000)
     await signIn.ready()
     expect(device.attempts).toBe(attempts)
   })
@@ -100,7 +101,7 @@ describe('A password that only the device knows', () => {
     const { source, events, signIn, request, clock } = await opened(device.url, form)
     await source.verify(device.password, '192.0.2.1')
     device.sessions.clear()
-    clock.advance(10_000)
+    await clock.advance(10_000)
     const response = await request({ target: '/home' })
     const { promise, resolve } = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
@@ -128,7 +129,7 @@ describe('A password that only the device knows', () => {
       onRefused() {},
     }
     const events: string[] = []
-    const lenient = createDevicePassword(signIn, listening(events))
+    const lenient = createDevicePassword(systemClock, signIn, listening(events))
     for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
       expect(await lenient.verify(password, '192.0.2.1')).toMatchObject({ result: 'right' })
     }
@@ -174,7 +175,7 @@ describe('A password that only the device knows', () => {
     const device = await startBasicDevice()
     const { signIn } = await signedIn({ auth: basic, url: device.url, password: null })
     const precedence = { isKnown: (client: string) => client === '192.0.2.1', weightOf: () => 1 }
-    const source = createDevicePassword(signIn, listening([]), precedence)
+    const source = createDevicePassword(systemClock, signIn, listening([]), precedence)
     const guesses = Array.from({ length: 100 }, (_, i) => source.verify(`wrong ${i}`, `198.51.100.${i}`))
     expect(await source.verify(device.password, '192.0.2.1')).toMatchObject({ result: 'right' })
     expect(device.attempts).toBe(2)
@@ -209,7 +210,7 @@ it('C8 is adopted only when the tokens of an earlier run are settled', async () 
   const { signIn } = await signedIn({ auth: basic, url: device.url, password: null })
   const settled = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<string>()
-  const source = createDevicePassword(signIn, {
+  const source = createDevicePassword(systemClock, signIn, {
     changed() {},
     async learned(fingerprint) {
       asked.resolve(await fingerprint(salt))

@@ -9,6 +9,7 @@ import { reportFailure } from '../../src/commands/command.ts'
 import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier } from '../../src/password/verifier.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs } from '../support/tools.ts'
@@ -29,7 +30,7 @@ async function verdict(line: string, password: string) {
   const parsed = parseStoredLine(line, false)
   return typeof parsed === 'string'
     ? expect.fail(parsed)
-    : verifyOne(createVerifier(), parsed, password, '192.0.2.1')
+    : verifyOne(createVerifier(systemClock), parsed, password, '192.0.2.1')
 }
 
 describe('postern hash-password from a pipe', () => {

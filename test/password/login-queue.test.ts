@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createLoginQueue, type OnEnd } from '../../src/password/login-queue.ts'
 import { ALL_EQUAL, type Precedence } from '../../src/password/weighted-turns.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -12,7 +13,12 @@ afterEach(() => {
 /** A queue whose verifications take a second, two at a time, and result in the password and its place among all that were verified. */
 function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
   const verified: string[] = []
-  const queue = createLoginQueue<string>({ inside: 2, waiting, maxWait: 5_000 }, precedence, () => 0)
+  const queue = createLoginQueue<string>(
+    systemClock,
+    { inside: 2, waiting, maxWait: 5_000 },
+    precedence,
+    () => 0,
+  )
   return {
     verified,
     /** A login, and its result when it has one. */
@@ -138,7 +144,7 @@ it('C26 in a full queue the one with the smallest share makes room, the latest o
 })
 
 it('H32 a verification that fails rejects for all that share it, and the next one begins', async () => {
-  const queue = createLoginQueue<string>({ inside: 1, waiting: 9, maxWait: 5_000 }, ALL_EQUAL)
+  const queue = createLoginQueue<string>(systemClock, { inside: 1, waiting: 9, maxWait: 5_000 }, ALL_EQUAL)
   const broken = async (): Promise<string> => {
     throw new Error('broken')
   }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Credential } from '../../src/password/stored-line.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier, formsOf, type Verifier } from '../../src/password/verifier.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { shareOfThread } from '../support/lived-time.ts'
 import { run } from '../support/tools.ts'
@@ -10,7 +11,7 @@ import { PASSWORDS, VECTORS } from './vectors.ts'
 import { verifyOne } from './verify-one.ts'
 
 function opened(): Verifier {
-  const verifier = createVerifier()
+  const verifier = createVerifier(systemClock)
   closeLater(() => verifier.close())
   return verifier
 }
@@ -200,7 +201,8 @@ describe('A verification', () => {
       import { parseStoredLine } from ${JSON.stringify(new URL('../../src/password/stored-line.ts', import.meta.url))}
       import { createVerifier } from ${JSON.stringify(new URL('../../src/password/verifier.ts', import.meta.url))}
       const parsed = parseStoredLine(${JSON.stringify(BCRYPT_10)}, false)
-      createVerifier().verify([parsed], ${JSON.stringify(PASSWORDS.unicode)}, '192.0.2.1').then(console.log)
+      import { systemClock } from ${JSON.stringify(new URL('../../src/system/clock.ts', import.meta.url))}
+      createVerifier(systemClock).verify([parsed], ${JSON.stringify(PASSWORDS.unicode)}, '192.0.2.1').then(console.log)
     `
     const done = await run(process.execPath, ['--eval', source])
     expect(done).toEqual({ code: 0, stdout: '[ 0 ]\n', stderr: '' })

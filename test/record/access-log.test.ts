@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import {
   type AccessLogRules,
@@ -10,7 +10,7 @@ import {
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { movableClock, virtualClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -215,10 +215,9 @@ type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
 
 /** An access log whose periods the test ends. */
 function refusing() {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  closeLater(() => void vi.useRealTimers())
+  const clock = virtualClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), movableClock(), {
+  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), clock, {
     config: { log: EVERYTHING },
   })
   closeLater(log.close)
@@ -229,7 +228,8 @@ function refusing() {
       for (let i = 0; i < times; i += 1)
         log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }))
     },
-    endPeriod: () => void vi.advanceTimersByTime(10_000),
+    pass: clock.advance,
+    endPeriod: () => clock.advance(10_000),
     clients: () => parsed().flatMap(({ msg, client }) => (msg === 'request' ? [client] : [])),
     connections: () => parsed().filter(({ msg }) => `${msg}`.startsWith('connection refused')),
     sums: () => parsed().filter(({ msg }) => msg === 'more refusals'),
@@ -238,7 +238,7 @@ function refusing() {
 
 const times = (text: string, count: number): string[] => Array<string>(count).fill(text)
 
-it('H221 of the refusals of a client, ten in ten seconds have a line each, and those of another client, too', () => {
+it('H221 of the refusals of a client, ten in ten seconds have a line each, and those of another client, too', async () => {
   const { log, refuse, endPeriod, clients, sums } = refusing()
   refuse('192.0.2.1', 12)
   refuse('192.0.2.2', 3)
@@ -246,7 +246,7 @@ it('H221 of the refusals of a client, ten in ten seconds have a line each, and t
   refuse('192.0.2.1', 12, 'rate-limited')
   log.write(RECORD)
   expect(clients()).toHaveLength(24)
-  endPeriod()
+  await endPeriod()
   expect(sums()).toMatchObject([
     { refusal: 'wrong-passwords', count: 2, clients: 1, most: { '192.0.2.1': 2 } },
     { refusal: 'rate-limited', count: 2, clients: 1, most: { '192.0.2.1': 2 } },
@@ -269,13 +269,13 @@ it.each<readonly [string, string, number, number]>([
   expect(clients()).toHaveLength(lines)
 })
 
-it('H221 an IPv6 client has one budget for its /64', () => {
+it('H221 an IPv6 client has one budget for its /64', async () => {
   const { refuse, endPeriod, clients, sums } = refusing()
   for (let i = 0; i < 20; i += 1) refuse(`2001:db8:0:1::${i}`, 1)
   refuse('2001:db8:0:2::1', 1)
   expect(clients()).toHaveLength(11)
   expect(clients().at(-1)).toBe('2001:db8:0:2::1')
-  endPeriod()
+  await endPeriod()
   expect(sums()).toMatchObject([{ count: 10, clients: 1, most: { '2001:db8:0:1::/64': 10 } }])
 })
 
@@ -289,7 +289,7 @@ it('H221 few clients cannot use up the lines of the others', () => {
   expect(clients()).toHaveLength(48)
 })
 
-it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', () => {
+it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names the clients with most', async () => {
   const { refuse, endPeriod, clients, sums } = refusing()
   for (let i = 0; i < 5_000; i += 1) {
     refuse(`10.0.${i >> 8}.${i & 255}`, 1)
@@ -299,7 +299,7 @@ it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names
   for (const kind of ['rate-limited', 'address-denied', 'overloaded'] as const)
     for (let i = 0; i < 500; i += 1) refuse(`10.1.${i >> 8}.${i & 255}`, 1, kind)
   expect(clients()).toHaveLength(200)
-  endPeriod()
+  await endPeriod()
   const [sum] = sums()
   expect(sum).toMatchObject({ count: 5_440, clients: 1_000 })
   const [[first, count] = []] = Object.entries(sum?.most ?? {})
@@ -309,25 +309,25 @@ it('H221 sprayed addresses get 60 lines of a kind, 200 in all, and the sum names
   expect(count).toBeGreaterThan(430)
 })
 
-it('H221 the sum comes ten seconds after the first refusal, and names the five clients with most, these first', () => {
-  const { refuse, sums } = refusing()
+it('H221 the sum comes ten seconds after the first refusal, and names the five clients with most, these first', async () => {
+  const { refuse, sums, pass } = refusing()
   for (let i = 1; i <= 7; i += 1) refuse(`192.0.2.${i}`, 10 + i)
-  vi.advanceTimersByTime(9_999)
+  await pass(9_999)
   expect(sums()).toEqual([])
-  vi.advanceTimersByTime(1)
+  await pass(1)
   const [sum] = sums()
   const most = Object.entries(sum?.most ?? {})
   expect(most.map(([client]) => client)).toEqual([7, 6, 5, 4, 3].map((i) => `192.0.2.${i}`))
   expect(sum).toMatchObject({ clients: 7, count: 7 * 10 + 28 - 34 })
-  vi.advanceTimersByTime(20_000)
+  await pass(20_000)
   expect(sums()).toHaveLength(1)
 })
 
-it('H221 refused connections are bounded like refused requests', () => {
+it('H221 refused connections are bounded like refused requests', async () => {
   const { log, sums, connections, endPeriod } = refusing()
   for (let i = 0; i < 15; i += 1) log.refusedConnection('not_allowed', '::ffff:192.0.2.1')
   expect(connections()).toHaveLength(10)
-  endPeriod()
+  await endPeriod()
   expect(sums()).toMatchObject([{ refusal: 'not_allowed', count: 5, clients: 1 }])
 })
 

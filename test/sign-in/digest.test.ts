@@ -190,7 +190,7 @@ describe('Signing in by Digest', () => {
       refused += 1
     })
     expect(await exchange(signed)).toBe(200)
-    signed.clock.advance(10_000)
+    await signed.clock.advance(10_000)
     device.password = 'another'
     device.nonce = 'another'
     if (mints) {

@@ -29,7 +29,7 @@ describe('Signing in by a form', () => {
     await signIn.ready()
     signIn.accepted(home, { status: 200, fields: [] }, signIn.credentialsFor(home))
     device.sessions.clear()
-    clock.advance(10_000)
+    await clock.advance(10_000)
     const responses = await Promise.all(Array.from({ length: 20 }, () => request(home)))
     expect(responses.every((response) => signIn.isChallenge(home, response))).toBe(true)
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -131,7 +131,7 @@ describe('Signing in by a form', () => {
     device.attributes = '; Max-Age=60; Path=/'
     const { signIn, clock, request } = await signedIn({ auth, ...device })
     await signIn.ready()
-    clock.advance(61_000)
+    await clock.advance(61_000)
     await signIn.ready()
     expect(device.attempts).toBe(2)
     expect((await request(home)).status).toBe(200)

@@ -53,7 +53,7 @@ describeTransports(
             // Eight moments for each of the three kinds of requests.
             for (let round = 0; round < 24; round += 1) {
               end()
-              sidecar.clock.advance(10_000)
+              await sidecar.clock.advance(10_000)
               const connection = await sidecar.connect()
               const posts = round % 3 === 0
               const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
@@ -71,7 +71,7 @@ describeTransports(
             // A connection that was still opening when its client left is kept, unused, for four seconds.
             await expect.poll(() => device.device.openConnections).toBe(0)
             // A new session is not renewed at once, so the clock moves.
-            sidecar.clock.advance(1_000_000)
+            await sidecar.clock.advance(1_000_000)
             end()
             expect((await sidecar.request({ token })).status).toBe(200)
           },

@@ -39,7 +39,7 @@ it('H281 a session that a first response refused costs one read of the password 
   for (let i = 0; i < 20; i += 1) await signIn.ready()
   expect(file.reads - before).toBe(1)
   expect(signIn.credentialsFor(LINE)?.session).toBe(sent?.session)
-  clock.advance(1_000)
+  await clock.advance(1_000)
   file.password = 'second'
   await signIn.ready()
   expect(file.reads - before).toBe(2)
@@ -55,11 +55,11 @@ it('H281 nor does a refused password, or a file that cannot be read; a new passw
   for (let i = 0; i < 20; i += 1) await signIn.ready()
   // The read of the login, and the one that found the same password again.
   expect(file.reads).toBe(2)
-  clock.advance(1_000)
+  await clock.advance(1_000)
   file.password = undefined
   for (let i = 0; i < 20; i += 1) await signIn.ready()
   expect(file.reads).toBe(3)
-  clock.advance(1_000)
+  await clock.advance(1_000)
   file.password = 'right'
   await signIn.ready()
   expect(tried).toEqual(['first', 'right'])

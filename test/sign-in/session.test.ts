@@ -275,7 +275,7 @@ describe('H171 A session', () => {
     for (let i = 0; i < 6; i += 1) {
       expect((await sidecar.request({ path: '/forbidden', token })).status).toBe(401)
       expect((await sidecar.request({ token })).status).toBe(200)
-      sidecar.clock.advance(10_000)
+      await sidecar.clock.advance(10_000)
     }
     expect(redfish.logins.length).toBeGreaterThan(4)
     expect([redfish.sessions.size, redfish.logouts.length]).toEqual([1, redfish.logins.length - 1])

@@ -105,11 +105,11 @@ describeProtocols('H238 The session of Postern at the device', (transport) => {
       const { account, sidecar, reader } = started
       account.attributes = '; Path=/; Max-Age=60'
       await sidecar.request({ path: '/extend', token: reader })
-      sidecar.clock.advance(300_000)
+      await sidecar.clock.advance(300_000)
       expect(await accountsOf(started)).toEqual(VIEWERS)
       expect(account.logins).toBe(1)
       if (kind === 'header') return
-      sidecar.clock.advance(301_000)
+      await sidecar.clock.advance(301_000)
       await accountsOf(started)
       expect(account.logins).toBe(2)
     })
@@ -246,7 +246,7 @@ describeProtocols('H240 A redirect to the login page', (transport) => {
       await sidecar.request({ method: 'POST', path: '/pulse', token: operator })
     }
     expect([account.acts, account.logins]).toEqual([5, 2])
-    sidecar.clock.advance(5_000)
+    await sidecar.clock.advance(5_000)
     await sidecar.request({ method: 'POST', path: '/pulse', token: operator })
     expect(await accountsOf(started)).toEqual(VIEWERS)
     expect(account.logins).toBe(3)
@@ -275,7 +275,7 @@ describeProtocols('H241 A session that was not seen alive for long', (transport)
     expect(await accountsOf(started)).toEqual(VIEWERS)
     const before = looks()
     account.sessions.clear()
-    sidecar.clock.advance(60_000)
+    await sidecar.clock.advance(60_000)
     const answers = await Promise.all(Array.from({ length: 5 }, () => sidecar.request(post)))
     expect(answers.map(({ status, text }) => [status, text])).toEqual(Array(5).fill([200, VIEWER]))
     expect([
@@ -291,15 +291,15 @@ describeProtocols('H241 A session that was not seen alive for long', (transport)
     const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
     const looks = () => account.device.requests.filter(({ target }) => target === '/').length
     expect(await accountsOf(started)).toEqual(VIEWERS)
-    sidecar.clock.advance(60_000)
+    await sidecar.clock.advance(60_000)
     expect(await accountsOf(started)).toEqual(VIEWERS)
-    sidecar.clock.advance(59_000)
+    await sidecar.clock.advance(59_000)
     expect((await sidecar.request(post)).text).toBe(VIEWER)
     expect(looks()).toBe(0)
-    sidecar.clock.advance(90_000)
+    await sidecar.clock.advance(90_000)
     for (let i = 0; i < 3; i += 1) expect((await sidecar.request(post)).text).toBe(VIEWER)
     expect(looks()).toBe(1)
-    sidecar.clock.advance(89_000)
+    await sidecar.clock.advance(89_000)
     expect((await sidecar.request(post)).text).toBe(VIEWER)
     expect([looks(), account.logins]).toEqual([1, 1])
   })
@@ -317,9 +317,9 @@ describeProtocols('H242 A path that refuses every account', (transport) => {
         expect(await accountsOf(started)).toEqual(VIEWERS)
         account.sessions.clear()
         expect((await sidecar.request({ path: '/closed', token: reader })).status).toBe(401)
-        sidecar.clock.advance(5_000)
+        await sidecar.clock.advance(5_000)
         expect(await accountsOf(started)).toEqual(VIEWERS)
-        sidecar.clock.advance(5_000)
+        await sidecar.clock.advance(5_000)
       }
       expect(sidecar.logLines().join('\n')).not.toContain('refuses the password')
     })
@@ -334,7 +334,7 @@ describeProtocols('H259 While the device takes no further login', (transport) =>
       expect(await accountsOf(started)).toEqual(VIEWERS)
       account.loginStatus = status
       for (let i = 0; i < 3; i += 1) {
-        sidecar.clock.advance(5_000)
+        await sidecar.clock.advance(5_000)
         expect((await sidecar.request({ path: '/closed', token: reader })).status).toBe(401)
         if (kind === 'form') await sidecar.request({ method: 'POST', path: '/pulse', token: operator })
         expect(await accountsOf(started)).toEqual(VIEWERS)
@@ -342,7 +342,7 @@ describeProtocols('H259 While the device takes no further login', (transport) =>
       // The pause after the login that failed: no further one until it is over.
       expect(account.logins).toBe(2)
       account.loginStatus = undefined
-      sidecar.clock.advance(30_000)
+      await sidecar.clock.advance(30_000)
       account.sessions.clear()
       expect(await accountsOf(started)).toEqual(VIEWERS)
     })
@@ -377,14 +377,14 @@ it('H242 a password that never worked is not tried with every request, and a new
     expect((await sidecar.request({ path: '/x', token: started.operator })).status).toBe(302)
   expect(account.logins).toBe(1)
   expect(sidecar.logLines().join('\n')).toContain('refuses the password')
-  sidecar.clock.advance(30_000)
+  await sidecar.clock.advance(30_000)
   for (let i = 0; i < 5; i += 1) await sidecar.request({ path: '/x', token: started.operator })
   expect(account.logins).toBe(2)
-  sidecar.clock.advance(30_000)
+  await sidecar.clock.advance(30_000)
   await sidecar.request({ path: '/x', token: started.operator })
   expect(account.logins).toBe(2)
   account.password = 'wrong'
-  sidecar.clock.advance(30_000)
+  await sidecar.clock.advance(30_000)
   expect(await accountsOf(started)).toEqual(VIEWERS)
 })
 
@@ -397,7 +397,7 @@ describe('H243 A device that changes its session with every response', () => {
     const { logins } = account
     expect(logins).toBeLessThan(6)
     for (let i = 0; i < 4; i += 1) {
-      sidecar.clock.advance(5_000)
+      await sidecar.clock.advance(5_000)
       for (let n = 0; n < 5; n += 1) await sidecar.request({ path: '/whoami', token: operator })
     }
     expect(account.logins - logins).toBe(4)

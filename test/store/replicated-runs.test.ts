@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { type Ask, createReplicatedRuns } from '../../src/fleet/replicated-runs.ts'
 import type { StoreReply, StoreUnavailable } from '../../src/fleet/shared-store.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { ADD, failureOf, KEY } from './opened.ts'
 
 interface Question {
@@ -19,7 +20,7 @@ function startRuns() {
   const run = createReplicatedRuns(ask, {
     replicas: 1,
     timeout: 1_000,
-    clock: { monotonic: () => now, wall: () => 0 },
+    clock: { ...systemClock, monotonic: () => now, wall: () => 0 },
     unconfirmed: (error) => unconfirmed.push(error),
   })
   /** The next question to the server; fails if there is none within a few turns. */

@@ -1,22 +1,128 @@
-import type { Clock } from '../../src/system/clock.ts'
+import { type Clock, nextTurn, systemClock, type Timer } from '../../src/system/clock.ts'
 
 /** A clock that a test can move. */
 export interface MovableClock extends Clock {
   /** Time passes: both clocks move forward. */
-  advance(ms: number): void
+  advance(ms: number): Promise<void>
+  /** Time passes at once, as for a process that was suspended: what is due meanwhile is called once, also what repeats. */
+  leap(ms: number): Promise<void>
   /** The time of day is set: only the wall clock moves, in either direction. */
   jumpWall(ms: number): void
 }
 
-/** Starts above 0, so that code that forgets the start value fails. Node's own timers (`setTimeout`) do not move with it. */
+/** Starts above 0, so that code that forgets the start value fails. */
+const START = 1_000_000
+
+/** A clock whose timers are real ones, and do not move with it. */
 function movable(monotonic: () => number, wall: () => number): MovableClock {
   let ahead = 0
   let jumped = 0
+  const move = async (ms: number): Promise<void> => {
+    ahead += ms
+  }
   return {
-    monotonic: () => 1_000_000 + monotonic() + ahead,
+    ...systemClock,
+    monotonic: () => START + monotonic() + ahead,
     wall: () => wall() + ahead + jumped,
-    advance(ms) {
-      ahead += ms
+    advance: move,
+    leap: move,
+    jumpWall(ms) {
+      jumped += ms
+    },
+  }
+}
+
+/** Runs like the real clock, and a test can move it. Its timers are real ones, and do not move with it. */
+export function movableClock(): MovableClock {
+  const start = performance.now()
+  return movable(() => performance.now() - start, Date.now)
+}
+
+/** Moves only when a test moves it: for what must happen at one exact instant. Its timers are real ones, and do not move with it. */
+export function stillClock(): MovableClock {
+  const now = Date.now()
+  return movable(
+    () => 0,
+    () => now,
+  )
+}
+
+interface Due {
+  at: number
+  readonly f: () => void
+  /** Ms until it is due again; undefined: never. */
+  readonly interval: number | undefined
+}
+
+/**
+ * Moves only when a test moves it, and its timers with it: for a deadline, to the millisecond and in no time. `advance` calls what is due in order, with
+ * a turn of the event loop before and behind each: `await` it.
+ */
+export function virtualClock(): MovableClock & { readonly pending: number } {
+  const now = Date.now()
+  const timers = new Set<Due>()
+  let elapsed = 0
+  let jumped = 0
+
+  function add(time: number, f: () => void, interval?: number): Timer {
+    const due: Due = { at: elapsed + time, f, interval }
+    timers.add(due)
+    return { cancel: () => void timers.delete(due) }
+  }
+
+  function nextUntil(end: number): Due | undefined {
+    let next: Due | undefined
+    for (const each of timers) if (each.at <= end && (next === undefined || each.at < next.at)) next = each
+    return next
+  }
+
+  function call(due: Due): void {
+    if (due.interval === undefined) timers.delete(due)
+    else due.at += due.interval
+    due.f()
+  }
+
+  return {
+    /** How many timers run. */
+    get pending() {
+      return timers.size
+    },
+    monotonic: () => START + elapsed,
+    wall: () => now + elapsed + jumped,
+    after: add,
+    every: (time, f) => add(time, f, time),
+    pause: (time, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve()
+        const over = (): void => {
+          timer.cancel()
+          resolve()
+        }
+        const timer = add(time, over)
+        signal?.addEventListener('abort', over)
+      }),
+    async leap(ms) {
+      elapsed += ms
+      const due = [...timers].filter(({ at }) => at <= elapsed).sort((one, other) => one.at - other.at)
+      for (const each of due) {
+        await nextTurn()
+        if (!timers.has(each)) continue
+        if (each.interval !== undefined) each.at = elapsed
+        call(each)
+      }
+      await nextTurn()
+    },
+    async advance(ms) {
+      const end = elapsed + ms
+      for (let next = nextUntil(end); next !== undefined; next = nextUntil(end)) {
+        elapsed = Math.max(elapsed, next.at)
+        await nextTurn()
+        // It may have been cancelled meanwhile.
+        if (timers.has(next)) call(next)
+        await nextTurn()
+      }
+      elapsed = end
+      await nextTurn()
     },
     jumpWall(ms) {
       jumped += ms
@@ -24,17 +130,13 @@ function movable(monotonic: () => number, wall: () => number): MovableClock {
   }
 }
 
-/** Runs like the real clock, and a test can move it. */
-export function movableClock(): MovableClock {
-  const start = performance.now()
-  return movable(() => performance.now() - start, Date.now)
-}
-
-/** Moves only when a test moves it: for what must happen at one exact instant. */
-export function stillClock(): MovableClock {
-  const now = Date.now()
-  return movable(
-    () => 0,
-    () => now,
-  )
+/** Lets the time of a virtual clock pass, 10 ms in each step, until `work` is done. */
+export async function passUntil<T>(clock: MovableClock, work: Promise<T>): Promise<T> {
+  let over = false
+  const end = (): void => {
+    over = true
+  }
+  work.then(end, end)
+  while (!over) await clock.advance(10)
+  return work
 }

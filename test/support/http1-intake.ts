@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
-import type { RequestBody } from '../../src/http/request-body.ts'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
+import type { RequestBody } from '../../src/listen/request-body.ts'
+import { systemClock } from '../../src/system/clock.ts'
 
 /** A message as the sidecar parses it. */
 interface ReadMessage {
@@ -34,30 +35,35 @@ export async function readInPieces(
 ): Promise<Reading> {
   const messages: { head: Http1RequestHead; body: Promise<string>; whole: boolean }[] = []
   let fault: string | undefined
-  const intake = new Http1Intake(SOCKET, FACTS, maxHeaderSize, {
-    get mayBegin() {
-      return fault === undefined && messages.length < most
+  const intake = new Http1Intake(
+    SOCKET,
+    FACTS,
+    { clock: systemClock, maxHeaderSize },
+    {
+      get mayBegin() {
+        return fault === undefined && messages.length < most
+      },
+      mayRead: () => true,
+      tookPieces() {},
+      awaitHead() {},
+      begin(head, body) {
+        messages.push({ head, body: collect(body), whole: body?.unread !== true })
+      },
+      bodyRead() {
+        const last = messages.at(-1)
+        if (last !== undefined) last.whole = true
+      },
+      bodyBroken() {
+        fault = 'broken'
+        bodies.at(-1)?.drop()
+      },
+      waits() {},
+      keepsHead() {},
+      refuse({ kind }) {
+        fault = kind
+      },
     },
-    mayRead: () => true,
-    tookPieces() {},
-    awaitHead() {},
-    begin(head, body) {
-      messages.push({ head, body: collect(body), whole: body?.unread !== true })
-    },
-    bodyRead() {
-      const last = messages.at(-1)
-      if (last !== undefined) last.whole = true
-    },
-    bodyBroken() {
-      fault = 'broken'
-      bodies.at(-1)?.drop()
-    },
-    waits() {},
-    keepsHead() {},
-    refuse({ kind }) {
-      fault = kind
-    },
-  })
+  )
   const bodies: RequestBody[] = []
   async function collect(body: RequestBody | undefined): Promise<string> {
     if (body === undefined) return ''

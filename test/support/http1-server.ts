@@ -37,7 +37,7 @@ export async function startStoppableHttp1Server(
       },
     },
     systemClock,
-    createLingering(),
+    createLingering(systemClock),
     { account, clientOf: () => CLIENT },
   )
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {

@@ -73,16 +73,22 @@ function nameOf(node: unknown): string {
   return isSyntaxNode(node) && node.type === 'Identifier' ? String(node.name) : ''
 }
 
-/** The reads of ambient state in a file (clock, randomness, process). Type annotations do not count. */
+const AMBIENT_NAMES: ReadonlySet<string> = new Set([
+  ...['process', 'performance', 'globalThis'],
+  ...['setTimeout', 'setInterval', 'setImmediate', 'clearTimeout', 'clearInterval', 'clearImmediate'],
+])
+const AMBIENT_MODULES: ReadonlySet<string> = new Set(['node:process', 'node:timers', 'node:timers/promises'])
+
+/** The reads of ambient state in a file (clock, timers, randomness, process). Type annotations do not count. */
 export function ambientReads(text: string): string[] {
   const found: string[] = []
   function visit(node: SyntaxNode, isReference: boolean): void {
     if (node.type === 'Identifier' && isReference) {
-      if (['process', 'performance', 'globalThis'].includes(String(node.name))) found.push(String(node.name))
+      if (AMBIENT_NAMES.has(String(node.name))) found.push(String(node.name))
     }
     if (node.type === 'MemberExpression') {
       const read = `${nameOf(node.object)}.${nameOf(node.property)}`
-      if (['Date.now', 'Math.random'].includes(read)) found.push(read)
+      if (['Date.now', 'Math.random', 'AbortSignal.timeout'].includes(read)) found.push(read)
     }
     if (node.type === 'NewExpression' && nameOf(node.callee) === 'Date' && Array.isArray(node.arguments)) {
       if (node.arguments.length === 0) found.push('new Date()')
@@ -90,9 +96,9 @@ export function ambientReads(text: string): string[] {
     if (
       node.type === 'ImportDeclaration' &&
       isSyntaxNode(node.source) &&
-      node.source.value === 'node:process'
+      AMBIENT_MODULES.has(String(node.source.value))
     ) {
-      found.push('node:process')
+      found.push(String(node.source.value))
     }
     for (const [key, child] of Object.entries(node)) {
       // The name of a property is a reference only if it is computed.

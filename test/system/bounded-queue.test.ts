@@ -1,23 +1,21 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type BoundedQueue,
   createBoundedQueue,
   type Entry,
   type Leave,
 } from '../../src/system/bounded-queue.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 
+let clock = virtualClock()
 beforeEach(() => {
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
+  clock = virtualClock()
 })
 
 /** Runs the callbacks of promises that are settled. */
-async function settled(): Promise<void> {
-  await vi.advanceTimersByTimeAsync(0)
-}
+const settled = nextTurn
 
 function entered(entry: Entry): Leave {
   return entry.kind === 'entered' ? entry.leave : expect.fail(`the result was ${entry.kind}`)
@@ -29,7 +27,7 @@ function counts(queue: BoundedQueue): [number, number] {
 
 describe('createBoundedQueue', () => {
   it('admits as many as fit, and refuses at once if the line is full', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 1, maxWait: 1000 })
     expect(queue.tryEnter()).toBeTypeOf('function')
     expect(queue.tryEnter()).toBeUndefined()
     void queue.enter()
@@ -38,7 +36,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('serves waiters in order of arrival', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 3, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 3, maxWait: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
     const order: number[] = []
     const entries = [1, 2, 3].map(async (number) => {
@@ -54,41 +52,41 @@ describe('createBoundedQueue', () => {
   })
 
   it('gives a waiter up at the millisecond at which its wait ends', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     const settle = vi.fn()
     void queue.enter().then(settle)
-    await vi.advanceTimersByTimeAsync(999)
+    await clock.advance(999)
     expect(settle).not.toHaveBeenCalled()
-    await vi.advanceTimersByTimeAsync(1)
+    await clock.advance(1)
     expect(settle).toHaveBeenCalledWith({ kind: 'late' })
     expect(counts(queue)).toEqual([1, 0])
   })
 
   it('leaves no timer of a waiter that has entered or withdrawn', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 2, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 2, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     void queue.enter()
     void queue.enter('', (way) => {
       withdraw = way
     })
-    expect(vi.getTimerCount()).toBe(2)
+    expect(clock.pending).toBe(2)
     leave?.()
     withdraw()
-    expect(vi.getTimerCount()).toBe(0)
+    expect(clock.pending).toBe(0)
   })
 
   it('keeps no place for a waiter that withdraws as soon as it must wait', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     expect(await queue.enter('', (withdraw) => withdraw())).toEqual({ kind: 'withdrawn' })
     expect(counts(queue)).toEqual([1, 0])
-    expect(vi.getTimerCount()).toBe(0)
+    expect(clock.pending).toBe(0)
   })
 
   it('ignores a withdrawal after the entry', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 1, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     const entry = queue.enter('', (way) => {
@@ -101,7 +99,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('frees a place once, even if `leave` is called again', () => {
-    const queue = createBoundedQueue({ inside: 2, waiting: 0, maxWait: 1000 })
+    const queue = createBoundedQueue(clock, { inside: 2, waiting: 0, maxWait: 1000 })
     const leave = queue.tryEnter()
     queue.tryEnter()
     leave?.()
@@ -109,11 +107,15 @@ describe('createBoundedQueue', () => {
     expect(queue.inside).toBe(1)
   })
 
-  it('waits for a day at least if `maxWait` is infinite', () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: Number.POSITIVE_INFINITY })
+  it('waits for a day at least if `maxWait` is infinite', async () => {
+    const queue = createBoundedQueue(clock, {
+      inside: 1,
+      waiting: 1,
+      maxWait: Number.POSITIVE_INFINITY,
+    })
     queue.tryEnter()
     void queue.enter()
-    vi.advanceTimersByTime(86_400_000)
+    await clock.advance(86_400_000)
     expect(queue.waiting).toBe(1)
   })
 })
@@ -171,7 +173,7 @@ describe('createBoundedQueue against a naive model', () => {
     })
     await fc.assert(
       fc.asyncProperty(bounds, fc.array(step, { maxLength: 60 }), async (limits, steps) => {
-        const queue = createBoundedQueue(limits)
+        const queue = createBoundedQueue(clock, limits)
         const model = createModel(limits)
         const results = new Map<number, string>()
         const leaves = new Map<number, Leave>()
@@ -203,14 +205,13 @@ describe('createBoundedQueue against a naive model', () => {
             withdrawals[picked]?.()
             model.withdraw(picked)
           } else {
-            await vi.advanceTimersByTimeAsync(number)
+            await clock.advance(number)
             model.pass(number)
           }
           await settled()
           expect(counts(queue)).toEqual([model.inside(), model.waiting()])
           expect(results).toEqual(model.results)
         }
-        vi.clearAllTimers()
       }),
       { numRuns: 300 },
     )

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
 import { everySecond } from '../../src/system/every-second.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -8,10 +9,10 @@ it('a listener that throws keeps no later one from its turn, and its error is un
   const bug = new Error('a bug')
   const later = vi.fn()
   const listeners = [
-    everySecond(() => {
+    everySecond(systemClock, () => {
       throw bug
     }),
-    everySecond(later),
+    everySecond(systemClock, later),
   ]
   vi.advanceTimersByTime(1_000)
   expect(later).toHaveBeenCalledTimes(1)

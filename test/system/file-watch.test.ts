@@ -37,7 +37,7 @@ it('H75 a polled file that changed very recently is read at every poll; later on
   closeLater(() => watch.close())
   await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
 
-  clock.advance(10_000)
+  await clock.advance(10_000)
   // A read may be in progress. After it, the polls of a second read nothing.
   await delay(100)
   const reads = read.mock.calls.length
@@ -105,7 +105,7 @@ it('H75 a read that failed is repeated until it succeeds, although the file does
   const results = [false, false, true]
   const read = vi.fn(async () => {
     // No longer a recent change, which is read anew anyway.
-    clock.advance(10_000)
+    await clock.advance(10_000)
     return results[read.mock.calls.length - 1] ?? true
   })
   const watch = watchFile(file, clock, read)
@@ -120,7 +120,7 @@ it('H75 a file that comes and goes within one look is looked at again', async ()
   // The file comes between the look at its metadata and the second read, which finds it, and is gone at the next look.
   const results = [false, true, false]
   const read = vi.fn(async () => {
-    clock.advance(10_000)
+    await clock.advance(10_000)
     return results[read.mock.calls.length - 1] ?? false
   })
   const watch = watchFile(join(temporaryDirectory(), 'password'), clock, read)

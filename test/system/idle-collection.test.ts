@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
 import { collectWhenIdle } from '../../src/system/idle-collection.ts'
 import { closeLater } from '../support/cleanup.ts'
 
@@ -42,6 +43,7 @@ function startProcess(): {
     }),
   }
   const collection = collectWhenIdle({
+    clock: systemClock,
     collect: state.collect,
     workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,

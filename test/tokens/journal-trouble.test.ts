@@ -316,7 +316,7 @@ describe('files that are removed while the sidecar runs', () => {
     const other = await startTokenProcess(dir)
     const tokens = accessTokens(await other.ask({ do: 'issue', count: 1 }))
     store.issue('a', 'password')
-    clock.advance(5 * SECOND)
+    await clock.advance(5 * SECOND)
     store.sweep()
     store.revoke({ all: true }, 'test')
     expect(new Set(reports)).toEqual(new Set(['trouble: issue', 'trouble: open']))
@@ -353,7 +353,7 @@ test('H73 a folder above the state folder that cannot be searched any more is a 
   // Root searches every folder, so a link to itself stands for the lack of permission.
   symlinkSync(parent, parent)
   for (let second = 0; second < 10; second += 1) {
-    clock.advance(SECOND)
+    await clock.advance(SECOND)
     store.sweep()
   }
   expect(reports).toContain('trouble: open')
@@ -363,7 +363,7 @@ test('H73 a folder above the state folder that cannot be searched any more is a 
 
   rmSync(parent)
   renameSync(`${parent}.away`, parent)
-  clock.advance(10 * SECOND)
+  await clock.advance(10 * SECOND)
   store.sweep()
   expect(reports.at(-1)).toBe('recovered')
   journal.close()

@@ -39,7 +39,7 @@ function watching(answer: () => StoreReply) {
       for (let second = 0; second < seconds; second += 1) {
         sweep()
         await new Promise((resolve) => setImmediate(resolve))
-        clock.advance(SECOND)
+        await clock.advance(SECOND)
         copies.heard()
       }
       sweep()

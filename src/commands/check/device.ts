@@ -36,7 +36,7 @@ interface Tried extends Service {
 const SILENCE = {
   'TLS fails': async ({ failure, target, service, key, found }: Tried) => {
     if (failure === undefined || !canDiagnose(failure, target)) return undefined
-    const fault = await diagnose(target, key, service.connectTimeout)
+    const fault = await diagnose(target, key, service.connectTimeout, systemClock)
     return fault && { failed: `${found}: ${fault.reason}`, remedy: fault.remedy, tls: fault.tls }
   },
   'head unanswered': async ({ failure, service, key, page, found }: Tried) => {
@@ -59,7 +59,8 @@ const SILENCE = {
 const FAULTS = {
   'cleartext to TLS': async ({ response, target, service, key, found }: Tried) => {
     // A TLS server answers a cleartext request with 400.
-    const fault = response.status === 400 ? await diagnose(target, key, service.connectTimeout) : undefined
+    const fault =
+      response.status === 400 ? await diagnose(target, key, service.connectTimeout, systemClock) : undefined
     return fault && { warning: `${found}; ${fault.reason}`, remedy: fault.remedy }
   },
   'redirect to https': ({ response: { status, fields }, target, key, found }: Tried) => {

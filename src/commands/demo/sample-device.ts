@@ -74,8 +74,8 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
       if (sent <= count) res.write(`id: ${sent}\nevent: power\ndata: ${JSON.stringify(data)}\n\n`)
       if (sent >= count) res.end()
     }
-    const timer = setInterval(sendEvent, eventInterval)
-    res.once('close', () => clearInterval(timer))
+    const timer = clock.every(eventInterval, sendEvent)
+    res.once('close', () => timer.cancel())
     sendEvent()
   }
 

@@ -1,7 +1,7 @@
 import { chownSync, mkdirSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '../../system/clock.ts'
 import { listen } from '../../system/listen.ts'
 import type { ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
@@ -62,7 +62,7 @@ async function lock(path: string): Promise<() => void> {
   for (let waited = 0; waited <= PATIENCE; waited += INTERVAL) {
     const release = lockStateFolder(path, 0)
     if (release !== undefined) return release
-    await delay(INTERVAL)
+    await systemClock.pause(INTERVAL)
   }
   throw new SetupError('another postern init is choosing ports', { remedy: 'try again when it has ended' })
 }

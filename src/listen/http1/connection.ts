@@ -2,15 +2,15 @@ import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
-import type { RequestBody } from '../../http/request-body.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
-import { Deadline } from '../../system/deadline.ts'
+import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
 import { judgeSilence } from '../../system/silence.ts'
 import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
+import type { RequestBody } from '../request-body.ts'
 import { serveInTurn } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
@@ -27,6 +27,7 @@ export interface Http1Handlers {
 
 /** What all connections of a server share. Times in ms, sizes in bytes. */
 export interface ConnectionRules {
+  readonly clock: Pick<Clock, 'monotonic' | 'after' | 'every'>
   readonly headerTimeout: number
   readonly idleTimeout: number
   readonly maxHeaderSize: number
@@ -70,7 +71,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   /** `half-closed`: the client has closed its sending side. `closing`: later bytes on the connection are not read as a request. */
   #state: 'open' | 'half-closed' | 'closing' = 'open'
   /** Runs while the connection waits for a head or drains an unread body. */
-  #deadline: Deadline | undefined
+  #deadline: Timer | undefined
   /** The deadline for a head has passed while what may complete it waited for a later turn. */
   #late = false
   /** The client has closed its sending side, and what it sent before waits for a later turn. */
@@ -90,7 +91,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
       localPort: wire.localPort ?? 0,
     }
     this.#peer = facts.peer
-    this.#intake = new Http1Intake(socket, facts, rules.maxHeaderSize, this)
+    this.#intake = new Http1Intake(socket, facts, rules, this)
     // Node restarts this timer with every byte that is read or written.
     socket.setTimeout(rules.idleTimeout)
     socket.on('data', this.#onData)
@@ -147,7 +148,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #closeIdleSoon(): void {
-    new Deadline(LAST_REQUEST, () => {
+    this.rules.clock.after(LAST_REQUEST, () => {
       // No byte of the next request has arrived. Empty lines before it do not count.
       const { withinHead, withinBody, deferred } = this.#intake
       if (this.mayBegin && !withinHead && !withinBody && !deferred) this.socket.destroy()
@@ -189,7 +190,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   awaitHead(): void {
-    this.#deadline ??= new Deadline(this.rules.headerTimeout, this.#onLateHead)
+    this.#deadline ??= this.rules.clock.after(this.rules.headerTimeout, this.#onLateHead)
   }
 
   begin(head: Http1RequestHead, body: RequestBody | undefined): void {
@@ -286,7 +287,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#current = exchange
     if (this.rules.draining) exchange.afterwards = 'closes'
     // Deferred: the body of a pipelined request is not read yet at this point.
-    if (this.#state === 'half-closed') setImmediate(() => exchange.halfClosed())
+    if (this.#state === 'half-closed') afterTurn(() => exchange.halfClosed())
     return exchange
   }
 
@@ -340,7 +341,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     if (exchange.afterwards === 'stays' && this.#state !== 'closing') {
       // The response, sent before the stop, announced that the connection stays open.
       if (this.rules.draining) this.#closeIdleSoon()
-      if (this.#intake.withinBody) this.#deadline = new Deadline(DRAIN_TIMEOUT, this.linger)
+      if (this.#intake.withinBody) this.#deadline = this.rules.clock.after(DRAIN_TIMEOUT, this.linger)
       this.#intake.proceed()
       if (this.#state === 'half-closed') this.#finishIfDone()
     } else this.linger()
@@ -368,7 +369,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   #stopDeadline(): void {
-    this.#deadline?.clear()
+    this.#deadline?.cancel()
     this.#deadline = undefined
     this.#late = false
   }

@@ -3,11 +3,12 @@ import type { Exchange, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitLines } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
-import { RequestBody } from '../../http/request-body.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
+import type { Clock } from '../../system/clock.ts'
 import { ListenerExchange } from '../exchange.ts'
 import { endBroken } from '../linger.ts'
+import { RequestBody } from '../request-body.ts'
 import { Http1Response } from './response.ts'
 
 export interface Http1Transport {
@@ -15,6 +16,7 @@ export interface Http1Transport {
   /** The TCP socket below `socket`: the same one in cleartext. */
   readonly wire: Socket
   readonly rules: {
+    readonly clock: Pick<Clock, 'every'>
     /** The field lines that keep the connection open, with their line ends. */
     readonly keepAliveFields: string
     /** The current `Date` line, with its line end. */
@@ -136,7 +138,7 @@ export class Http1Exchange extends ListenerExchange {
   /** The client has closed its sending side. */
   halfClosed(): void {
     if (this.unread) this.breakBody()
-    else probeWhileContested(this, () => this.othersWait?.() === true)
+    else probeWhileContested(this.transport.rules.clock, this, () => this.othersWait?.() === true)
   }
 
   /** The rest of the request body will never arrive, or its end is uncertain. */
@@ -194,11 +196,15 @@ type Probed = Pick<Exchange, 'answered' | 'inform' | 'onEnd'>
  * device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). The same holds for HTTP/1.0 clients, because
  * HTTP/1.0 has no interim responses. A response that has begun needs no probes, because its own writes fail.
  */
-export function probeWhileContested(exchange: Probed, contested: () => boolean): void {
+export function probeWhileContested(
+  clock: Pick<Clock, 'every'>,
+  exchange: Probed,
+  contested: () => boolean,
+): void {
   if (exchange.answered) return
-  const timer = setInterval(() => {
-    if (exchange.answered) clearInterval(timer)
+  const timer = clock.every(INTERVAL, () => {
+    if (exchange.answered) timer.cancel()
     else if (contested()) exchange.inform(102, [])
-  }, INTERVAL)
-  exchange.onEnd(() => clearInterval(timer))
+  })
+  exchange.onEnd(() => timer.cancel())
 }

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
-import { PIECE, RequestBody } from '../../http/request-body.ts'
 import { BodyPieces, ChunkedBody, type ChunkRules } from '../../http1/body.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
@@ -10,7 +9,15 @@ import {
   interpretRequest,
   type RequestBodyFraming,
 } from '../../http1/request-head.ts'
+import type { Clock } from '../../system/clock.ts'
 import { LARGE_PIECE } from '../../system/write-soon.ts'
+import { PIECE, RequestBody } from '../request-body.ts'
+
+interface IntakeRules {
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
+  /** Bytes. */
+  readonly maxHeaderSize: number
+}
 
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
@@ -66,6 +73,7 @@ export const MALFORMED: Refusal = {
 export class Http1Intake {
   readonly #socket: Socket
   readonly #facts: ConnectionFacts
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
@@ -90,9 +98,15 @@ export class Http1Intake {
   #waiting = 0
   #kept = 0
 
-  constructor(socket: Socket, facts: ConnectionFacts, maxHeaderSize: number, events: IntakeEvents) {
+  constructor(
+    socket: Socket,
+    facts: ConnectionFacts,
+    { clock, maxHeaderSize }: IntakeRules,
+    events: IntakeEvents,
+  ) {
     this.#socket = socket
     this.#facts = facts
+    this.#clock = clock
     this.#maxHeaderSize = maxHeaderSize
     this.#events = events
   }
@@ -216,7 +230,7 @@ export class Http1Intake {
 
   /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
-    const body = new RequestBody(this.#regulate, MOST_WAITING, () => this.#deferred)
+    const body = new RequestBody(this.#clock, this.#regulate, MOST_WAITING, () => this.#deferred)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
     this.#pieces = end === 'chunked' ? new BodyPieces() : undefined

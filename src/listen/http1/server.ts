@@ -18,6 +18,7 @@ export function createHttp1Server(
 ) {
   const connections = new Set<Http1Connection>()
   const rules: ConnectionRules = {
+    clock,
     headerTimeout: limits.headerTimeout,
     idleTimeout: limits.idleTimeout + IDLE_BUFFER,
     maxHeaderSize: limits.maxHeaderSize,

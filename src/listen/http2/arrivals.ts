@@ -1,4 +1,5 @@
 import type { Exchange } from '../../http/exchange.ts'
+import { afterTurn } from '../../system/clock.ts'
 import { serveInTurn } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
@@ -25,7 +26,7 @@ export class Arrivals {
   add(exchange: Http2Exchange): void {
     if (this.#last === undefined) {
       this.#first = exchange
-      setImmediate(this.#serve)
+      afterTurn(this.#serve)
     } else this.#last.next = exchange
     this.#last = exchange
   }

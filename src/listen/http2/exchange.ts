@@ -3,12 +3,13 @@ import type { RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
 import type { Reply } from '../../http/refusal.ts'
-import { RequestBody } from '../../http/request-body.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
+import { afterTurn, type Timer } from '../../system/clock.ts'
 import { TurnBudget } from '../../system/turn-budget.ts'
 import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
 import { ListenerExchange } from '../exchange.ts'
+import { RequestBody } from '../request-body.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
@@ -56,7 +57,7 @@ export class Http2Exchange extends ListenerExchange {
   readonly #facts: StreamFacts<Http2Exchange>
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
-  #hold: NodeJS.Timeout | undefined
+  #hold: Timer | undefined
   /** Its index among the open exchanges of its session; -1: it is none of them. */
   index = -1
   /** The next one that arrived in the same turn of the event loop. */
@@ -153,7 +154,7 @@ export class Http2Exchange extends ListenerExchange {
     if (this.head.survey.expect[0]?.toLowerCase() === '100-continue') this.inform(100, [])
     const body = stream.endAfterHeaders
       ? RequestBody.empty()
-      : bodyOf(stream, this.#turns, this.#facts.onRead)
+      : bodyOf(this.#facts.clock, stream, this.#turns, this.#facts.onRead)
     if (this.ended || stream.destroyed) body.break()
     this.requestBody = body
     return body
@@ -183,14 +184,14 @@ export class Http2Exchange extends ListenerExchange {
     if (this.unread && head.status < LEAST_ERROR && head.status !== RESET_CONTENT) {
       this.#held = head
       this.#stream.cork()
-      this.#hold = setTimeout(this.#release, HOLD)
+      this.#hold = this.#facts.clock.after(HOLD, this.#release)
     } else this.#respond(head, NONE)
   }
 
   readonly #release = (): void => {
     const head = this.#held
     this.#held = undefined
-    clearTimeout(this.#hold)
+    this.#hold?.cancel()
     if (head === undefined || this.ended || this.#stream.destroyed) return
     try {
       this.#respond(head, NONE)
@@ -222,7 +223,7 @@ export class Http2Exchange extends ListenerExchange {
    */
   #writeSpent(chunk: Buffer): void {
     this.#stream.write(chunk, (error) => {
-      setImmediate(recycle, chunk, error)
+      afterTurn(() => recycle(chunk, error))
       this.#onWritten(error)
     })
   }
@@ -235,8 +236,8 @@ export class Http2Exchange extends ListenerExchange {
 
   end(lastChunk?: Buffer): void {
     const early = this.unread && (this.#held ?? this).status < LEAST_ERROR && !this.#stream.destroyed
-    clearTimeout(this.#hold)
-    if (early) discardUpload(this.#stream, this.#openBody(), () => this.#finish(lastChunk))
+    this.#hold?.cancel()
+    if (early) discardUpload(this.#facts.clock, this.#stream, this.#openBody(), () => this.#finish(lastChunk))
     else this.#finish(lastChunk)
   }
 
@@ -259,7 +260,7 @@ export class Http2Exchange extends ListenerExchange {
    */
   cut(): void {
     if (this.ended) return
-    clearTimeout(this.#hold)
+    this.#hold?.cancel()
     if (this.endedFor !== undefined && this.#isEndless) this.#cancel()
     else this.#stream.destroy(CUT)
     this.settle('cut')

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2'
 import type { Outcome, RequestHead } from '../../http/exchange.ts'
 import { type Fields, groupFields, keepFields } from '../../http/fields.ts'
 import { requestFraming, surveyFields } from '../../http/head-survey.ts'
+import type { Clock } from '../../system/clock.ts'
 
 /** A head as Node takes it: names in lower case (RFC 9113 §8.2.1), and a repeated field as a list, in order. */
 export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
@@ -77,6 +78,7 @@ export const RESET_CONTENT = 205
 
 /** What all streams of a session share. */
 export interface StreamFacts<Stream> {
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
   /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
   readonly mayQueue: () => boolean
   /** See `Exchange.takesLarge`. */

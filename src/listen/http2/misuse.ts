@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
+import { afterTurn } from '../../system/clock.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../connection-caps.ts'
 import type { Overhead } from './overhead.ts'
 
@@ -72,7 +73,7 @@ export class Misuse {
     this.#resets += 1
     if (this.#resets <= this.#limits.maxResets || this.condemned) return
     this.#condemn('max_resets')
-    setImmediate(() => this.dismiss())
+    afterTurn(() => this.dismiss())
   }
 
   /** The session has failed: by overuse, or for a reason of the network or of the sidecar. */

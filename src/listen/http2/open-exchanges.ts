@@ -1,11 +1,13 @@
 import type { Outcome } from '../../http/exchange.ts'
 import { type Account, type Holding, PATIENCE } from '../../memory/account.ts'
+import type { Clock } from '../../system/clock.ts'
 import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import type { ListenLimits } from '../connection-caps.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { StreamFacts } from './fields.ts'
 
 interface OpenExchangesOptions {
+  readonly clock: Clock
   readonly limits: ListenLimits
   readonly account: Account
   /** What the session holds. */
@@ -27,6 +29,7 @@ interface OpenExchangesOptions {
  * an array that shrinks would be allocated anew for the next.
  */
 export class OpenExchanges implements StreamFacts<Http2Exchange> {
+  readonly clock: Clock
   readonly #exchanges: (Http2Exchange | undefined)[] = []
   readonly #limits: ListenLimits
   readonly #account: Account
@@ -44,6 +47,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   count = 0
 
   constructor({
+    clock,
     limits,
     account,
     holding,
@@ -53,6 +57,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     onRead,
     onLeft,
   }: OpenExchangesOptions) {
+    this.clock = clock
     this.#limits = limits
     this.#account = account
     this.#holding = holding

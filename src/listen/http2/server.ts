@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Holding } from '../../memory/account.ts'
+import type { Clock, Timer } from '../../system/clock.ts'
 import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
 
@@ -8,11 +9,16 @@ import { type Http2Handlers, type Http2Session, serveSession } from './session.t
 const LONGEST_INTERVAL = 500
 
 /** The HTTP/2 side of the public listener. */
-export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers, memory: ListenMemory) {
+export function createHttp2Server(
+  limits: ListenLimits,
+  handlers: Http2Handlers,
+  clock: Clock,
+  memory: ListenMemory,
+) {
   const sessions = new Set<Http2Session>()
   const interval = Math.min(LONGEST_INTERVAL, limits.headerTimeout, limits.idleTimeout)
   let now = 0
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
   let draining = false
 
   function checkDeadlines(): void {
@@ -23,14 +29,13 @@ export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers,
   return {
     /** Serves a decrypted connection on which `h2` was negotiated. `wire`: the TCP socket below it. `holding`: what it holds. */
     accept(socket: TLSSocket, wire: Socket, holding: Holding): void {
-      const session = serveSession(socket, wire, limits, handlers, now, memory, holding)
+      const session = serveSession(socket, wire, limits, handlers, clock, now, memory, holding)
       sessions.add(session)
-      // As a `Deadline`: what has arrived is read first.
-      timer ??= setInterval(() => setImmediate(checkDeadlines), interval).unref()
+      timer ??= clock.every(interval, checkDeadlines)
       socket.once('close', () => {
         sessions.delete(session)
         if (sessions.size > 0) return
-        clearInterval(timer)
+        timer?.cancel()
         timer = undefined
       })
       // Its TLS handshake ended after `drain`.

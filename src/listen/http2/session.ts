@@ -9,6 +9,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Outcome } from '../../http/exchange.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
 import { headCost, SESSION, STREAM, STREAM_WINDOW } from '../../memory/costs.ts'
+import type { Clock } from '../../system/clock.ts'
 import { accountOf, type ListenLimits, type ListenMemory, type Overuse } from '../connection-caps.ts'
 import { Arrivals, type Serving } from './arrivals.ts'
 import { CarriedStream, Http2Exchange } from './exchange.ts'
@@ -43,6 +44,7 @@ export function serveSession(
   wire: Socket,
   limits: ListenLimits,
   handlers: Http2Handlers,
+  clock: Clock,
   now: number,
   memory: ListenMemory,
   holding: Holding,
@@ -59,7 +61,17 @@ export function serveSession(
   const hasFrames = (): boolean => (session.state.outboundQueueSize ?? 0) > 0
   const written = (): number => socket.bytesWritten
   const onRead = (bytes: number): void => overhead.addBody(bytes)
-  const open = new OpenExchanges({ limits, account, holding, onFull, hasFrames, written, onRead, onLeft })
+  const open = new OpenExchanges({
+    clock,
+    limits,
+    account,
+    holding,
+    onFull,
+    hasFrames,
+    written,
+    onRead,
+    onLeft,
+  })
   const overhead = new Overhead(socket, () => open.unreadBytes())
   const misuse = new Misuse(session, { limits, overhead, onOveruse, now })
   const arrivals = new Arrivals(handlers, misuse)

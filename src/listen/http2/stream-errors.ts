@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
+import { afterTurn } from '../../system/clock.ts'
 import type { Http2Exchange } from './exchange.ts'
 
 /** How many turns of the event loop a reset takes at most: through a `Sluice`, each write of TLS takes two. */
@@ -26,9 +27,9 @@ export class StreamErrors {
       const look = (turns: number): void => {
         if (this.#resets !== before) return
         if (turns === 0) destroy(error, code)
-        else setImmediate(look, turns - 1)
+        else afterTurn(() => look(turns - 1))
       }
-      setImmediate(look, TURNS)
+      afterTurn(() => look(TURNS))
     }
   }
 

@@ -1,6 +1,8 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
-import { RequestBody } from '../../http/request-body.ts'
+import type { Clock } from '../../system/clock.ts'
+import { MovingDeadline } from '../../system/moving-deadline.ts'
 import { FRAME_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { RequestBody } from '../request-body.ts'
 
 /**
  * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
@@ -11,11 +13,12 @@ import { FRAME_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget
  * @param onRead called with the bytes of each read, also of those that the body discards
  */
 export function bodyOf(
+  clock: Pick<Clock, 'monotonic' | 'after'>,
   stream: ServerHttp2Stream,
   turns: TurnBudget,
   onRead: (bytes: number) => void,
 ): RequestBody {
-  const body = new RequestBody(pull, 0, () => deferred && stream.readableLength > 0)
+  const body = new RequestBody(clock, pull, 0, () => deferred && stream.readableLength > 0)
   let deferred = false
   function readOn(): void {
     deferred = false
@@ -68,18 +71,24 @@ const DISCARD_TIME = 30_000
 const DISCARD_SILENCE = 1_000
 
 /** Discards an upload until it ends, pauses or takes too long, and calls `onOver`; never if the stream closes before. */
-export function discardUpload(stream: ServerHttp2Stream, body: RequestBody, onOver: () => void): void {
+export function discardUpload(
+  clock: Pick<Clock, 'monotonic' | 'after'>,
+  stream: ServerHttp2Stream,
+  body: RequestBody,
+  onOver: () => void,
+): void {
   const over = (): void => {
     stop()
     onOver()
   }
-  const late = setTimeout(over, DISCARD_TIME)
-  const silent = setTimeout(over, DISCARD_SILENCE)
+  const late = clock.after(DISCARD_TIME, over)
+  const silent = new MovingDeadline(clock, over)
+  silent.move(DISCARD_SILENCE)
   const stop = (): void => {
-    clearTimeout(late)
-    clearTimeout(silent)
+    late.cancel()
+    silent.cancel()
   }
-  stream.on('data', () => silent.refresh())
+  stream.on('data', () => silent.move(DISCARD_SILENCE))
   stream.once('end', over)
   stream.once('close', stop)
   body.break()

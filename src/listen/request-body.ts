@@ -1,9 +1,14 @@
-import { BrokenBodyError, StalledBodyError } from './refusal.ts'
+import { BrokenBodyError, StalledBodyError } from '../http/refusal.ts'
+import { afterTurn, type Clock } from '../system/clock.ts'
+import { MovingDeadline } from '../system/moving-deadline.ts'
 
 type Read = IteratorResult<Buffer, undefined>
 
 const END: Read = { done: true, value: undefined }
 const NOTHING = Buffer.alloc(0)
+
+/** For a body that waits for nothing. */
+const NO_CLOCK = { monotonic: () => 0, after: () => ({ cancel() {} }) }
 
 /** The cost of received bytes beside their content, by piece (bytes): a client may send pieces of one byte. */
 export const PIECE = 128
@@ -25,8 +30,9 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #readBegun = false
   #waiting: PromiseWithResolvers<Read> | undefined
   #stallTimeout = 0
-  /** One timer for the whole body. Each wait for data refreshes it. */
-  #timer: NodeJS.Timeout | undefined
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>
+  /** That of the waits for data. */
+  #deadline: MovingDeadline | undefined
   #onBroken: (() => void) | undefined
 
   /**
@@ -34,7 +40,13 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
    * @param most the body is full with so many unread bytes, the cost of their pieces included; 0: it takes bytes only while a read waits
    * @param isDeferred whether bytes have arrived that are pushed in a later turn of the event loop
    */
-  constructor(onRoom: () => void, most: number, isDeferred: () => boolean = () => false) {
+  constructor(
+    clock: Pick<Clock, 'monotonic' | 'after'>,
+    onRoom: () => void,
+    most: number,
+    isDeferred: () => boolean = () => false,
+  ) {
+    this.#clock = clock
     this.#onRoom = onRoom
     this.#most = most
     this.#isDeferred = isDeferred
@@ -48,7 +60,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** The empty body of a request without one. */
   static empty(): RequestBody {
-    const body = new RequestBody(() => {}, 0)
+    const body = new RequestBody(NO_CLOCK, () => {}, 0)
     body.finish()
     return body
   }
@@ -125,7 +137,6 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
-    if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
     this.#stallTimeout = stallTimeout
     this.#readBegun = true
     return this
@@ -163,8 +174,8 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#waiting = waiting
     this.#onRoom()
     if (this.#waiting === undefined) return waiting.promise
-    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#onLate(), this.#stallTimeout)
-    else this.#timer.refresh()
+    this.#deadline ??= new MovingDeadline(this.#clock, () => this.#onLate())
+    this.#deadline.move(this.#stallTimeout)
     return waiting.promise
   }
 
@@ -177,33 +188,24 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   #end(state: 'whole' | 'broken'): void {
     this.#state = state
-    this.#forgetTimer()
+    this.#deadline?.cancel()
     const waiting = this.#waiting
     this.#waiting = undefined
     if (state === 'whole') waiting?.resolve(END)
     else waiting?.reject(new BrokenBodyError())
   }
 
-  #forgetTimer(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  /**
-   * The timer keeps running when data arrives, so it may fire while no read is pending. As with a `Deadline`, what has arrived is read
-   * first.
-   */
+  /** No read may be pending: the deadline keeps running when data arrives. */
   #onLate(): void {
     const waiting = this.#waiting
     if (waiting === undefined) return
-    const judge = (): void => {
-      if (this.#waiting !== waiting) return
-      if (this.#isDeferred()) setImmediate(judge)
-      else {
-        this.#waiting = undefined
-        waiting.reject(new StalledBodyError())
-      }
+    if (this.#isDeferred()) {
+      afterTurn(() => {
+        if (this.#waiting === waiting) this.#onLate()
+      })
+      return
     }
-    setImmediate(judge)
+    this.#waiting = undefined
+    waiting.reject(new StalledBodyError())
   }
 }
