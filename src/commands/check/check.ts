@@ -45,9 +45,10 @@ interface Head {
   readonly remedy: string
 }
 
-/** The result of a check. `row` names the finding; undefined if nothing was tried, or the look has failed. */
+/** The result of a check. */
 export interface Outcome {
   readonly result: CheckResult
+  /** The name of the finding, also `nothing tried` and `look failed`; undefined for a warning of the start. */
   readonly row?: string
   /** 2 if `serve` would not start. */
   readonly exitCode: ExitCode
@@ -81,7 +82,7 @@ async function outcomeOf<Subject, Facts>(
   locationOf: LocationOf,
 ): Promise<Outcome> {
   const reason = untried?.(subject)
-  if (reason !== undefined) return resultOf(head, reason, locationOf)
+  if (reason !== undefined) return { row: 'nothing tried', ...resultOf(head, reason, locationOf) }
   try {
     const facts = await look(subject)
     for (const [row, find] of Object.entries(rows)) {
@@ -96,7 +97,8 @@ async function outcomeOf<Subject, Facts>(
       reason: failed,
       remedy,
     } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
-    return resultOf(head, { failed, remedy, exitCode: exitCodeOf(error) }, locationOf, key)
+    const found = { failed, remedy, exitCode: exitCodeOf(error) }
+    return { row: 'look failed', ...resultOf(head, found, locationOf, key) }
   }
 }
 

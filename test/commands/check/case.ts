@@ -12,10 +12,22 @@ import { HASHED_PASSWORD } from '../../support/sidecar.ts'
 export interface Case {
   /** The part of the table. */
   readonly part: keyof typeof TABLE
-  /** The row. Undefined: nothing is tried, or the look itself fails. */
-  readonly row?: string
+  /** The row; or `nothing tried`, `look failed`. */
+  readonly row: string
   readonly title: string
-  readonly given: (at: Place) => Given | Promise<Given>
+  readonly given: Give
+}
+
+type Give = (at: Place) => Given | Promise<Given>
+
+/** Cases of a part, by row and title. */
+export function casesOf(
+  part: Case['part'],
+  rows: Readonly<Record<string, Readonly<Record<string, Give>>>>,
+): readonly Case[] {
+  return Object.entries(rows).flatMap(([row, titles]) =>
+    Object.entries(titles).map(([title, given]) => ({ part, row, title, given })),
+  )
 }
 
 /** The folder of a case. */

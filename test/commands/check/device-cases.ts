@@ -11,7 +11,7 @@ import { ANY, opensslCertificate, startOpenssl } from '../../support/openssl-ser
 import { unusedPort } from '../../support/raw.ts'
 import { nextRequest, startScripted } from '../../support/scripted.ts'
 import { startSmallBuffer } from '../../support/small-buffer.ts'
-import type { Case } from './case.ts'
+import { type Case, casesOf } from './case.ts'
 
 const to = (url: string, ...set: readonly string[]): readonly string[] => [`upstream.url=${url}`, ...set]
 
@@ -56,75 +56,89 @@ const IS_MALFORMED =
   'answered 200 with malformed HTTP: a blank before a colon: "Set-Cookie : xxx=xxxxxxxxxx\\r\\n"'
 
 const HEADERS: readonly Case[] = [
-  {
-    part: 'headers',
-    row: 'readable',
-    title: 'H172 the fields of every request, and the bytes of a head',
-    given: () => ({
-      set: ['upstream.headers.X-Key=hunter2'],
-      says: /^1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/,
-    }),
-  },
-  {
-    part: 'headers',
-    title: 'H108 no file of a header, of a route',
-    given: () => ({
-      set: ['upstream.routes./cam/={url: "http://127.0.0.1:1", headers: {X-Key: {file: /nowhere}}}'],
-      name: 'upstream headers of /cam/',
-      says: 'upstream.routes./cam/.headers.X-Key: cannot read /nowhere: there is no such file',
-      exitCode: 2,
-    }),
-  },
+  ...casesOf('headers', {
+    readable: {
+      'H172 the fields of every request, and the bytes of a head': () => ({
+        set: ['upstream.headers.X-Key=hunter2'],
+        says: /^1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/,
+      }),
+    },
+    'look failed': {
+      'H108 no file of a header, of a route': () => ({
+        set: ['upstream.routes./cam/={url: "http://127.0.0.1:1", headers: {X-Key: {file: /nowhere}}}'],
+        name: 'upstream headers of /cam/',
+        says: 'upstream.routes./cam/.headers.X-Key: cannot read /nowhere: there is no such file',
+        exitCode: 2,
+      }),
+    },
+  }),
 ]
 
 const SILENT: readonly Case[] = [
-  {
-    part: 'device',
-    row: 'no response',
-    title: 'H107 no device',
-    async given() {
-      const url = `http://127.0.0.1:${await unusedPort()}`
-      return {
-        set: to(url),
-        says: `${url} did not respond (connection_refused)`,
-        means: 'clients get an error for every request but those for tokens',
-        remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
-      }
+  ...casesOf('device', {
+    'no response': {
+      async 'H107 no device'() {
+        const url = `http://127.0.0.1:${await unusedPort()}`
+        return {
+          set: to(url),
+          says: `${url} did not respond (connection_refused)`,
+          means: 'clients get an error for every request but those for tokens',
+          remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
+        }
+      },
     },
-  },
-  {
-    part: 'device',
-    row: 'no socket',
-    title: 'H107 no socket of the device, which is no matter of the network',
-    given: () => ({
-      set: to('http+unix:/nowhere/device.sock'),
-      says: '/nowhere/device.sock did not respond (destination_unavailable): there is no such file',
-      remedy:
-        'start what listens on the socket, let the user that runs Postern write to it, or correct upstream.url',
-    }),
-  },
-  {
-    part: 'device',
-    title: 'H108 no file of an authority',
-    given: () => ({
-      set: to('https://127.0.0.1:1', 'upstream.tls.ca=/nowhere'),
-      says: 'upstream.tls.ca: cannot read /nowhere: there is no such file',
-      exitCode: 2,
-    }),
-  },
-  {
-    part: 'device',
-    row: 'TLS fails',
-    title: 'H109 a self-signed certificate: the remedy is the line with its pin',
-    async given() {
-      const device = await startDevice(undefined, { tls: await makeCertificate() })
-      return {
-        set: to(device.url),
-        says: /did not respond \(tls_certificate_error\): the certificate of https:.* is self-signed/,
-        remedy: /then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}/,
-      }
+    'no socket': {
+      'H107 no socket of the device, which is no matter of the network': () => ({
+        set: to('http+unix:/nowhere/device.sock'),
+        says: '/nowhere/device.sock did not respond (destination_unavailable): there is no such file',
+        remedy:
+          'start what listens on the socket, let the user that runs Postern write to it, or correct upstream.url',
+      }),
     },
-  },
+    'look failed': {
+      'H108 no file of an authority': () => ({
+        set: to('https://127.0.0.1:1', 'upstream.tls.ca=/nowhere'),
+        says: 'upstream.tls.ca: cannot read /nowhere: there is no such file',
+        exitCode: 2,
+      }),
+    },
+    'TLS fails': {
+      async 'H109 a self-signed certificate: the remedy is the line with its pin'() {
+        const device = await startDevice(undefined, { tls: await makeCertificate() })
+        return {
+          set: to(device.url),
+          says: /did not respond \(tls_certificate_error\): the certificate of https:.* is self-signed/,
+          remedy: /then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}/,
+        }
+      },
+      async 'H168 a device with a small TLS buffer, and blames no firewall'() {
+        const pair = opensslCertificate()
+        const server = await startOpenssl(pair)
+        const device = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, 'is silent')
+        return {
+          set: to(device.url, `upstream.tls.ca=${pair.certFile}`, 'upstream.connect_timeout=2s'),
+          says: /did not respond \(connection_timeout\): the device takes the connection, and does not answer the first message of TLS$/,
+          remedy: 'write under upstream: tls: {max_version: TLSv1.2}',
+        }
+      },
+      async 'H109 the wrong scheme: the remedy is the right URL'() {
+        const device = await startDevice(undefined, { tls: await makeCertificate() })
+        return {
+          set: to(device.url.replace('https:', 'http:')),
+          says: /the device speaks TLS/,
+          remedy: `set upstream.url to ${device.url}`,
+        }
+      },
+    },
+    'head unanswered': {
+      async 'H174 a device that closes for HTTP/1.1: the remedy is version: "1.0"'() {
+        const device = await startHeads((head) =>
+          head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : '',
+        )
+        return { set: to(device.url), says: /did not respond/, writes: { version: '1.0' } }
+      },
+    },
+  }),
   ...['upstream', 'upstream.routes./old/'].map(
     (key): Case => ({
       part: 'device',
@@ -144,45 +158,6 @@ const SILENT: readonly Case[] = [
       },
     }),
   ),
-  {
-    part: 'device',
-    row: 'TLS fails',
-    title: 'H168 a device with a small TLS buffer, and blames no firewall',
-    async given() {
-      const pair = opensslCertificate()
-      const server = await startOpenssl(pair)
-      const device = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, 'is silent')
-      return {
-        set: to(device.url, `upstream.tls.ca=${pair.certFile}`, 'upstream.connect_timeout=2s'),
-        says: /did not respond \(connection_timeout\): the device takes the connection, and does not answer the first message of TLS$/,
-        remedy: 'write under upstream: tls: {max_version: TLSv1.2}',
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'TLS fails',
-    title: 'H109 the wrong scheme: the remedy is the right URL',
-    async given() {
-      const device = await startDevice(undefined, { tls: await makeCertificate() })
-      return {
-        set: to(device.url.replace('https:', 'http:')),
-        says: /the device speaks TLS/,
-        remedy: `set upstream.url to ${device.url}`,
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'head unanswered',
-    title: 'H174 a device that closes for HTTP/1.1: the remedy is version: "1.0"',
-    async given() {
-      const device = await startHeads((head) =>
-        head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : '',
-      )
-      return { set: to(device.url), says: /did not respond/, writes: { version: '1.0' } }
-    },
-  },
 ]
 
 const REFUSED_HOSTS: readonly Case[] = [400, 403, 421].flatMap((status) =>
@@ -214,6 +189,95 @@ const REFUSED_HOSTS: readonly Case[] = [400, 403, 421].flatMap((status) =>
 )
 
 const ANSWERED: readonly Case[] = [
+  ...casesOf('device', {
+    'head refused': {
+      async 'H174 a device that answers 505 to HTTP/1.1: the remedy is version: "1.0"'() {
+        const device = await startHeads((head) =>
+          head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : 'HTTP/1.0 505 No\r\n\r\n',
+        )
+        return {
+          set: to(device.url),
+          says: /^answered 505 to /,
+          writes: { version: '1.0' },
+          result: 'warning',
+        }
+      },
+    },
+    'cleartext to TLS': {
+      async 'H109 a TLS server that answers cleartext with 400: the remedy is the right URL'() {
+        const { url } = await startBoth()
+        return { set: to(url), says: /answered 400; the device speaks TLS/, result: 'warning' }
+      },
+    },
+    'redirect to https': {
+      async 'a redirect to https'() {
+        const device = await startHeads(() => response(301, 'Location: https://device/'))
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 301, a redirect to https`,
+          remedy: 'set upstream.url to the https address of the device',
+          result: 'warning',
+        }
+      },
+    },
+    'error of the device': {
+      async 'an error of the device'() {
+        const device = await startHeads(() => response(503))
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 503`,
+          remedy: 'open / on the device itself, or set upstream.health.path to a page that works',
+          result: 'warning',
+        }
+      },
+    },
+    malformed: {
+      async 'H273 a malformed page'() {
+        const device = await startHeads(() => MALFORMED)
+        return { set: to(device.url), says: `${device.url} ${IS_MALFORMED}`, result: 'warning' }
+      },
+    },
+    fine: {
+      async 'no login where upstream.headers answers it'() {
+        const device = await startHeads(() => response(401, 'WWW-Authenticate: Basic realm="camera"'))
+        return {
+          set: to(device.url, 'upstream.headers.authorization=Basic eDp5'),
+          says: `${device.url} answered 401`,
+        }
+      },
+      async 'H172 nothing to write for a page that the device refuses to all'() {
+        const device = await startHeads(() => response(403))
+        return { set: to(device.url), says: `${device.url} answered 403` }
+      },
+      async 'each service of the device'() {
+        const camera = await startDevice()
+        return {
+          set: [`upstream.routes./cam/.url=${camera.url}`],
+          name: 'device of /cam/',
+          says: `${camera.url} answered 200`,
+        }
+      },
+    },
+    'no compression': {
+      async 'H172 a device that compresses nothing for a request with Via'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 200; it compresses its page only for requests without Via`,
+          writes: { drop: ['via'], forwarding: 'full' },
+          result: 'warning',
+        }
+      },
+      async 'H172 the same beside other names in upstream.drop, which stay'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url, 'upstream.drop=x-a, x-*'),
+          says: /without Via$/,
+          writes: { drop: ['x-a', 'x-*', 'via'] },
+        }
+      },
+    },
+  }),
   ...(
     [
       ['reads 512 bytes', (head) => head.length <= 512, { forwarding: 'off', drop: ['cookie', 'sec-*'] }],
@@ -230,63 +294,6 @@ const ANSWERED: readonly Case[] = [
       },
     }),
   ),
-  {
-    part: 'device',
-    row: 'head refused',
-    title: 'H174 a device that answers 505 to HTTP/1.1: the remedy is version: "1.0"',
-    async given() {
-      const device = await startHeads((head) =>
-        head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : 'HTTP/1.0 505 No\r\n\r\n',
-      )
-      return { set: to(device.url), says: /^answered 505 to /, writes: { version: '1.0' }, result: 'warning' }
-    },
-  },
-  {
-    part: 'device',
-    row: 'cleartext to TLS',
-    title: 'H109 a TLS server that answers cleartext with 400: the remedy is the right URL',
-    async given() {
-      const { url } = await startBoth()
-      return { set: to(url), says: /answered 400; the device speaks TLS/, result: 'warning' }
-    },
-  },
-  {
-    part: 'device',
-    row: 'redirect to https',
-    title: 'a redirect to https',
-    async given() {
-      const device = await startHeads(() => response(301, 'Location: https://device/'))
-      return {
-        set: to(device.url),
-        says: `${device.url} answered 301, a redirect to https`,
-        remedy: 'set upstream.url to the https address of the device',
-        result: 'warning',
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'error of the device',
-    title: 'an error of the device',
-    async given() {
-      const device = await startHeads(() => response(503))
-      return {
-        set: to(device.url),
-        says: `${device.url} answered 503`,
-        remedy: 'open / on the device itself, or set upstream.health.path to a page that works',
-        result: 'warning',
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'malformed',
-    title: 'H273 a malformed page',
-    async given() {
-      const device = await startHeads(() => MALFORMED)
-      return { set: to(device.url), says: `${device.url} ${IS_MALFORMED}`, result: 'warning' }
-    },
-  },
   ...(['Basic', 'Digest'] as const).map(
     (scheme): Case => ({
       part: 'device',
@@ -305,45 +312,6 @@ const ANSWERED: readonly Case[] = [
       },
     }),
   ),
-  {
-    part: 'device',
-    row: 'fine',
-    title: 'no login where upstream.headers answers it',
-    async given() {
-      const device = await startHeads(() => response(401, 'WWW-Authenticate: Basic realm="camera"'))
-      return {
-        set: to(device.url, 'upstream.headers.authorization=Basic eDp5'),
-        says: `${device.url} answered 401`,
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'no compression',
-    title: 'H172 a device that compresses nothing for a request with Via',
-    async given() {
-      const device = await startCompressing(withoutVia)
-      return {
-        set: to(device.url),
-        says: `${device.url} answered 200; it compresses its page only for requests without Via`,
-        writes: { drop: ['via'], forwarding: 'full' },
-        result: 'warning',
-      }
-    },
-  },
-  {
-    part: 'device',
-    row: 'no compression',
-    title: 'H172 the same beside other names in upstream.drop, which stay',
-    async given() {
-      const device = await startCompressing(withoutVia)
-      return {
-        set: to(device.url, 'upstream.drop=x-a, x-*'),
-        says: /without Via$/,
-        writes: { drop: ['x-a', 'x-*', 'via'] },
-      }
-    },
-  },
   ...(
     [
       ['compresses for all', () => true, []],
@@ -362,35 +330,13 @@ const ANSWERED: readonly Case[] = [
       },
     }),
   ),
-  {
-    part: 'device',
-    row: 'fine',
-    title: 'H172 nothing to write for a page that the device refuses to all',
-    async given() {
-      const device = await startHeads(() => response(403))
-      return { set: to(device.url), says: `${device.url} answered 403` }
-    },
-  },
-  {
-    part: 'device',
-    row: 'fine',
-    title: 'each service of the device',
-    async given() {
-      const camera = await startDevice()
-      return {
-        set: [`upstream.routes./cam/.url=${camera.url}`],
-        name: 'device of /cam/',
-        says: `${camera.url} answered 200`,
-      }
-    },
-  },
 ]
 
 /** A case about one page of a device whose start page is as it should be. */
-function page(row: string | undefined, title: string, answer: string, says: RegExp | string): Case {
+function page(row: string, title: string, answer: string, says: RegExp | string): Case {
   return {
     part: 'page',
-    ...(row !== undefined && { row }),
+    row,
     title,
     async given() {
       const requests: string[] = []
@@ -410,29 +356,28 @@ function page(row: string | undefined, title: string, answer: string, says: RegE
 }
 
 const PAGES: readonly Case[] = [
+  ...casesOf('page', {
+    'no compression': {
+      async 'H172 a page that is compressed only without Via'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url),
+          asked: { pages: ['/big'] },
+          says: 'answered 200; it compresses its page only for requests without Via',
+          result: 'warning',
+        }
+      },
+    },
+  }),
   page('answers', 'H273 a good page', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi', 'answered 200'),
   page('malformed', 'H273 a page in malformed HTTP', MALFORMED, IS_MALFORMED),
   page(
-    undefined,
+    'look failed',
     'H273 a page that is cut',
     'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi',
     'no usable answer (http_response_incomplete)',
   ),
   page('error', 'H273 a page that is none', response(404), 'answered 404'),
-  {
-    part: 'page',
-    row: 'no compression',
-    title: 'H172 a page that is compressed only without Via',
-    async given() {
-      const device = await startCompressing(withoutVia)
-      return {
-        set: to(device.url),
-        asked: { pages: ['/big'] },
-        says: 'answered 200; it compresses its page only for requests without Via',
-        result: 'warning',
-      }
-    },
-  },
 ]
 
 export const DEVICE_CASES: readonly Case[] = [...HEADERS, ...SILENT, ...REFUSED_HOSTS, ...ANSWERED, ...PAGES]

@@ -10,7 +10,7 @@ import { readBody, startDevice } from '../../support/device.ts'
 import { unusedPort } from '../../support/raw.ts'
 import { nextRequest, startScripted } from '../../support/scripted.ts'
 import { needs } from '../../support/tools.ts'
-import type { Case } from './case.ts'
+import { type Case, casesOf } from './case.ts'
 
 const SESSIONS = '/redfish/v1/SessionService/Sessions'
 
@@ -25,93 +25,73 @@ async function startRedfish(
 }
 
 export const LOGIN_CASES: readonly Case[] = [
-  {
-    part: 'signing in',
-    title: 'no login',
-    given: () => ({ says: 'off' }),
-  },
-  {
-    part: 'signing in',
-    title: 'a login with the password of a grant',
-    given: () => ({
-      set: ['password.device=true', 'upstream.auth={kind: basic, user: admin}'],
-      says: 'with the password of the last password grant, once there is one',
-    }),
-  },
-  {
-    part: 'signing in',
-    title: 'H108 no file with the password for the device',
-    given: () => ({
-      set: ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
-      says: /^upstream\.auth\.password\.file: .*\/nowhere: there is no such file$/,
-      exitCode: 2,
-    }),
-  },
-  {
-    part: 'signing in',
-    row: 'no response',
-    title: 'no device to sign in at',
-    async given({ file }) {
-      const auth = { ...redfishAuth, password: { file: file('device', 'secret') } }
-      return {
-        set: [`upstream.url=http://127.0.0.1:${await unusedPort()}`, `upstream.auth=${JSON.stringify(auth)}`],
-        says: 'the device did not respond (connection_refused)',
-        remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
-        result: 'failed',
-      }
+  ...casesOf('signing in', {
+    'nothing tried': {
+      'no login': () => ({ says: 'off' }),
+      'a login with the password of a grant': () => ({
+        set: ['password.device=true', 'upstream.auth={kind: basic, user: admin}'],
+        says: 'with the password of the last password grant, once there is one',
+      }),
     },
-  },
-  {
-    part: 'signing in',
-    row: 'refused',
-    title: 'a wrong password',
-    async given({ file }) {
-      const { set } = await startRedfish(file, { password: 'wrong' })
-      return { set, says: 'the device refuses these credentials', result: 'failed' }
+    'look failed': {
+      'H108 no file with the password for the device': () => ({
+        set: ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
+        says: /^upstream\.auth\.password\.file: .*\/nowhere: there is no such file$/,
+        exitCode: 2,
+      }),
     },
-  },
-  {
-    part: 'signing in',
-    row: 'refused',
-    title: 'a login without the token that the configuration names',
-    async given({ file }) {
-      const session = { ...redfishAuth.session, token: { json: '/id' } }
-      const { set } = await startRedfish(file, { auth: { session } })
-      return {
-        set,
-        says: `the login at ${SESSIONS} answered 201 without a token (json /id): a wrong password, or key`,
-        result: 'failed',
-      }
+    'no response': {
+      async 'no device to sign in at'({ file }) {
+        const auth = { ...redfishAuth, password: { file: file('device', 'secret') } }
+        return {
+          set: [
+            `upstream.url=http://127.0.0.1:${await unusedPort()}`,
+            `upstream.auth=${JSON.stringify(auth)}`,
+          ],
+          says: 'the device did not respond (connection_refused)',
+          remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
+          result: 'failed',
+        }
+      },
     },
-  },
-  {
-    part: 'signing in',
-    row: 'no logout',
-    title: 'a session that cannot be ended',
-    async given({ file }) {
-      const { redfish, set } = await startRedfish(file)
-      redfish.location = () => 'http://192.0.2.1/elsewhere'
-      return {
-        set,
-        says: /; Location of the login names http:\/\/192\.0\.2\.1, not the device: the session stays until the device ends it$/,
-        remedy: 'correct upstream.auth.session.logout',
-        result: 'warning',
-      }
+    refused: {
+      async 'a wrong password'({ file }) {
+        const { set } = await startRedfish(file, { password: 'wrong' })
+        return { set, says: 'the device refuses these credentials', result: 'failed' }
+      },
+      async 'a login without the token that the configuration names'({ file }) {
+        const session = { ...redfishAuth.session, token: { json: '/id' } }
+        const { set } = await startRedfish(file, { auth: { session } })
+        return {
+          set,
+          says: `the login at ${SESSIONS} answered 201 without a token (json /id): a wrong password, or key`,
+          result: 'failed',
+        }
+      },
     },
-  },
-  {
-    part: 'signing in',
-    row: 'accepted',
-    title: 'a session, and ends it',
-    async given({ file }) {
-      const { redfish, set } = await startRedfish(file)
-      return {
-        set,
-        says: `${SESSIONS} gave a token (header X-Auth-Token)`,
-        after: () => expect([redfish.sessions.size, redfish.logouts.length]).toEqual([0, 1]),
-      }
+    'no logout': {
+      async 'a session that cannot be ended'({ file }) {
+        const { redfish, set } = await startRedfish(file)
+        redfish.location = () => 'http://192.0.2.1/elsewhere'
+        return {
+          set,
+          says: /; Location of the login names http:\/\/192\.0\.2\.1, not the device: the session stays until the device ends it$/,
+          remedy: 'correct upstream.auth.session.logout',
+          result: 'warning',
+        }
+      },
     },
-  },
+    accepted: {
+      async 'a session, and ends it'({ file }) {
+        const { redfish, set } = await startRedfish(file)
+        return {
+          set,
+          says: `${SESSIONS} gave a token (header X-Auth-Token)`,
+          after: () => expect([redfish.sessions.size, redfish.logouts.length]).toEqual([0, 1]),
+        }
+      },
+    },
+  }),
   ...(['form', 'cookie', 'header'] as const).flatMap((kind) =>
     [{}, { on_change: 'follow' }].map((settings): Case => {
       const follows = 'on_change' in settings
@@ -179,64 +159,132 @@ const startLosing = (answer: Answer) =>
   startPosted(({ chunked, body }) => (chunked ? answer : [200, String(body.length)]))
 
 export const UPLOAD_CASES: readonly Case[] = [
-  {
-    part: 'uploads',
-    title: 'an upload over HTTP/1.0, and sends nothing',
-    async given() {
-      const device = await startPosted(() => [200, ''])
-      return {
-        set: [`upstream.url=${device.url}`, 'upstream.version=1.0'],
-        asked: UP,
-        says: 'nothing was sent, because HTTP/1.0 has no chunks',
-        after: () => expect(posts(device)).toEqual([]),
-      }
+  ...casesOf('uploads', {
+    'nothing tried': {
+      async 'an upload over HTTP/1.0, and sends nothing'() {
+        const device = await startPosted(() => [200, ''])
+        return {
+          set: [`upstream.url=${device.url}`, 'upstream.version=1.0'],
+          asked: UP,
+          says: 'nothing was sent, because HTTP/1.0 has no chunks',
+          after: () => expect(posts(device)).toEqual([]),
+        }
+      },
     },
-  },
-  {
-    part: 'uploads',
-    row: 'the same',
-    title: 'a device that reads chunks, by two POSTs with one body',
-    async given() {
-      const device = await startPosted(({ body }) => [201, body])
-      return {
-        set: [`upstream.url=${device.url}`, 'upstream.headers.X-Key=k'],
-        asked: { uploads: '/up?x=1' },
-        says: `a POST with a length got 201, one in chunks 201 with the same body${ANY_LENGTH}`,
-        after() {
-          const [whole, chunked, ...others] = posts(device)
-          expect(others).toEqual([])
-          const shown = ['content-length', 'transfer-encoding', 'x-key']
-          expect([whole?.target, ...shown.map((name) => whole?.header(name))]).toEqual([
-            ...['/up?x=1', '4096', undefined, 'k'],
-          ])
-          expect([chunked?.target, ...shown.map((name) => chunked?.header(name))]).toEqual([
-            ...['/up?x=1', undefined, 'chunked', 'k'],
-          ])
-          expect(whole?.body).toHaveLength(4096)
-          expect(chunked?.body).toEqual(whole?.body)
-        },
-      }
+    'look failed': {
+      async 'a device that does not answer a POST with a length, and sends it none in chunks'() {
+        const device = await startPosted(() => undefined)
+        return {
+          set: [`upstream.url=${device.url}`],
+          asked: UP,
+          says: 'no answer to a POST with a length (connection_terminated)',
+          result: 'failed',
+          after: () => expect(posts(device)).toHaveLength(1),
+        }
+      },
     },
-  },
-  {
-    part: 'uploads',
-    row: 'the same',
-    title: 'the same with a body in several chunks',
-    async given() {
-      const bodies: string[] = []
-      const device = await startScripted(async (peer) => {
-        const head = await nextRequest(peer)
-        if (/chunked/i.test(head)) bodies.push(await peer.waitFor('\r\n0\r\n\r\n'))
-        peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
-      })
-      return {
-        set: [`upstream.url=${device.url}`],
-        asked: UP,
-        says: /200 with the same body/,
-        after: () => expect(bodies.map((body) => body.match(/^400\r$/gm)?.length)).toEqual([4]),
-      }
+    'the same': {
+      async 'a device that reads chunks, by two POSTs with one body'() {
+        const device = await startPosted(({ body }) => [201, body])
+        return {
+          set: [`upstream.url=${device.url}`, 'upstream.headers.X-Key=k'],
+          asked: { uploads: '/up?x=1' },
+          says: `a POST with a length got 201, one in chunks 201 with the same body${ANY_LENGTH}`,
+          after() {
+            const [whole, chunked, ...others] = posts(device)
+            expect(others).toEqual([])
+            const shown = ['content-length', 'transfer-encoding', 'x-key']
+            expect([whole?.target, ...shown.map((name) => whole?.header(name))]).toEqual([
+              ...['/up?x=1', '4096', undefined, 'k'],
+            ])
+            expect([chunked?.target, ...shown.map((name) => chunked?.header(name))]).toEqual([
+              ...['/up?x=1', undefined, 'chunked', 'k'],
+            ])
+            expect(whole?.body).toHaveLength(4096)
+            expect(chunked?.body).toEqual(whole?.body)
+          },
+        }
+      },
+      async 'the same with a body in several chunks'() {
+        const bodies: string[] = []
+        const device = await startScripted(async (peer) => {
+          const head = await nextRequest(peer)
+          if (/chunked/i.test(head)) bodies.push(await peer.waitFor('\r\n0\r\n\r\n'))
+          peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+        })
+        return {
+          set: [`upstream.url=${device.url}`],
+          asked: UP,
+          says: /200 with the same body/,
+          after: () => expect(bodies.map((body) => body.match(/^400\r$/gm)?.length)).toEqual([4]),
+        }
+      },
+      async 'how a device takes an upload behind a login, and ends the session'({ file }) {
+        const { redfish, set } = await startRedfish(file)
+        return {
+          set,
+          asked: UP,
+          says: / got 200, one in chunks 200/,
+          after: () => expect(redfish.sessions.size).toBe(0),
+        }
+      },
+      async 'an upload to a device that takes each Digest nonce once, and repeats it'({ file }) {
+        const locked = await startDigestDevice()
+        locked.oneTime = true
+        const auth = {
+          kind: 'digest',
+          user: locked.user,
+          password: { file: file('device', locked.password) },
+        }
+        return {
+          set: [`upstream.url=${locked.url}`, `upstream.auth=${JSON.stringify(auth)}`],
+          asked: UP,
+          says: / got 200, one in chunks 200/,
+        }
+      },
     },
-  },
+    'chunks are lost': {
+      async 'the service of the path, and writes the line below its key'() {
+        const main = await startPosted(() => [200, ''])
+        const camera = await startPosted(({ chunked }) => [chunked ? 411 : 200, ''])
+        return {
+          set: [`upstream.url=${main.url}`, `upstream.routes./cam/.url=${camera.url}`],
+          asked: { uploads: '/cam/up' },
+          says: /411/,
+          remedy: /write upstream\.routes\.\/cam\/: \{buffer_uploads: 16MiB\}/,
+          after: () => expect([posts(main), posts(camera).length]).toEqual([[], 2]),
+        }
+      },
+      async 'that a program of BusyBox httpd gets no body in chunks'() {
+        needs('busybox')
+        const root = temporaryDirectory()
+        mkdirSync(join(root, 'cgi-bin'))
+        const program =
+          '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\n"\nhead -c "$((CONTENT_LENGTH))" | wc -c\n'
+        writeFileSync(join(root, 'cgi-bin/length'), program, { mode: 0o755 })
+        const url = await launch('busybox', (port) => ['httpd', '-f', '-p', `127.0.0.1:${port}`, '-h', root])
+        return {
+          set: [`upstream.url=${url}`],
+          asked: { uploads: '/cgi-bin/length' },
+          says: `a POST with a length got 200, one in chunks 200 with another body${ANY_LENGTH}`,
+          result: 'warning',
+        }
+      },
+    },
+    'not signed in': {
+      async 'no login, and posts nothing'({ file }) {
+        const { redfish, set } = await startRedfish(file, { password: 'wrong' })
+        return {
+          set,
+          asked: UP,
+          says: 'nothing was sent, because Postern is not signed in',
+          remedy: 'correct upstream.auth',
+          result: 'warning',
+          after: () => expect(redfish.device.requests.map(({ target }) => target)).not.toContain('/up'),
+        }
+      },
+    },
+  }),
   ...LOSING.flatMap(([shown, answer]): Case[] => {
     const found = `a POST with a length got 200, one in chunks ${shown}`
     const size =
@@ -301,20 +349,6 @@ export const UPLOAD_CASES: readonly Case[] = [
       }),
     }),
   ),
-  {
-    part: 'uploads',
-    title: 'a device that does not answer a POST with a length, and sends it none in chunks',
-    async given() {
-      const device = await startPosted(() => undefined)
-      return {
-        set: [`upstream.url=${device.url}`],
-        asked: UP,
-        says: 'no answer to a POST with a length (connection_terminated)',
-        result: 'failed',
-        after: () => expect(posts(device)).toHaveLength(1),
-      }
-    },
-  },
   ...(
     [
       ['1B', 1],
@@ -337,85 +371,4 @@ export const UPLOAD_CASES: readonly Case[] = [
       },
     }),
   ),
-  {
-    part: 'uploads',
-    row: 'chunks are lost',
-    title: 'the service of the path, and writes the line below its key',
-    async given() {
-      const main = await startPosted(() => [200, ''])
-      const camera = await startPosted(({ chunked }) => [chunked ? 411 : 200, ''])
-      return {
-        set: [`upstream.url=${main.url}`, `upstream.routes./cam/.url=${camera.url}`],
-        asked: { uploads: '/cam/up' },
-        says: /411/,
-        remedy: /write upstream\.routes\.\/cam\/: \{buffer_uploads: 16MiB\}/,
-        after: () => expect([posts(main), posts(camera).length]).toEqual([[], 2]),
-      }
-    },
-  },
-  {
-    part: 'uploads',
-    row: 'the same',
-    title: 'how a device takes an upload behind a login, and ends the session',
-    async given({ file }) {
-      const { redfish, set } = await startRedfish(file)
-      return {
-        set,
-        asked: UP,
-        says: / got 200, one in chunks 200/,
-        after: () => expect(redfish.sessions.size).toBe(0),
-      }
-    },
-  },
-  {
-    part: 'uploads',
-    row: 'not signed in',
-    title: 'no login, and posts nothing',
-    async given({ file }) {
-      const { redfish, set } = await startRedfish(file, { password: 'wrong' })
-      return {
-        set,
-        asked: UP,
-        says: 'nothing was sent, because Postern is not signed in',
-        remedy: 'correct upstream.auth',
-        result: 'warning',
-        after: () => expect(redfish.device.requests.map(({ target }) => target)).not.toContain('/up'),
-      }
-    },
-  },
-  {
-    part: 'uploads',
-    row: 'the same',
-    title: 'an upload to a device that takes each Digest nonce once, and repeats it',
-    async given({ file }) {
-      const locked = await startDigestDevice()
-      locked.oneTime = true
-      const auth = { kind: 'digest', user: locked.user, password: { file: file('device', locked.password) } }
-      return {
-        set: [`upstream.url=${locked.url}`, `upstream.auth=${JSON.stringify(auth)}`],
-        asked: UP,
-        says: / got 200, one in chunks 200/,
-      }
-    },
-  },
-  {
-    part: 'uploads',
-    row: 'chunks are lost',
-    title: 'that a program of BusyBox httpd gets no body in chunks',
-    async given() {
-      needs('busybox')
-      const root = temporaryDirectory()
-      mkdirSync(join(root, 'cgi-bin'))
-      const program =
-        '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\n"\nhead -c "$((CONTENT_LENGTH))" | wc -c\n'
-      writeFileSync(join(root, 'cgi-bin/length'), program, { mode: 0o755 })
-      const url = await launch('busybox', (port) => ['httpd', '-f', '-p', `127.0.0.1:${port}`, '-h', root])
-      return {
-        set: [`upstream.url=${url}`],
-        asked: { uploads: '/cgi-bin/length' },
-        says: `a POST with a length got 200, one in chunks 200 with another body${ANY_LENGTH}`,
-        result: 'warning',
-      }
-    },
-  },
 ]

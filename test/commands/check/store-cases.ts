@@ -10,7 +10,7 @@ import { unusedPort } from '../../support/raw.ts'
 import { type RedisOptions, type RedisServer, startRedis } from '../../support/redis.ts'
 import { startSidecar } from '../../support/sidecar.ts'
 import { needs } from '../../support/tools.ts'
-import type { Case, Given } from './case.ts'
+import { type Case, casesOf, type Given } from './case.ts'
 
 const SAFE = ['appendonly yes']
 const LEAST = COMMANDS.map((command) => `+${command.replace(/ .*/, '').toLowerCase()}`).join(' ')
@@ -18,14 +18,14 @@ const USER = `user postern on nopass ~{postern}:* ${LEAST}`
 
 /** A case with a server of its own. */
 function at(
-  row: string | undefined,
+  row: string,
   title: string,
   options: RedisOptions,
   given: (redis: RedisServer) => Given | Promise<Given>,
 ): Case {
   return {
     part: 'shared store',
-    ...(row !== undefined && { row }),
+    row,
     title,
     async given() {
       needs('redis-server')
@@ -57,6 +57,49 @@ const template = (): string =>
   readFileSync(join(import.meta.dirname, '../../../deploy/fleet/users.acl.template'), 'utf8')
 
 export const STORE_CASES: readonly Case[] = [
+  ...casesOf('shared store', {
+    'look failed': {
+      async 'no server'() {
+        const port = await unusedPort()
+        return {
+          set: [`tokens.store=valkey://127.0.0.1:${port}`],
+          says: `connect ECONNREFUSED 127.0.0.1:${port}`,
+          // The words of the alarm of a running sidecar.
+          means: KINDS.PosternSharedStoreDown.meaning,
+          remedy:
+            'start the server, or correct the host, the port and TLS (valkeys://) in tokens.store, or store.tls.ca',
+          result: 'failed',
+        }
+      },
+      'a server that loads its data': async () => ({
+        set: [
+          `tokens.store=redis://127.0.0.1:${await startScripted('7.2.0', '-LOADING Redis is loading the dataset in memory')}`,
+        ],
+        says: 'the server loads its data after a start',
+        remedy: 'wait until the server has its data; in a cluster, see whether a node is missing',
+        result: 'failed',
+      }),
+    },
+    'hidden settings': {
+      async 'the user of the ACL file that Postern comes with'() {
+        needs('redis-server')
+        const [user = ''] = /^user postern .*/m.exec(template()) ?? []
+        const redis = await startRedis({ settings: [...SAFE, user.replace('#DIGEST', 'nopass')] })
+        return { set: [`tokens.store=valkey://postern@${redis.at}`], says: /is Redis/, result: 'ok' }
+      },
+    },
+    'too old': {
+      async 'a server that is too old'() {
+        const port = await startScripted('6.2.7', ':1')
+        return {
+          set: [`tokens.store=redis://127.0.0.1:${port}`],
+          says: `127.0.0.1:${port} is Redis 6.2.7, which is too old`,
+          remedy: 'update it to version 7 or later, of Redis or Valkey',
+          result: 'failed',
+        }
+      },
+    },
+  }),
   at('good', 'a good server and its version', { settings: SAFE }, (redis) => ({
     says: new RegExp(`^${redis.at} is Redis \\d+\\.\\d+\\.\\d+$`),
     after: async () => expect(await redis.command('DBSIZE')).toBe('0'),
@@ -87,24 +130,8 @@ export const STORE_CASES: readonly Case[] = [
       result: 'warning',
     }),
   ),
-  {
-    part: 'shared store',
-    title: 'no server',
-    async given() {
-      const port = await unusedPort()
-      return {
-        set: [`tokens.store=valkey://127.0.0.1:${port}`],
-        says: `connect ECONNREFUSED 127.0.0.1:${port}`,
-        // The words of the alarm of a running sidecar.
-        means: KINDS.PosternSharedStoreDown.meaning,
-        remedy:
-          'start the server, or correct the host, the port and TLS (valkeys://) in tokens.store, or store.tls.ca',
-        result: 'failed',
-      }
-    },
-  },
   at(
-    undefined,
+    'look failed',
     'a wrong password of the store, without it',
     { settings: ['requirepass right'], cli: ['-a', 'right', '--no-auth-warning'] },
     ({ at: store }) => ({
@@ -114,7 +141,7 @@ export const STORE_CASES: readonly Case[] = [
       result: 'failed',
     }),
   ),
-  at(undefined, 'no file with the password of the store', {}, () => ({
+  at('look failed', 'no file with the password of the store', {}, () => ({
     set: ['store.password_file=/none'],
     says: 'store.password_file: cannot read /none: there is no such file',
     exitCode: 2,
@@ -139,7 +166,7 @@ export const STORE_CASES: readonly Case[] = [
     }
   }),
   at(
-    undefined,
+    'look failed',
     'H137 a user who may not choose the database',
     { settings: [...SAFE, USER] },
     ({ at: store }) => ({
@@ -149,7 +176,7 @@ export const STORE_CASES: readonly Case[] = [
       result: 'failed',
     }),
   ),
-  at(undefined, 'H137 a user who may run no script', { settings: [...SAFE, USER] }, async (redis) => {
+  at('look failed', 'H137 a user who may run no script', { settings: [...SAFE, USER] }, async (redis) => {
     await redis.command('ACL', 'SETUSER', 'postern', '-eval')
     return {
       set: [`tokens.store=valkey://postern@${redis.at}`],
@@ -158,22 +185,11 @@ export const STORE_CASES: readonly Case[] = [
       result: 'failed',
     }
   }),
-  {
-    part: 'shared store',
-    row: 'hidden settings',
-    title: 'the user of the ACL file that Postern comes with',
-    async given() {
-      needs('redis-server')
-      const [user = ''] = /^user postern .*/m.exec(template()) ?? []
-      const redis = await startRedis({ settings: [...SAFE, user.replace('#DIGEST', 'nopass')] })
-      return { set: [`tokens.store=valkey://postern@${redis.at}`], says: /is Redis/, result: 'ok' }
-    },
-  },
-  at(undefined, 'a server that is full', { settings: [...SAFE, 'maxmemory 1'] }, () => ({
+  at('look failed', 'a server that is full', { settings: [...SAFE, 'maxmemory 1'] }, () => ({
     says: 'the server is out of memory; raise its maxmemory',
     result: 'failed',
   })),
-  at(undefined, 'a replica', { settings: SAFE }, async (redis) => {
+  at('look failed', 'a replica', { settings: SAFE }, async (redis) => {
     const replica = await startRedis({ settings: [`replicaof ${redis.at.replace(':', ' ')}`] })
     return {
       set: [`tokens.store=valkey://${replica.at}`],
@@ -181,30 +197,4 @@ export const STORE_CASES: readonly Case[] = [
       result: 'failed',
     }
   }),
-  {
-    part: 'shared store',
-    row: 'too old',
-    title: 'a server that is too old',
-    async given() {
-      const port = await startScripted('6.2.7', ':1')
-      return {
-        set: [`tokens.store=redis://127.0.0.1:${port}`],
-        says: `127.0.0.1:${port} is Redis 6.2.7, which is too old`,
-        remedy: 'update it to version 7 or later, of Redis or Valkey',
-        result: 'failed',
-      }
-    },
-  },
-  {
-    part: 'shared store',
-    title: 'a server that loads its data',
-    given: async () => ({
-      set: [
-        `tokens.store=redis://127.0.0.1:${await startScripted('7.2.0', '-LOADING Redis is loading the dataset in memory')}`,
-      ],
-      says: 'the server loads its data after a start',
-      remedy: 'wait until the server has its data; in a cluster, see whether a node is missing',
-      result: 'failed',
-    }),
-  },
 ]
