@@ -125,7 +125,7 @@ export const DEVICE = check({
   },
 })
 
-/** Whether a device answers at an address that an operator has just named. */
+/** Whether a device answers at an address that an operator has just named to `init`. It is no part of the table. */
 export const NEW_DEVICE = check({
   subjects: () => [],
   about: () => ({

@@ -3,8 +3,9 @@ import { TABLE } from '../../../src/commands/check/table.ts'
 import { tryCase } from './case.ts'
 import { DEVICE_CASES } from './device-cases.ts'
 import { HOST_CASES } from './host-cases.ts'
-import { LOGIN_CASES, UPLOAD_CASES } from './login-cases.ts'
+import { LOGIN_CASES } from './login-cases.ts'
 import { STORE_CASES } from './store-cases.ts'
+import { UPLOAD_CASES } from './upload-cases.ts'
 
 const CASES = [...HOST_CASES, ...STORE_CASES, ...DEVICE_CASES, ...LOGIN_CASES, ...UPLOAD_CASES]
 
