@@ -1,20 +1,23 @@
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { CheckResult } from '../../src/commands/check/finding.ts'
 import { checkCommand } from '../../src/commands/check.ts'
 import { type CommandIo, reportFailure } from '../../src/commands/command.ts'
 import type { ConfigOptions } from '../../src/commands/configuration.ts'
 import { serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
-import { runPostern } from '../process/serve.ts'
-import { accountAuth, startAccountDevice } from '../sign-in/account-device.ts'
-import { redfishAuth, startRedfishDevice } from '../sign-in/session-devices.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
+import { folderToServe, startNginx } from '../devices/webdav-servers.ts'
+import { prepareSite, runPostern, type Site } from '../process/serve.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
-import { underFileModes } from '../support/tools.ts'
+import { nextRequest, startScripted } from '../support/scripted.ts'
+import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { needs, underFileModes } from '../support/tools.ts'
+import { runCheck } from './run-check.ts'
 
 let directory: string
 let password: string
@@ -73,16 +76,6 @@ describe('postern check', () => {
     expect(code).toBe(0)
   })
 
-  it('warns of a state folder whose parent does not exist', async () => {
-    const device = await startDevice()
-    const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${directory}/a/b`)
-    expect([code, out]).toEqual([
-      0,
-      expect.stringContaining(`WARNING state_dir: ${directory}/a does not exist\n`),
-    ])
-    expect(out).toContain(`mkdir -p ${directory}/a`)
-  })
-
   it('exits with 1 and names what does not work if `serve` would start nevertheless', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
     const { code, out } = await check(`upstream.url=${url}`)
@@ -128,40 +121,6 @@ describe('postern check', () => {
     },
   )
 
-  it('reports a state folder that cannot be written; exits with 2 if the self-signed certificate is stored there', async () => {
-    const device = await startDevice()
-    const notAFolder = `state_dir=${password}/state`
-    const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
-    expect(out).toContain(`FAILED  state_dir: --set: ${password} is not a folder\n        a restart loses`)
-    expect(code).toBe(1)
-    expect(await check(`upstream.url=${device.url}`, notAFolder, 'listen.tls=auto')).toMatchObject({
-      code: 2,
-      out: expect.stringContaining(
-        '\n        serve does not start: it cannot store the self-signed certificate; ',
-      ),
-    })
-  })
-
-  it('does not make the state folder, and says that the first start will', async () => {
-    const device = await startDevice()
-    const state = join(directory, 'state')
-    const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${state}`)
-    expect(out).toContain(`ok      state_dir: ${state} is created at the first start\n`)
-    expect([code, readdirSync(directory)]).toEqual([0, ['password']])
-  })
-
-  it('reports a state folder whose path is too long for the control socket', async () => {
-    const device = await startDevice()
-    const { code, out } = await check(
-      `upstream.url=${device.url}`,
-      `state_dir=${join(directory, 'x'.repeat(90))}`,
-    )
-    expect(out).toMatch(
-      /^FAILED {2}state_dir: --set: status, explain, issue and revoke will not work: .*at most 107 bytes$/m,
-    )
-    expect(code).toBe(1)
-  })
-
   it('exits with 2 if a state folder with a long path cannot be made and the self-signed certificate is stored there', async () => {
     const device = await startDevice()
     const locked = join(directory, 'locked')
@@ -173,89 +132,6 @@ describe('postern check', () => {
     expect(code).toBe(2)
   })
 
-  it('reports a Unix socket on which `serve` could not listen', async () => {
-    const device = await startDevice()
-    const { code, out } = await check(
-      `upstream.url=${device.url}`,
-      'listen.address=unix:/nowhere/public.sock',
-      `admin.address=unix:${password}`,
-    )
-    expect(out).toMatch(
-      /^FAILED {2}listen\.address: --set: cannot listen on .*: there is no folder \/nowhere$/m,
-    )
-    expect(out).toContain(
-      `FAILED  admin.address: --set: cannot listen on unix:${password}: it exists and is not a socket\n`,
-    )
-    expect(code).toBe(1)
-  })
-
-  it('tries every service of the device', async () => {
-    const [device, camera] = [await startDevice(), await startDevice()]
-    const routes = [
-      `upstream.routes./cam/.url=${camera.url}`,
-      'upstream.routes./cam/.headers.X-Key.file=/nowhere',
-      `upstream.routes./cam/.auth={kind: basic, user: eye, password: {file: ${password}}}`,
-    ]
-    const { code, out } = await check(`upstream.url=${device.url}`, ...routes)
-    expect(out).toContain(`ok      device of /cam/: ${camera.url} answered 200`)
-    expect(out).toMatch(
-      /^FAILED {2}upstream headers of \/cam\/: --set: upstream.routes.\/cam\/.headers.X-Key: cannot read/m,
-    )
-    expect(code).toBe(2)
-  })
-
-  it('tries the login of a session, says what came, and signs out', async () => {
-    const redfish = await startRedfishDevice()
-    const file = join(directory, 'device-password')
-    const setsWith = (auth: object): string[] => [
-      `upstream.url=${redfish.device.url}`,
-      `upstream.auth=${JSON.stringify({ ...auth, password: { file } })}`,
-    ]
-    const sets = setsWith(redfishAuth)
-    writeFileSync(file, redfish.password, { mode: 0o600 })
-    const { code, out } = await check(...sets)
-    expect(out).toContain(
-      'ok      signing in: /redfish/v1/SessionService/Sessions gave a token (header X-Auth-Token)\n',
-    )
-    expect([code, redfish.sessions.size, redfish.logouts.length]).toEqual([0, 0, 1])
-    redfish.location = () => 'http://192.0.2.1/elsewhere'
-    expect((await check(...sets)).out).toContain(
-      'Location of the login names http://192.0.2.1, not the device: the session stays until the device ends it',
-    )
-    expect(
-      (
-        await check(
-          ...setsWith({ ...redfishAuth, session: { ...redfishAuth.session, token: { json: '/id' } } }),
-        )
-      ).out,
-    ).toContain(
-      'FAILED  signing in: the login at /redfish/v1/SessionService/Sessions answered 201 without a token (json /id): a wrong password, or key\n',
-    )
-    writeFileSync(file, 'wrong')
-    expect((await check(...sets)).out).toContain('FAILED  signing in: the device refuses these credentials\n')
-  })
-
-  it.each(['form', 'cookie', 'header'] as const)(
-    'H243 names a device that changes its session with a response, and the key that allows it (%s)',
-    async (kind) => {
-      const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
-      if (kind === 'cookie') account.asks = '401'
-      const file = join(directory, 'device-password')
-      writeFileSync(file, account.password, { mode: 0o600 })
-      const setsWith = (settings: object) => {
-        const value = JSON.stringify({ ...accountAuth(kind, settings), password: { file } })
-        return [`upstream.url=${account.device.url}`, `upstream.auth=${value}`]
-      }
-      expect((await check(...setsWith({}))).out).toMatch(/^ok +signing in: /m)
-      account.rotates = true
-      const { code, out } = await check(...setsWith({}))
-      expect(out).toMatch(/^WARNING .*signing in: .*; its response to GET \/ sets another session$/m)
-      expect(out).toContain('set upstream.auth.on_change: follow, if no client can')
-      expect(code).toBe(0)
-      expect((await check(...setsWith({ on_change: 'follow' }))).out).toMatch(/^ok +signing in: /m)
-    },
-  )
-
   it('exits with 2 and one line for each problem of the configuration', async () => {
     const { code, out, err } = await check('upstream.url=ftp://x', 'limits.api.request=5')
     expect(out).toBe('')
@@ -263,4 +139,251 @@ describe('postern check', () => {
     expect(err).toContain('did you mean limits.api.requests?')
     expect(code).toBe(2)
   })
+
+  it('H172 prints the bytes of the heads that the device gets, as it gets them', async () => {
+    const sizes: number[] = []
+    const device = await startScripted(async (peer) => {
+      sizes.push((await nextRequest(peer)).length)
+      peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    })
+    const set = [`upstream.url=${device.url}`, 'upstream.reuse=never', 'upstream.headers.X-Key=hunter2']
+    const bytesIn = ({ out }: Ran) =>
+      / has (\d+) bytes from curl, (\d+) from Chromium\n/.exec(out)?.slice(1).map(Number)
+    const bytes = bytesIn(await check(...set))
+    expect(sizes.slice(1, 3)).toEqual(bytes)
+    expect(bytes?.[1]).toBeGreaterThan(800)
+    const short = bytesIn(await check(...set, 'upstream.forwarding=off', 'upstream.drop=sec-*, cookie'))
+    expect(short?.[1]).toBeLessThan(512)
+  })
+
+  it('H172 finds in front of nginx that it compresses nothing for a proxy, and clients get the page compressed as it says', async () => {
+    needs('nginx')
+    const root = folderToServe()
+    writeFileSync(join(root, 'index.html'), '<p>page</p>\n'.repeat(40_000))
+    const url = (await startNginx(root, 'gzip on;')) ?? expect.fail('it did not start')
+    expect((await check(`upstream.url=${url}`)).out).toContain('write upstream: {drop: [via]}')
+    const lengths: number[] = []
+    for (const drop of [[], ['via']]) {
+      const sidecar = await startSidecar({ device: { url }, config: { upstream: { drop } } })
+      const fields = ['Accept-Encoding', 'gzip']
+      lengths.push((await sidecar.request({ token: await sidecar.token(), fields })).body.length)
+    }
+    expect(lengths).toEqual([480_000, expect.toSatisfy((length: number) => length < 10_000)])
+  })
+
+  it.each(['api', '/a#b', '/ü', ''])(
+    'H273 refuses %j, which is no path, before it asks anything',
+    async (page) => {
+      const device = await startDevice()
+      await expect(runCheck(device.url, [], { pages: [page] })).rejects.toThrow(
+        'PATH must be a path of one service',
+      )
+      expect(device.requests).toEqual([])
+    },
+  )
+
+  it.each(['up', '/a b', '/a\r\nX: y', '/up#x', '', '/cam/../up'])('refuses to post to %j', async (path) => {
+    const device = await startDevice()
+    const route = [`upstream.routes./cam/.url=${device.url}`]
+    await expect(runCheck(device.url, route, { uploads: path })).rejects.toThrow(
+      /^--uploads must be a path of one service/,
+    )
+    expect(device.requests).toEqual([])
+  })
+
+  it('says of a port in use that it cannot see by whom, if it may not ask the running sidecar', async () => {
+    const site = await prepareSite()
+    const { url } = await site.serve()
+    site.configure({ listen: { address: new URL(url).host } })
+    const sockets = readdirSync(site.stateDir).filter((name) => name.endsWith('.sock'))
+    for (const name of sockets) chmodSync(join(site.stateDir, name), 0)
+    const args = ['check', '--config', site.configFile]
+    const { stdout, code } = await runPostern(args, { under: underFileModes() })
+    expect(sockets).toHaveLength(1)
+    expect(stdout).toContain('is in use, and only root and the user of the sidecar can see by whom\n')
+    expect(code).toBe(0)
+  })
+})
+
+interface Report {
+  readonly code: number
+  readonly checks: readonly CheckResult[]
+  readonly configuration: Readonly<Record<string, unknown>> | null
+}
+
+/** Runs `check --json`. */
+async function reportOf(site: Site, options: { readonly quiet?: boolean } = {}): Promise<Report> {
+  let out = ''
+  const stdout = { write: (text: string) => (out += text) }
+  const io = { stdout, stderr: stdout, env: {} }
+  const code = await checkCommand({ config: site.configFile, set: [], json: true, ...options }, io)
+  return { code, ...JSON.parse(out) }
+}
+
+const named = ({ checks }: Report, name: string): CheckResult | undefined =>
+  checks.find((each) => each.name === name)
+
+/** Without it, `check` warns of the default. */
+const SLOW = { limits: { wrong_passwords: 'slow' } }
+
+describe('H107 the report of check', () => {
+  it('is one JSON document with every check and the effective configuration, without its secrets', async () => {
+    const device = await startDevice()
+    const config = { upstream: { headers: { 'X-Key': 'hunter2' } }, ...SLOW }
+    const site = await prepareSite({ device, config, password: HASHED_PASSWORD })
+    const report = await reportOf(site)
+    expect(report.code).toBe(0)
+    expect(report.checks.map(({ name, result }) => [name, result])).toEqual([
+      ['password source', 'ok'],
+      ['certificate', 'ok'],
+      ['state_dir', 'ok'],
+      ['memory', 'ok'],
+      ['listen.address', 'ok'],
+      ['admin.address', 'ok'],
+      ['upstream headers', 'ok'],
+      ['device', 'ok'],
+      ['signing in', 'ok'],
+    ])
+    expect(named(report, 'device')).toEqual({
+      name: 'device',
+      result: 'ok',
+      message: `${device.url} answered 200`,
+      meaning: null,
+      remedy: null,
+    })
+    expect(report.configuration).toMatchObject({ upstream: { url: device.url, headers: { 'X-Key': '***' } } })
+  })
+
+  it('lists the problems of a configuration that does not load, and exits with 2', async () => {
+    const site = await prepareSite()
+    writeFileSync(site.configFile, 'upstream:\n  url: device\npassword: {file: x}\n')
+    const report = await reportOf(site)
+    expect([report.code, report.configuration]).toEqual([2, null])
+    expect(report.checks).toEqual([
+      {
+        name: 'configuration',
+        result: 'failed',
+        message: expect.stringContaining('postern.yaml:2: upstream.url: must be '),
+        meaning: expect.stringContaining('serve does not start'),
+        remedy: expect.any(String),
+      },
+    ])
+  })
+
+  it('says of every problem what it means and what to do', async () => {
+    const gone = `http://127.0.0.1:${await unusedPort()}`
+    const site = await prepareSite({ device: { url: gone } })
+    site.configure({
+      ...SLOW,
+      listen: { address: '192.0.2.1:8443', tls: { cert: '/nowhere', key: '/nowhere' } },
+      password: { file: '/nowhere' },
+      state_dir: site.passwordFile,
+      upstream: {
+        headers: { X: { file: '/nowhere' } },
+        tls: { ca: '/nowhere' },
+        auth: { kind: 'basic', user: 'admin', password: { file: '/nowhere' } },
+      },
+      admin: { address: 'unix:/nowhere/admin.sock' },
+    })
+    const { checks, code } = await reportOf(site)
+    expect(code).toBe(2)
+    const problems = checks.filter(({ result }) => result !== 'ok')
+    expect(problems.map(({ name }) => name)).toEqual([
+      'password source',
+      'certificate',
+      'state_dir',
+      'listen.address',
+      'admin.address',
+      'upstream headers',
+      'device',
+      'signing in',
+    ])
+    for (const { message, meaning, remedy } of problems) {
+      for (const part of [message, meaning, remedy]) expect(part).toMatch(/^\S.{10,}[^.]$/)
+    }
+  })
+
+  it('as text has the hints in one indented line below the problem; with --quiet nothing else', async () => {
+    const port = await unusedPort()
+    const device = { url: `http://127.0.0.1:${port}` }
+    const site = await prepareSite({ device, config: SLOW, password: HASHED_PASSWORD })
+    const { stdout, code } = await site.postern('check', '--quiet')
+    expect(stdout).toBe(
+      `FAILED  device: ${site.configFile}:1: upstream.url: http://127.0.0.1:${port} did not respond (connection_refused)\n` +
+        '        clients get an error for every request but those for tokens; nothing listens there: switch the device on, or correct host and port in upstream.url\n',
+    )
+    expect(code).toBe(1)
+    const json = await reportOf(site, { quiet: true })
+    expect(json.checks.map(({ name }) => name)).toEqual(['device'])
+  })
+
+  it('--quiet prints nothing if all is well', async () => {
+    const { stdout, stderr, code } = await (
+      await prepareSite({ config: SLOW, password: HASHED_PASSWORD })
+    ).postern('check', '--quiet')
+    expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 })
+  })
+})
+
+it('H76 --reload tests what a reload reads, and neither the password nor the device', async () => {
+  const port = await unusedPort()
+  const site = await prepareSite({ device: { url: `http://127.0.0.1:${port}` } })
+  site.configure({ password: { file: '/nowhere' } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  })
+  site.configure({ upstream: { headers: { 'X-Key': { file: '/nowhere' } } } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^FAILED {2}upstream headers: .*\/nowhere/),
+  })
+  site.configure({ upstream: { headers: undefined }, listen: { tls: { cert: '/no', key: '/no' } } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^FAILED {2}certificate: /),
+  })
+  site.configure({ listen: undefined, upstraem: {} })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('upstraem'),
+  })
+})
+
+it.each<readonly [string, (files: { cert: string; key: string }) => void, string]>([
+  [
+    'a swapped pair',
+    ({ cert, key }) => {
+      const texts = [readFileSync(key), readFileSync(cert)] as const
+      writeFileSync(cert, texts[0])
+      writeFileSync(key, texts[1])
+    },
+    'CERT holds the private key and KEY the certificate: swap the two',
+  ],
+  [
+    'a certificate in DER',
+    ({ cert }) => {
+      const base64 = readFileSync(cert, 'utf8').replace(/-----.*-----/g, '')
+      writeFileSync(cert, Buffer.from(base64, 'base64'))
+    },
+    'CERT is binary (DER) and must be PEM: convert it with openssl x509 -inform der -in CERT -out NEW',
+  ],
+])('H108 %s: serve and check name the key, the file and the remedy', async (_what, spoil, says) => {
+  const { certFile: cert, keyFile: key } = await makeCertificate()
+  spoil({ cert, key })
+  const site = await prepareSite({ config: { listen: { tls: { cert, key } } } })
+  const problem = `listen.tls: ${says.replaceAll('CERT', cert).replaceAll('KEY', key)}`
+  const found = named(await reportOf(site), 'certificate')
+  expect(found).toMatchObject({ result: 'failed', message: `${site.configFile}:1: ${problem}` })
+  expect(await site.postern('serve')).toMatchObject({
+    code: 2,
+    stderr: `postern serve: ${found?.message}; ${found?.remedy}\n`,
+  })
+})
+
+it('postern check --help says what the lines mean', async () => {
+  const { stdout, code } = await runPostern(['check', '--help'])
+  expect(code).toBe(0)
+  for (const text of ['--json', '--quiet', 'WARNING', 'Exit codes']) expect(stdout).toContain(text)
 })

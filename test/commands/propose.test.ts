@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/commands/command.ts'
+import { LEFT_OUT } from '../../src/commands/propose/left-out.ts'
 import { createPathTree, MOST_NODES } from '../../src/commands/propose/path-tree.ts'
 import { type ProposeOptions, proposeCommand } from '../../src/commands/propose.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -251,7 +252,7 @@ describe('H300 propose', () => {
 })
 
 describe('H301 propose leaves out, counts and shows', () => {
-  it.each<[string, Line, string]>([
+  const CASES: readonly (readonly [what: string, line: Line, why: string])[] = [
     ['what Postern refused', { refusal: 'insufficient-scope', status: 400 }, 'refused by Postern'],
     [
       'what the device failed',
@@ -280,7 +281,18 @@ describe('H301 propose leaves out, counts and shows', () => {
       { method },
       'with a path or method that allow cannot name',
     ]),
-  ])('H301 %s', async (_what, line, why) => {
+  ]
+
+  it('H301 each reason has a case', () => {
+    const proved = (says: string): boolean => CASES.some(([, , why]) => says.startsWith(why))
+    // Those of `--since` and of `/` have tests of their own above.
+    expect(LEFT_OUT.map(({ says }) => says).filter((says) => !proved(says))).toEqual([
+      'older than --since',
+      'for / itself: in allow it would open every path',
+    ])
+  })
+
+  it.each(CASES)('H301 %s', async (_what, line, why) => {
     const { stdout } = await propose(linesOf({ path: '/fine' }, line))
     expect(rulesIn(stdout)).toEqual([{ methods: ['GET'], paths: ['/fine'] }])
     const unwrapped = stdout.replaceAll(/\n {4}# {3}/g, ' ')

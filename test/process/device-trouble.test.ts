@@ -6,9 +6,7 @@ import { expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
-import { opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { startSmallBuffer } from '../support/small-buffer.ts'
 import { prepareSite, runPostern } from './serve.ts'
 
 const MESSAGE = 'cannot connect to the device: a fault in its TLS or in upstream.url'
@@ -100,16 +98,4 @@ it('a diagnosis that the device does not answer ends when Postern stops', async 
   const closed = once(await hello, 'close')
   await sidecar.stop()
   await closed
-})
-
-it('H168 check says what a device with a small TLS buffer needs, and blames no firewall', async () => {
-  const pair = opensslCertificate()
-  const server = await startOpenssl(pair)
-  const device = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, 'is silent')
-  const upstream = { tls: { ca: pair.certFile }, connect_timeout: '2s' }
-  const { stdout } = await (await prepareSite({ device, config: { upstream } })).postern('check')
-  expect(stdout).toMatch(
-    /did not respond \(connection_timeout\): the device takes the connection, and does not answer the first message of TLS\n.*write under upstream: tls: \{max_version: TLSv1\.2\}/,
-  )
-  expect(stdout).not.toContain('firewall')
 })

@@ -24,7 +24,7 @@ export const ADDRESSES = check({
         : [{ key, address, stateDir, isShared: listen.reusePort && key === 'listen.address' }],
     )
   },
-  head: ({ key }) => ({ name: key, key, meaning: 'serve does not start', remedy: `correct ${key}` }),
+  about: ({ key }) => ({ name: key, key, meaning: 'serve does not start', remedy: `correct ${key}` }),
   look: lookAtAddress,
   rows: {
     shared: ({ state, shown }) =>

@@ -17,7 +17,7 @@ const { meaning, remedy: setClock } = KINDS.PosternCertificateInvalid
 export const CERTIFICATE = check({
   withReload: true,
   subjects: ({ config }) => [config],
-  head: () => ({
+  about: () => ({
     name: 'certificate',
     key: 'listen.tls',
     meaning: 'serve does not start, and a running Postern keeps the certificate that it has',

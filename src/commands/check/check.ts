@@ -22,7 +22,7 @@ interface Part<Subject, Facts> {
   readonly subjects: (asked: Asked) => readonly Subject[]
   /** Also with `check --reload`. */
   readonly withReload?: boolean
-  readonly head: (subject: Subject) => Head
+  readonly about: (subject: Subject) => About
   /** Why nothing is tried, which is no problem; undefined if it is. */
   readonly untried?: (subject: Subject) => string | undefined
   /** Tries it, and collects what the rows need. What it throws is a failure; a bug is thrown on. */
@@ -36,7 +36,7 @@ interface Part<Subject, Facts> {
 
 type Found = Finding | false | undefined
 
-interface Head {
+interface About {
   readonly name: string
   /** The configuration key that it is about. An error of the look can name another. */
   readonly key: string
@@ -45,9 +45,10 @@ interface Head {
   readonly remedy: string
 }
 
-/** The result of a check. `row` names the finding; undefined if nothing was tried, or the look has failed. */
+/** The result of a check. */
 export interface Outcome {
   readonly result: CheckResult
+  /** The name of the finding, also `nothing tried` and `look failed`; undefined for a warning of the start. */
   readonly row?: string
   /** 2 if `serve` would not start. */
   readonly exitCode: ExitCode
@@ -60,10 +61,10 @@ type LocationOf = Loaded['locationOf']
 
 /** A part of the table that can be run. */
 export function check<Subject, Facts>(part: Part<Subject, Facts>) {
-  const { subjects, head, withReload = false, rows } = part
+  const { subjects, about, withReload = false, rows } = part
   /** Rejects only for a bug. */
   const run = (subject: Subject, locationOf: LocationOf = () => undefined): Promise<Outcome> =>
-    outcomeOf(part, subject, head(subject), locationOf)
+    outcomeOf(part, subject, about(subject), locationOf)
   return {
     rows: Object.keys(rows),
     withReload,
@@ -77,49 +78,46 @@ export function check<Subject, Facts>(part: Part<Subject, Facts>) {
 async function outcomeOf<Subject, Facts>(
   { untried, look, rows }: Part<Subject, Facts>,
   subject: Subject,
-  head: Head,
+  about: About,
   locationOf: LocationOf,
 ): Promise<Outcome> {
-  const reason = untried?.(subject)
-  if (reason !== undefined) return resultOf(head, reason, locationOf)
+  const instead = untried?.(subject)
+  if (instead !== undefined) return { row: 'nothing tried', ...resultOf(about, instead, locationOf) }
   try {
     const facts = await look(subject)
     for (const [row, find] of Object.entries(rows)) {
       const found = await find(facts)
-      if (found !== false && found !== undefined) return { row, ...resultOf(head, found, locationOf) }
+      if (found !== false && found !== undefined) return { row, ...resultOf(about, found, locationOf) }
     }
-    throw new TypeError(`no row of ${head.name} applies`)
+    throw new TypeError(`no row of ${about.name} applies`)
   } catch (error) {
     if (isBug(error)) throw error
-    const {
-      key,
-      reason: failed,
-      remedy,
-    } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
-    return resultOf(head, { failed, remedy, exitCode: exitCodeOf(error) }, locationOf, key)
+    const { key, reason, remedy } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
+    const found = { failed: reason, remedy, exitCode: exitCodeOf(error) }
+    return { row: 'look failed', ...resultOf(about, found, locationOf, key) }
   }
 }
 
 /** @param named the key that is at fault, if it is known to be another one */
-function resultOf(head: Head, found: Finding, locationOf: LocationOf, named?: string): Outcome {
-  const { name } = head
+function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: string): Outcome {
+  const { name } = about
   if (typeof found === 'string')
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
-  const hints = { meaning: found.meaning ?? head.meaning, remedy: found.remedy ?? head.remedy }
+  const hints = { meaning: found.meaning ?? about.meaning, remedy: found.remedy ?? about.remedy }
   if ('warning' in found) {
     const { warning: message, login } = found
     return { result: { name, result: 'warning', message, ...hints }, exitCode: 0, login }
   }
   const { failed, exitCode = 1, tls } = found
-  const message = located(head, failed, locationOf, named)
+  const message = located(about, failed, locationOf, named)
   return { result: { name, result: 'failed', message, ...hints }, exitCode, tls }
 }
 
 /** A message behind the place of its key. The key is left out where the name of the check says it. */
-function located(head: Head, message: string, locationOf: LocationOf, named: string | undefined): string {
-  const key = named ?? head.key
+function located(about: About, message: string, locationOf: LocationOf, named: string | undefined): string {
+  const key = named ?? about.key
   const location = locationOf(key)
-  const isSaid = key === head.name || (named ?? location) === undefined
+  const isSaid = key === about.name || (named ?? location) === undefined
   const text = isSaid ? message : `${key}: ${message}`
   return location === undefined ? text : `${location}: ${text}`
 }

@@ -106,7 +106,7 @@ const FINE = { fine: ({ found }: Tried) => found }
 /** The address of each service, and how the device takes the requests of clients. */
 export const DEVICE = check({
   subjects: (asked) => allServices(asked).map((each) => ({ ...each, clock: systemClock })),
-  head: ({ key, of }) => ({
+  about: ({ key, of }) => ({
     name: `device${of}`,
     key: `${key}.url`,
     meaning: KINDS[key === 'upstream' ? 'PosternDeviceDown' : 'PosternRouteDown'].meaning,
@@ -126,10 +126,10 @@ export const DEVICE = check({
   },
 })
 
-/** Whether a device answers at an address that an operator has just named. */
+/** Whether a device answers at an address that an operator has just named to `init`. It is no part of the table. */
 export const NEW_DEVICE = check({
   subjects: () => [],
-  head: () => ({
+  about: () => ({
     name: 'device',
     key: '--url',
     meaning: 'clients would get an error for every request but those for tokens',

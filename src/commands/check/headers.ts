@@ -7,7 +7,7 @@ import { allServices } from './services.ts'
 export const HEADERS = check({
   withReload: true,
   subjects: allServices,
-  head: ({ key, of }) => ({
+  about: ({ key, of }) => ({
     name: `upstream headers${of}`,
     key: `${key}.headers`,
     meaning: 'serve does not start',

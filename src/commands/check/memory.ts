@@ -8,7 +8,7 @@ import { check } from './check.ts'
 /** What clients may hold, and which keys admit more than that. */
 export const MEMORY = check({
   subjects: ({ config }) => [config],
-  head: () => ({
+  about: () => ({
     name: 'memory',
     key: 'listen.memory',
     meaning: 'what clients hold is not bounded',

@@ -13,7 +13,7 @@ export const NEIGHBOURS = check({
     const found = foundBeside(file, places)
     return found instanceof SetupError || found.length > 0 ? [{ config, found }] : []
   },
-  head: () => ({
+  about: () => ({
     name: 'other instances',
     key: 'listen.address',
     meaning:

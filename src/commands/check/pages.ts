@@ -14,7 +14,7 @@ import { failureHint, malformedWarning, type Service, serviceAt, withoutText } f
 export const PAGES = check({
   withReload: true,
   subjects: (asked) => asked.pages.map((page) => ({ page, ...serviceAt(asked, page, 'PATH') })),
-  head: ({ key, page }) => ({
+  about: ({ key, page }) => ({
     name: `page ${page}`,
     key: `${key}.url`,
     meaning: 'clients get an error for this page',
@@ -52,7 +52,8 @@ async function askPage({ service, key, page }: Service & { readonly page: string
     const { status, fields } = response
     const found = `answered ${status}${withoutText(fields, service)}`
     const { malformed } = told
-    const uncompressed = await tryCompression(service, key, found, ask, response)
+    const uncompressed =
+      malformed === undefined ? await tryCompression(service, key, found, ask, response) : undefined
     return { key, status, malformed, uncompressed, found }
   } finally {
     await close()

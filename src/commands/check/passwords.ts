@@ -9,7 +9,7 @@ import { planAsRunning } from './memory.ts'
 
 export const PASSWORD = check({
   subjects: ({ config }) => [config],
-  head: () => ({
+  about: () => ({
     name: 'password source',
     key: 'password',
     meaning: 'serve does not start, because no client could get a token',
@@ -41,7 +41,7 @@ export const LIVE_PAGE = check({
     const isInner = address.kind !== 'tcp' || isLoopback(address.host)
     return passwordFile === undefined && isInner ? [] : [config]
   },
-  head: ({ admin }) => ({
+  about: ({ admin }) => ({
     name: admin.passwordFile === undefined ? 'live page' : 'admin.password_file',
     key: 'admin.password_file',
     meaning: 'serve does not start: it cannot guard the live page',

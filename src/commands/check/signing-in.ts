@@ -15,7 +15,7 @@ export const SIGNING_IN = check({
     const byGrant = checkedByDevice(config) ? config.upstream : undefined
     return allServices(asked).map((each) => ({ ...each, isByGrant: each.service === byGrant }))
   },
-  head: ({ key, of }) => ({
+  about: ({ key, of }) => ({
     name: `signing in${of}`,
     key: `${key}.auth`,
     meaning: 'the device refuses the requests that Postern forwards',

@@ -11,7 +11,7 @@ import { check } from './check.ts'
 
 export const STATE_FOLDER = check({
   subjects: ({ config }) => [config],
-  head: () => ({
+  about: () => ({
     name: 'state_dir',
     key: 'state_dir',
     meaning: 'a restart loses all tokens, and postern status and revoke do not work',

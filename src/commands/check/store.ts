@@ -20,7 +20,7 @@ export const STORE = check({
     const address = config.tokens.store
     return typeof address === 'string' ? [] : [{ settings: { ...config.store, address }, config }]
   },
-  head: () => ({
+  about: () => ({
     name: 'shared store',
     key: 'tokens.store',
     meaning: KINDS.PosternSharedStoreDown.meaning,

@@ -17,7 +17,7 @@ export const UPLOADS = check({
     asked.uploads === undefined
       ? []
       : [{ path: asked.uploads, ...serviceAt(asked, asked.uploads, '--uploads') }],
-  head: ({ key, path }) => ({
+  about: ({ key, path }) => ({
     name: `uploads to ${path}`,
     key: `${key}.url`,
     meaning: 'it is unknown whether the device reads an upload in chunks',

@@ -1,5 +1,4 @@
-import { plainPathProblem } from '../../config/address.ts'
-import { isAllowedMethod, isName } from '../../config/password-fields.ts'
+import { isName } from '../../config/password-fields.ts'
 import { splitAbsolute } from '../../http/request-path.ts'
 import { UPGRADE } from '../../http/scope.ts'
 import { LONGEST_PATH } from '../../record/access-log.ts'
@@ -22,8 +21,11 @@ export interface LoggedRequest {
   readonly hasOverride: boolean
 }
 
-/** What a line of a log is: a request to the device, another line of Postern, or neither. */
-export type LogLine = LoggedRequest | 'own-endpoint' | 'lines-dropped' | 'other' | 'foreign'
+/**
+ * What a line of a log is: a request to the device, one to an endpoint of Postern's own (`own`), a sum of lines that were `dropped`, another
+ * line of Postern, or neither (`foreign`).
+ */
+export type LogLine = LoggedRequest | 'own' | 'dropped' | 'other' | 'foreign'
 
 /** Reads a line. Something may stand before its object, such as the prefix of `docker compose logs`. Nothing of it is trusted. */
 export function readLogLine(line: string): LogLine {
@@ -36,7 +38,7 @@ export function readLogLine(line: string): LogLine {
     return 'foreign'
   }
   if (typeof record !== 'object' || record === null || !('msg' in record)) return 'foreign'
-  if (record.msg === DROPPED) return 'lines-dropped'
+  if (record.msg === DROPPED) return 'dropped'
   return record.msg === 'request' ? requestIn(record) : 'other'
 }
 
@@ -46,7 +48,7 @@ function requestIn(record: object): LogLine {
   const time = typeof fields.time === 'string' ? Date.parse(fields.time) : Number.NaN
   if (typeof method !== 'string' || typeof path !== 'string' || typeof status !== 'number') return 'other'
   if (Number.isNaN(time) || typeof name !== 'string' || (name !== '' && !isName(name))) return 'other'
-  if (endpoint === 'oauth') return 'own-endpoint'
+  if (endpoint === 'oauth') return 'own'
   return {
     name: grant === undefined ? undefined : name,
     method: status === 101 ? UPGRADE : method,
@@ -60,40 +62,6 @@ function requestIn(record: object): LogLine {
 
 function fieldsOf(record: object): Partial<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(record))
-}
-
-/** Why a request stays out of the proposal. */
-export type LeftOut = keyof typeof LEFT_OUT
-
-/** Each reason, as the end of a sentence about a number of requests. */
-export const LEFT_OUT = {
-  old: 'older than --since',
-  anonymous: 'without a login',
-  refused: 'refused by Postern',
-  'not-served': 'refused by the device (401, 403, 404, 405)',
-  unanswered: 'without a response: the client had left',
-  cut: 'with a path that the log has cut',
-  changed: 'with a path or method that the log has changed',
-  unnamable: 'with a path or method that allow cannot name, because programs may read it differently',
-  root: 'for / itself: in allow it would open every path',
-  crowded: 'with a path that was one too many to remember',
-} as const
-
-const NOT_SERVED: ReadonlySet<number> = new Set([401, 403, 404, 405])
-
-/** Why a request of the right name stays out of the proposal; undefined if it belongs there. */
-export function leftOut(request: LoggedRequest, since: number): LeftOut | undefined {
-  const { name, method, path, time, status, isRefused } = request
-  if (time < since) return 'old'
-  if (isRefused) return 'refused'
-  if (name === undefined) return 'anonymous'
-  if (NOT_SERVED.has(status)) return 'not-served'
-  if (status === 0) return 'unanswered'
-  if (path.length > LONGEST_PATH) return 'cut'
-  // The log has no query, and a question mark in place of a character that is not printed.
-  if (path.includes('?') || method.includes('?')) return 'changed'
-  if (!isAllowedMethod(method) || plainPathProblem(path) !== undefined) return 'unnamable'
-  return path === '/' ? 'root' : undefined
 }
 
 /** The part of a path that is as the client sent it. */

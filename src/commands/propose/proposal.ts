@@ -14,11 +14,17 @@ const INDENT = '    '
 /** An example on a line is cut to so many characters. */
 const LONGEST_EXAMPLE = 64
 
+/** A row of the proposal. Behind each path stand how often it was asked for, when last, and what it opens. */
+interface ProposedRule {
+  readonly methods: readonly string[]
+  readonly paths: readonly { readonly path: string; readonly comment: string }[]
+}
+
 /**
- * The `allow` for these requests as YAML, indented for an entry of `passwords`. Paths with the same methods share a rule, so that no rule
- * has a method and a path that were not seen together. Behind each path stand how often it was asked for, when last, and what it opens.
+ * The rules for these requests, the most used first. Paths with the same methods share a rule, so that no rule has a method and a path that
+ * were not seen together.
  */
-export function proposalOf(trees: ReadonlyMap<string, PathTree>): string {
+export function rulesFor(trees: ReadonlyMap<string, PathTree>): readonly ProposedRule[] {
   const entries = new Map<string, Entry>()
   for (const [method, tree] of trees) {
     for (const found of tree.found()) {
@@ -29,17 +35,23 @@ export function proposalOf(trees: ReadonlyMap<string, PathTree>): string {
   }
   const rules = Map.groupBy(entries.values(), ({ byMethod }) => [...byMethod.keys()].sort().join(' '))
   const byUse = [...rules].sort(([, a], [, b]) => countIn(b) - countIn(a))
-  const listed = byUse.map(([methods, found]) => ({
+  return byUse.map(([methods, found]) => ({
     methods: methods.split(' '),
-    found: found.sort((a, b) => (a.path < b.path ? -1 : 1)),
+    paths: found
+      .sort((a, b) => (a.path < b.path ? -1 : 1))
+      .map((entry) => ({ path: entry.path, comment: commentOn(entry) })),
   }))
-  const allow = listed.map(({ methods, found }) => ({ methods, paths: found.map(({ path }) => path) }))
+}
+
+/** The `allow` of these rules as YAML, indented for an entry of `passwords`. */
+export function proposalOf(rules: readonly ProposedRule[]): string {
+  const allow = rules.map(({ methods, paths }) => ({ methods, paths: paths.map(({ path }) => path) }))
   const text = writeCommentedYaml(
     { allow },
     {
       inLine: allow.map((_, rule) => ['allow', rule, 'methods']),
-      comments: listed.flatMap(({ found }, rule) =>
-        found.map((entry, at) => [['allow', rule, 'paths', at], commentOn(entry)] as const),
+      comments: rules.flatMap(({ paths }, rule) =>
+        paths.map(({ comment }, at) => [['allow', rule, 'paths', at], comment] as const),
       ),
     },
   )

@@ -1,0 +1,383 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { expect } from 'vitest'
+import { pinOf } from '../../../src/device/target.ts'
+import { makeCertificate } from '../../support/certificate.ts'
+import { closeLater } from '../../support/cleanup.ts'
+import { startDevice } from '../../support/device.ts'
+import { ANY, opensslCertificate, startOpenssl } from '../../support/openssl-server.ts'
+import { unusedPort } from '../../support/raw.ts'
+import { nextRequest, startScripted } from '../../support/scripted.ts'
+import { startSmallBuffer } from '../../support/small-buffer.ts'
+import { type Case, casesOf } from './case.ts'
+
+const to = (url: string, ...set: readonly string[]): readonly string[] => [`upstream.url=${url}`, ...set]
+
+/** A device that answers by the head of a request alone. */
+const startHeads = (answer: (head: string) => string) =>
+  startScripted(async (peer) => peer.end(answer(await nextRequest(peer))))
+
+const response = (status: number, ...fields: readonly string[]): string =>
+  [`HTTP/1.1 ${status} x`, 'Content-Length: 0', ...fields, '', ''].join('\r\n')
+
+/** A device that compresses its page if a request fits. */
+const startCompressing = (fits: (head: string) => boolean) =>
+  startHeads((head) => {
+    const packs = /^accept-encoding:.*gzip/im.test(head) && fits(head)
+    const fields = packs ? 'Content-Encoding: gzip\r\n' : ''
+    const body = 'long enough '.repeat(100)
+    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`
+  })
+
+/** A TLS server that answers cleartext with 400. */
+async function startBoth(): Promise<{ readonly url: string }> {
+  const secure = await startDevice(undefined, { tls: await makeCertificate() })
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    closeLater(() => void socket.destroy())
+    socket.once('data', (first) => {
+      if (first[0] !== 0x16) return socket.end(response(400))
+      const served = connect(Number(new URL(secure.url).port), '127.0.0.1').on('error', () => {})
+      served.write(first)
+      socket.pipe(served).pipe(socket)
+    })
+  })
+  closeLater(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } // listening on TCP
+}
+
+const withoutVia = (head: string): boolean => !/^via:/im.test(head)
+
+const MALFORMED = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie : sid=4711s3cret\r\n\r\nhi'
+const IS_MALFORMED =
+  'answered 200 with malformed HTTP: a blank before a colon: "Set-Cookie : xxx=xxxxxxxxxx\\r\\n"'
+
+const HEADERS: readonly Case[] = [
+  ...casesOf('headers', {
+    readable: {
+      'H172 the fields of every request, and the bytes of a head': () => ({
+        set: ['upstream.headers.X-Key=hunter2'],
+        says: /^1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/,
+      }),
+    },
+    'look failed': {
+      'H108 no file of a header, of a route': () => ({
+        set: ['upstream.routes./cam/={url: "http://127.0.0.1:1", headers: {X-Key: {file: /nowhere}}}'],
+        name: 'upstream headers of /cam/',
+        says: 'upstream.routes./cam/.headers.X-Key: cannot read /nowhere: there is no such file',
+        exitCode: 2,
+      }),
+    },
+  }),
+]
+
+const SILENT: readonly Case[] = [
+  ...casesOf('device', {
+    'no response': {
+      async 'H107 no device'() {
+        const url = `http://127.0.0.1:${await unusedPort()}`
+        return {
+          set: to(url),
+          says: `${url} did not respond (connection_refused)`,
+          means: 'clients get an error for every request but those for tokens',
+          remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
+        }
+      },
+    },
+    'no socket': {
+      'H107 no socket of the device, which is no matter of the network': () => ({
+        set: to('http+unix:/nowhere/device.sock'),
+        says: '/nowhere/device.sock did not respond (destination_unavailable): there is no such file',
+        remedy:
+          'start what listens on the socket, let the user that runs Postern write to it, or correct upstream.url',
+      }),
+    },
+    'look failed': {
+      'H108 no file of an authority': () => ({
+        set: to('https://127.0.0.1:1', 'upstream.tls.ca=/nowhere'),
+        says: 'upstream.tls.ca: cannot read /nowhere: there is no such file',
+        exitCode: 2,
+      }),
+    },
+    'TLS fails': {
+      async 'H109 a self-signed certificate: the remedy is the line with its pin'() {
+        const device = await startDevice(undefined, { tls: await makeCertificate() })
+        return {
+          set: to(device.url),
+          says: /did not respond \(tls_certificate_error\): the certificate of https:.* is self-signed/,
+          remedy: /then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}/,
+        }
+      },
+      async 'H168 a device with a small TLS buffer, and blames no firewall'() {
+        const pair = opensslCertificate()
+        const server = await startOpenssl(pair)
+        const device = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, 'is silent')
+        return {
+          set: to(device.url, `upstream.tls.ca=${pair.certFile}`, 'upstream.connect_timeout=2s'),
+          says: /did not respond \(connection_timeout\): the device takes the connection, and does not answer the first message of TLS$/,
+          remedy: 'write under upstream: tls: {max_version: TLSv1.2}',
+        }
+      },
+      async 'H109 the wrong scheme: the remedy is the right URL'() {
+        const device = await startDevice(undefined, { tls: await makeCertificate() })
+        return {
+          set: to(device.url.replace('https:', 'http:')),
+          says: /the device speaks TLS/,
+          remedy: `set upstream.url to ${device.url}`,
+        }
+      },
+    },
+    'head unanswered': {
+      async 'H174 a device that closes for HTTP/1.1: the remedy is version: "1.0"'() {
+        const device = await startHeads((head) =>
+          head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : '',
+        )
+        return { set: to(device.url), says: /did not respond/, writes: { version: '1.0' } }
+      },
+    },
+  }),
+  ...['upstream', 'upstream.routes./old/'].map(
+    (key): Case => ({
+      part: 'device',
+      row: 'TLS fails',
+      title: `H168 TLS of another decade: the remedy is the line to write (${key})`,
+      async given() {
+        const pair = opensslCertificate('-newkey', 'rsa:1024', '-sha1')
+        const server = await startOpenssl(pair, '-tls1', '-cipher', ANY)
+        const pin = pinOf(new X509Certificate(readFileSync(pair.certFile)).raw)
+        const url = `https://127.0.0.1:${server?.port}`
+        return {
+          set: key === 'upstream' ? to(url) : [`upstream.routes./old/.url=${url}`],
+          name: key === 'upstream' ? 'device' : 'device of /old/',
+          says: /: the device speaks only older versions of TLS; /,
+          remedy: `compare the fingerprint with that on the device, then write under ${key}: tls: {min_version: TLSv1, weak: true, pin: ${pin}}`,
+        }
+      },
+    }),
+  ),
+]
+
+const REFUSED_HOSTS: readonly Case[] = [400, 403, 421].flatMap((status) =>
+  [
+    ['another Host than its own', 'preserve', 'target'],
+    ['its own Host', 'target', 'preserve'],
+  ].map(
+    ([what = '', present = '', wanted = '']): Case => ({
+      part: 'device',
+      row: 'head refused',
+      title: `H175 a device that refuses ${what} with ${status}: the remedy is host: ${wanted}`,
+      async given() {
+        const device = await startDevice((request, answer) => {
+          const own = request.headers.host === new URL(device.url).host
+          // The first request of `check` names the device itself.
+          const first = device.requests.length === 1
+          answer.writeHead(first || own === (wanted === 'target') ? 200 : status).end()
+        })
+        return {
+          set: to(device.url, `upstream.host=${present}`),
+          says: `answered ${status} to a request of curl through Postern, and 200 with upstream: {host: ${wanted}}`,
+          writes: { host: wanted },
+          result: 'warning',
+          after: () => expect(device.requests.length).toBeLessThan(30),
+        }
+      },
+    }),
+  ),
+)
+
+const ANSWERED: readonly Case[] = [
+  ...casesOf('device', {
+    'head refused': {
+      async 'H174 a device that answers 505 to HTTP/1.1: the remedy is version: "1.0"'() {
+        const device = await startHeads((head) =>
+          head.includes(' HTTP/1.0\r\n') ? 'HTTP/1.0 200 OK\r\n\r\nok' : 'HTTP/1.0 505 No\r\n\r\n',
+        )
+        return {
+          set: to(device.url),
+          says: /^answered 505 to /,
+          writes: { version: '1.0' },
+          result: 'warning',
+        }
+      },
+    },
+    'cleartext to TLS': {
+      async 'H109 a TLS server that answers cleartext with 400: the remedy is the right URL'() {
+        const { url } = await startBoth()
+        return { set: to(url), says: /answered 400; the device speaks TLS/, result: 'warning' }
+      },
+    },
+    'redirect to https': {
+      async 'a redirect to https'() {
+        const device = await startHeads(() => response(301, 'Location: https://device/'))
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 301, a redirect to https`,
+          remedy: 'set upstream.url to the https address of the device',
+          result: 'warning',
+        }
+      },
+    },
+    'error of the device': {
+      async 'an error of the device'() {
+        const device = await startHeads(() => response(503))
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 503`,
+          remedy: 'open / on the device itself, or set upstream.health.path to a page that works',
+          result: 'warning',
+        }
+      },
+    },
+    malformed: {
+      async 'H273 a malformed page'() {
+        const device = await startHeads(() => MALFORMED)
+        return { set: to(device.url), says: `${device.url} ${IS_MALFORMED}`, result: 'warning' }
+      },
+    },
+    fine: {
+      async 'no login where upstream.headers answers it'() {
+        const device = await startHeads(() => response(401, 'WWW-Authenticate: Basic realm="camera"'))
+        return {
+          set: to(device.url, 'upstream.headers.authorization=Basic eDp5'),
+          says: `${device.url} answered 401`,
+        }
+      },
+      async 'H172 nothing to write for a page that the device refuses to all'() {
+        const device = await startHeads(() => response(403))
+        return { set: to(device.url), says: `${device.url} answered 403` }
+      },
+      async 'each service of the device'() {
+        const camera = await startDevice()
+        return {
+          set: [`upstream.routes./cam/.url=${camera.url}`],
+          name: 'device of /cam/',
+          says: `${camera.url} answered 200`,
+        }
+      },
+    },
+    'no compression': {
+      async 'H172 a device that compresses nothing for a request with Via'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 200; it compresses its page only for requests without Via`,
+          writes: { drop: ['via'], forwarding: 'full' },
+          result: 'warning',
+        }
+      },
+      async 'H172 the same beside other names in upstream.drop, which stay'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url, 'upstream.drop=x-a, x-*'),
+          says: /without Via$/,
+          writes: { drop: ['x-a', 'x-*', 'via'] },
+        }
+      },
+    },
+  }),
+  ...(
+    [
+      ['reads 512 bytes', (head) => head.length <= 512, { forwarding: 'off', drop: ['cookie', 'sec-*'] }],
+      ['refuses Via', withoutVia, { forwarding: 'off', drop: [] }],
+    ] satisfies [string, (head: string) => boolean, object][]
+  ).map(
+    ([what, fits, writes]): Case => ({
+      part: 'device',
+      row: 'head refused',
+      title: `H172 the settings for a device that ${what}`,
+      async given() {
+        const device = await startHeads((head) => response(fits(head) ? 200 : 400))
+        return { set: to(device.url), says: /^answered 400 to a request of /, writes, result: 'warning' }
+      },
+    }),
+  ),
+  ...(['Basic', 'Digest'] as const).map(
+    (scheme): Case => ({
+      part: 'device',
+      row: 'login of its own',
+      title: `a ${scheme} login of the device`,
+      async given() {
+        const challenge = scheme === 'Basic' ? 'realm="camera"' : 'realm="camera", nonce="n", qop="auth"'
+        const device = await startHeads(() => response(401, `WWW-Authenticate: ${scheme} ${challenge}`))
+        return {
+          set: to(device.url),
+          says: `${device.url} answered 401, which asks for a ${scheme} login of its own`,
+          means: /their Authorization field is for Postern/,
+          remedy: new RegExp(`^set upstream\\.auth: \\{kind: ${scheme.toLowerCase()}, `),
+          result: 'warning',
+        }
+      },
+    }),
+  ),
+  ...(
+    [
+      ['compresses for all', () => true, []],
+      ['compresses for none', () => false, []],
+      ['gets no Via', withoutVia, ['upstream.drop=via']],
+      ['gets no forwarding fields', withoutVia, ['upstream.forwarding=minimal']],
+    ] satisfies [string, (head: string) => boolean, string[]][]
+  ).map(
+    ([what, fits, set]): Case => ({
+      part: 'device',
+      row: 'fine',
+      title: `H172 nothing about a device that ${what}`,
+      async given() {
+        const device = await startCompressing(fits)
+        return { set: to(device.url, ...set), says: `${device.url} answered 200` }
+      },
+    }),
+  ),
+]
+
+/** A case about one page of a device whose start page is as it should be. */
+function page(row: string, title: string, answer: string, says: RegExp | string): Case {
+  return {
+    part: 'page',
+    row,
+    title,
+    async given() {
+      const requests: string[] = []
+      const device = await startHeads((head) => {
+        requests.push(head.split(' ')[1] ?? '')
+        return answer
+      })
+      return {
+        set: to(device.url),
+        asked: { pages: ['/api/page?x=1'] },
+        name: 'page /api/page?x=1',
+        says,
+        after: () => expect(requests).toEqual(['/api/page?x=1']),
+      }
+    },
+  }
+}
+
+const PAGES: readonly Case[] = [
+  ...casesOf('page', {
+    'no compression': {
+      async 'H172 a page that is compressed only without Via'() {
+        const device = await startCompressing(withoutVia)
+        return {
+          set: to(device.url),
+          asked: { pages: ['/big'] },
+          says: 'answered 200; it compresses its page only for requests without Via',
+          result: 'warning',
+        }
+      },
+    },
+  }),
+  page('answers', 'H273 a good page', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi', 'answered 200'),
+  page('malformed', 'H273 a page in malformed HTTP', MALFORMED, IS_MALFORMED),
+  page(
+    'look failed',
+    'H273 a page that is cut',
+    'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi',
+    'no usable answer (http_response_incomplete)',
+  ),
+  page('error', 'H273 a page that is none', response(404), 'answered 404'),
+]
+
+export const DEVICE_CASES: readonly Case[] = [...HEADERS, ...SILENT, ...REFUSED_HOSTS, ...ANSWERED, ...PAGES]

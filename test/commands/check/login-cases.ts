@@ -1,0 +1,116 @@
+import { expect } from 'vitest'
+import { accountAuth, startAccountDevice } from '../../sign-in/account-device.ts'
+import { redfishAuth, startRedfishDevice } from '../../sign-in/session-devices.ts'
+import { unusedPort } from '../../support/raw.ts'
+import { type Case, casesOf } from './case.ts'
+
+const SESSIONS = '/redfish/v1/SessionService/Sessions'
+
+/** A device with sessions, and the configuration for it. */
+export async function startRedfish(
+  file: (name: string, text: string) => string,
+  { password, auth = {} }: { readonly password?: string; readonly auth?: object } = {},
+) {
+  const redfish = await startRedfishDevice()
+  const login = { ...redfishAuth, password: { file: file('device', password ?? redfish.password) }, ...auth }
+  return { redfish, set: [`upstream.url=${redfish.device.url}`, `upstream.auth=${JSON.stringify(login)}`] }
+}
+
+export const LOGIN_CASES: readonly Case[] = [
+  ...casesOf('signing in', {
+    'nothing tried': {
+      'no login': () => ({ says: 'off' }),
+      'a login with the password of a grant': () => ({
+        set: ['password.device=true', 'upstream.auth={kind: basic, user: admin}'],
+        says: 'with the password of the last password grant, once there is one',
+      }),
+    },
+    'look failed': {
+      'H108 no file with the password for the device': () => ({
+        set: ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
+        says: /^upstream\.auth\.password\.file: .*\/nowhere: there is no such file$/,
+        exitCode: 2,
+      }),
+    },
+    'no response': {
+      async 'no device to sign in at'({ file }) {
+        const auth = { ...redfishAuth, password: { file: file('device', 'secret') } }
+        return {
+          set: [
+            `upstream.url=http://127.0.0.1:${await unusedPort()}`,
+            `upstream.auth=${JSON.stringify(auth)}`,
+          ],
+          says: 'the device did not respond (connection_refused)',
+          remedy: 'nothing listens there: switch the device on, or correct host and port in upstream.url',
+          result: 'failed',
+        }
+      },
+    },
+    refused: {
+      async 'a wrong password'({ file }) {
+        const { set } = await startRedfish(file, { password: 'wrong' })
+        return { set, says: 'the device refuses these credentials', result: 'failed' }
+      },
+      async 'a login without the token that the configuration names'({ file }) {
+        const session = { ...redfishAuth.session, token: { json: '/id' } }
+        const { set } = await startRedfish(file, { auth: { session } })
+        return {
+          set,
+          says: `the login at ${SESSIONS} answered 201 without a token (json /id): a wrong password, or key`,
+          result: 'failed',
+        }
+      },
+    },
+    'no logout': {
+      async 'a session that cannot be ended'({ file }) {
+        const { redfish, set } = await startRedfish(file)
+        redfish.location = () => 'http://192.0.2.1/elsewhere'
+        return {
+          set,
+          says: /; Location of the login names http:\/\/192\.0\.2\.1, not the device: the session stays until the device ends it$/,
+          remedy: 'correct upstream.auth.session.logout',
+          result: 'warning',
+        }
+      },
+    },
+    accepted: {
+      async 'a session, and ends it'({ file }) {
+        const { redfish, set } = await startRedfish(file)
+        return {
+          set,
+          says: `${SESSIONS} gave a token (header X-Auth-Token)`,
+          after: () => expect([redfish.sessions.size, redfish.logouts.length]).toEqual([0, 1]),
+        }
+      },
+    },
+  }),
+  ...(['form', 'cookie', 'header'] as const).flatMap((kind) =>
+    [{}, { on_change: 'follow' }].map((settings): Case => {
+      const follows = 'on_change' in settings
+      return {
+        part: 'signing in',
+        row: follows ? 'accepted' : 'another session',
+        title: `H243 a device that changes its session with a response${follows ? ', which Postern follows' : ', and the key that allows it'} (${kind})`,
+        async given({ file }) {
+          const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
+          if (kind === 'cookie') account.asks = '401'
+          account.rotates = true
+          const auth = {
+            ...accountAuth(kind, settings),
+            password: { file: file('device', account.password) },
+          }
+          return {
+            set: [`upstream.url=${account.device.url}`, `upstream.auth=${JSON.stringify(auth)}`],
+            ...(follows
+              ? { says: /^\S.*$/, result: 'ok' }
+              : {
+                  says: /; its response to GET \/ sets another session$/,
+                  remedy: /set upstream\.auth\.on_change: follow, if no client can/,
+                  result: 'warning',
+                }),
+          }
+        },
+      }
+    }),
+  ),
+]

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { TABLE } from '../../../src/commands/check/table.ts'
+import { tryCase } from './case.ts'
+import { DEVICE_CASES } from './device-cases.ts'
+import { HOST_CASES } from './host-cases.ts'
+import { LOGIN_CASES } from './login-cases.ts'
+import { STORE_CASES } from './store-cases.ts'
+import { UPLOAD_CASES } from './upload-cases.ts'
+
+const CASES = [...HOST_CASES, ...STORE_CASES, ...DEVICE_CASES, ...LOGIN_CASES, ...UPLOAD_CASES]
+
+describe('H107 check finds', () => {
+  it.each(CASES)('$title', tryCase)
+})
+
+/** Rows that no test of this machine can cause, each with the reason. */
+const NOT_CAUSED = new Map([
+  ['address: untried', 'only Node.js before 26.4 lacks the means'],
+  ['address: hidden', 'test/commands/check.test.ts runs it under file modes'],
+  ['device: delayed acknowledgements', 'test/device/delayed-acks.test.ts moves its clock'],
+])
+
+it('each row of the table has a case', () => {
+  const rows = Object.entries(TABLE).flatMap(([part, { rows: names }]) =>
+    names.map((row) => `${part}: ${row}`),
+  )
+  const caused = new Set(CASES.map(({ part, row }) => `${part}: ${row}`))
+  expect(rows.filter((row) => !caused.has(row))).toEqual([...NOT_CAUSED.keys()])
+})
