@@ -59,7 +59,7 @@ const SMALL_NODE = 512
 const NOTES = [
   'the cost of idle sidecars is that at a server with nothing else to do; a busy one wakes up less often for them, so it carries more than these costs say',
   'with `store.replicas` a sidecar has a third connection, each login and revocation waits for a replica (WAIT), and each replica costs the network every write once more',
-  'all keys of a device are on one server, so a Cluster carries more devices, and no larger ones',
+  'all keys of a device are on one server, so several servers carry more devices, and no larger ones',
 ]
 
 export const storeCosts: Figure = {

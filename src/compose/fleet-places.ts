@@ -1,11 +1,5 @@
-import type {
-  FleetPlaces,
-  FleetWall,
-  PlacesEvent,
-  PlacesMember,
-  SharedPlaces,
-  Standing,
-} from '../fleet/places.ts'
+import type { FleetWall, PlacesEvent } from '../fleet/device-wall.ts'
+import type { FleetPlaces, PlacesMember, SharedPlaces, Standing } from '../fleet/places.ts'
 import { SAME_OUTAGE } from '../fleet/same-outage.ts'
 import { type CeilingCause, isStrike } from '../forward/bound.ts'
 import { type Ceiling, doubted, UNKNOWN, type Wall } from '../forward/ceilings.ts'
@@ -45,11 +39,9 @@ export class FleetMember implements PlacesMember {
   #known: FleetWall | undefined
   /** The share of this sidecar; undefined before the first answer of the store, and without a wall. */
   #share: number | undefined
-  #hasStarted = false
+  #until = Number.POSITIVE_INFINITY
   #answers = 0
-  #activeAt: number
-  /** The outage that the others were told of. */
-  #toldAt = Number.NEGATIVE_INFINITY
+  #activeAt = Number.NEGATIVE_INFINITY
 
   constructor({ name, sidecar, learner, queue, clock, log }: Dependencies) {
     this.name = name
@@ -59,8 +51,7 @@ export class FleetMember implements PlacesMember {
     this.#clock = clock
     this.#log = log
     this.#ceiling = learner.ceiling
-    this.#activeAt = clock.monotonic()
-    this.#known = knownFrom(this.#ceiling.wall, this.#activeAt)
+    this.#known = knownFrom(this.#ceiling.wall, clock.monotonic())
   }
 
   /** Shares what breaks the device from now on. Resolves when the store has answered, or has not. */
@@ -76,7 +67,6 @@ export class FleetMember implements PlacesMember {
     this.#ceiling = next
     const { at } = this.#learner.outage
     if (isStrike(cause) && wall !== undefined && wall.fleet === undefined && wall !== before) {
-      this.#toldAt = at
       this.#tell({ kind: 'broke', limit: wall.limit, at })
     } else if (before?.fleet === undefined) return
     else if (isStrike(cause) && before.kind === 'tried' && wall === before)
@@ -96,37 +86,44 @@ export class FleetMember implements PlacesMember {
   standing(): Standing {
     const now = this.#clock.monotonic()
     const { inside, places } = this.#queue
-    const { answers } = this.#learner
+    const { answers, outage } = this.#learner
     if (inside > 0 || answers !== this.#answers) this.#activeAt = now
     this.#answers = answers
-    const { wall } = this.#ceiling
     const share = this.#share
     return {
       sidecar: this.#sidecar,
-      share: share ?? (this.#hasStarted ? places : undefined),
+      places,
       inside,
+      // An outage ends its requests: those that were there before it count.
+      level: now - outage.at < SAME_OUTAGE ? Math.max(inside, outage.had) : inside,
       isActive: now - this.#activeAt < ACTIVE,
       carries: share !== undefined && inside >= share && this.#learner.carries(share),
-      known: this.#known && { ...this.#known, left: leftOf(wall, now) },
+      known: this.#known && { ...this.#known, left: leftOf(this.#ceiling.wall, now) },
     }
   }
 
+  /** The most places now. A process that stood still for long has one before it does anything else. */
+  get most(): number {
+    const isOver = this.#share !== undefined && this.#clock.monotonic() >= this.#until
+    return isOver ? 1 : Number.POSITIVE_INFINITY
+  }
+
   adopt(shared: SharedPlaces): void {
-    this.#hasStarted = true
-    // What happened meanwhile is told first.
-    if (this.events.length > 0) return
+    this.#until = shared.until
     if (shared.share === undefined) this.#leaveWall(shared)
     else this.#takeShare(shared, shared.share)
     const { version, kind, sum, left } = shared
     if (version > 0) this.#known = { version, kind, sum, left }
   }
 
-  alone(): void {
-    this.#hasStarted = true
-    const wasShared = this.#share !== undefined || this.#ceiling.wall?.fleet !== undefined
-    if (this.#known === undefined || this.#share === 1 || !wasShared) return
-    this.#log.warn('the shared store does not answer: this sidecar has one place at the device')
-    this.#takeShare({ ...this.#known, ago: Number.POSITIVE_INFINITY, share: 1 }, 1)
+  alone(): boolean {
+    const isShared = this.#share !== undefined || this.#ceiling.wall?.fleet !== undefined
+    if (this.#known === undefined || !isShared) return false
+    if (this.#share !== 1) {
+      this.#log.warn('the shared store does not answer: this sidecar has one place at the device')
+      this.#takeShare(this.#known, 1)
+    }
+    return true
   }
 
   #leaveWall({ kind, version }: SharedPlaces): void {
@@ -141,8 +138,7 @@ export class FleetMember implements PlacesMember {
     }
   }
 
-  #takeShare(shared: SharedPlaces, given: number): void {
-    const { kind, version, sum, left, ago } = shared
+  #takeShare({ kind, version, sum, left }: FleetWall, given: number): void {
     const now = this.#clock.monotonic()
     const isNew = this.#known?.version !== version
     if (!isNew && given === this.#share) return
@@ -156,11 +152,6 @@ export class FleetMember implements PlacesMember {
       this.#learner.share({ ...(guess && { guess }), wall: { ...rest, limit: given, fleet } }, isNew)
     }
     this.#log.info({ limit: given, sum, state: kind }, 'the sidecars share the places at the device')
-    const { at, had } = this.#learner.outage
-    if (kind !== 'broke' || at === this.#toldAt || Math.abs(now - at - ago) >= SAME_OUTAGE || had === 0)
-      return
-    this.#toldAt = at
-    this.#tell({ kind: 'had', limit: had, at })
   }
 
   /** A later event of one kind replaces the earlier one. */

@@ -60,6 +60,7 @@ export class ServicePlaces {
     this.#device = `${formatUpstreamUrl(service.url)} ${min}-${max}`
     const { queue, learner } = createPlaces({
       ...{ min, max, inFleet, clock },
+      most: () => this.#member?.most ?? Number.POSITIVE_INFINITY,
       waiting: service.queue.size,
       maxWait: service.queue.timeout,
       ceiling: this.#kept(),

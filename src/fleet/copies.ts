@@ -73,7 +73,7 @@ export function createTokenCopies(deps: Dependencies) {
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
-    if (answer === 'unavailable') return { kind: answer }
+    if (answer === 'unavailable' || !copies.inStep) return { kind: 'unavailable' }
     if (answer === 'unknown') return REFUSED.unknown
     // A fleet whose sidecars have different names: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
@@ -157,7 +157,7 @@ export function createTokenCopies(deps: Dependencies) {
     }
   }
 
-  return {
+  const copies = {
     identify,
     grantOf: (digest: Digest): string | undefined => table.find(digest)?.grant.id,
     /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
@@ -168,6 +168,11 @@ export function createTokenCopies(deps: Dependencies) {
     use,
     add,
     epoch,
+    /**
+     * Whether this sidecar has read the state since its connection to the server began. Before that the server may be one that was restored
+     * from a backup, and know tokens that were revoked since.
+     */
+    inStep: true,
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter
@@ -194,4 +199,5 @@ export function createTokenCopies(deps: Dependencies) {
       table.evict()
     },
   }
+  return copies
 }

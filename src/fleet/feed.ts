@@ -112,9 +112,15 @@ export function followRevocations(deps: Dependencies) {
       copies.forgetUnknown()
       let time = PAUSE
       await synchronize()
+        .then(() => {
+          copies.inStep = true
+        })
         .finally(onFirst)
         .then(follow)
         .catch((error: unknown) => {
+          // A refusal is an answer: the connection goes on.
+          const isRefusal = error instanceof StoreUnavailable && error.failure === 'refused'
+          if (!isRefusal) copies.inStep = false
           if (error instanceof StoreUnavailable) return
           onBug(error)
           time = PAUSE_AFTER_BUG

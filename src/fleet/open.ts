@@ -17,7 +17,7 @@ import {
 } from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import type { StoreSettings } from './connection.ts'
-import { createTokenCopies } from './copies.ts'
+import { createTokenCopies, type TokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { listIssued } from './grants.ts'
 import { openSharedStore } from './open-store.ts'
@@ -175,7 +175,9 @@ async function openState(
     tokens: {
       ...tokens,
       refresh: async (presented) =>
-        owed.names.size === 0 || (await agreement.isSettled()) ? tokens.refresh(presented) : 'unavailable',
+        copies.inStep && (owed.names.size === 0 || (await agreement.isSettled()))
+          ? tokens.refresh(presented)
+          : 'unavailable',
     },
     password,
     async end(which, reason) {
@@ -226,7 +228,7 @@ async function openState(
     copiedAt: () => undefined,
     store: condition,
     troubles: () => [
-      ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),
+      ...(store.up ? troublesOf(copies) : ['the shared store does not respond']),
       ...(store.trouble === undefined ? [] : [`the shared store refuses commands: ${store.trouble}`]),
       ...(differs ? ['the password is not the one of the shared store'] : []),
     ],
@@ -238,4 +240,9 @@ async function openState(
       await store.close()
     },
   }
+}
+
+function troublesOf({ hears, inStep }: Pick<TokenCopies, 'hears' | 'inStep'>): readonly string[] {
+  if (!hears) return [DEAF]
+  return inStep ? [] : ['this sidecar reads the state of the shared store']
 }

@@ -1,60 +1,37 @@
 import { hash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
-import { SAME_OUTAGE } from './same-outage.ts'
+import {
+  afterEvent,
+  afterTime,
+  type DeviceWall,
+  type FleetWall,
+  mostUnder,
+  type PlacesEvent,
+  readWall,
+  retold,
+  textOfWall,
+  works,
+} from './device-wall.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { type Beat, divide, GONE, LIFE, readBeat, textOfBeat } from './shares.ts'
 
-/**
- * What the fleet knows of the sum of all requests at the device. `broke`: one more broke it. `tried`: one more is tried now. `struck`: it had
- * no room for that. `barred`: one more broke it again. `none`: nothing, or nothing any more. `doubted`: it was away with no more than the sum. `works`: one more works.
- * `lifted`: the operator says so.
- */
-export type FleetWallKind = (typeof KINDS)[number]
-const KINDS = ['none', 'broke', 'tried', 'struck', 'barred', 'doubted', 'works', 'lifted'] as const
-
-/** What the fleet knows, as one sidecar has heard it. */
-export interface FleetWall {
-  /** A later one replaces it. */
-  readonly version: number
-  readonly kind: FleetWallKind
-  readonly sum: number
-  /** When one more is tried, from now (ms). */
-  readonly left: number
-}
-
-/** The answer of the store. */
+/** What a sidecar hears of the places. */
 export interface SharedPlaces extends FleetWall {
-  /** How long ago the device broke (ms). */
-  readonly ago: number
   /** The places of this sidecar; 0: the others have not made room yet. Undefined if there is no wall. */
   readonly share: number | undefined
+  /** Until when it has these places; one is left after that, also if the process stood still meanwhile (ms on the monotonic clock). */
+  readonly until: number
 }
 
 /** What a sidecar says of itself. */
-export interface Standing {
+export interface Standing extends Pick<Beat, 'level' | 'isActive' | 'carries'> {
   /** Its own id, which survives a restart. */
   readonly sidecar: string
-  /** The most requests that it sends to the device at once; undefined if it has just started. */
-  readonly share: number | undefined
+  /** The most requests that it sends to the device at once. */
+  readonly places: number
   readonly inside: number
-  /** It has had requests at the device lately. */
-  readonly isActive: boolean
-  /** As many as it may have are there now, and so many have worked. */
-  readonly carries: boolean
   readonly known: FleetWall | undefined
-}
-
-/**
- * What has happened to the device at a sidecar. `broke`: one more than `limit` broke it. `had`: it had `limit` requests that worked when the
- * device went away. `struck`: the attempt with one more did not work. `doubted`: the device was away with no more. `lifted`: the operator
- * says so. `left`: the sidecar stops.
- */
-export interface PlacesEvent {
-  readonly kind: 'broke' | 'had' | 'struck' | 'doubted' | 'lifted' | 'left'
-  readonly limit: number
-  /** When it happened (ms on the monotonic clock). */
-  readonly at: number
 }
 
 /** The places of one service, at this sidecar. */
@@ -65,142 +42,48 @@ export interface PlacesMember {
   /** What the store was not told yet, the oldest first. */
   readonly events: PlacesEvent[]
   adopt(places: SharedPlaces): void
-  /** The store has not answered for long, or not since the start: one place is left where places are shared. */
-  alone(): void
+  /** The store has not answered for long, or not since the start. Returns whether one place is left, because places are shared. */
+  alone(): boolean
 }
 
-/**
- * A sidecar that hears nothing from the store for so long (ms) has one place: it cannot tell whether the others hear it. After `LIFE` (ms) they
- * share the places of a silent one, except that one. What it had in flight has ended by then. Long enough for a restart.
- */
+/** A sidecar that hears nothing from the store for so long (ms) has one place: it cannot tell whether the others hear it. */
 const HOLD = 20_000
-const LIFE = 30_000
-/** A sidecar that was silent for so long (ms) is gone: its tokens work no longer than that without the store, by default. */
-const GONE = 3_600_000
-/** A server that was emptied knows no shares yet: one that starts waits so long (ms), until those who run have told theirs. */
+/** A division that has held for so long (ms) is known to all that beat. */
 const SETTLE = 2_000
-const WEEK = 168 * 3_600_000
 /** What no sidecar asks for is forgotten after this time (ms). */
-const KEPT = 13 * WEEK
-/** How often the store is asked while nothing is known (ms): its stream tells of news at once. */
+const KEPT = 13 * 168 * 3_600_000
+/** How often the store is asked while nothing is known and there are no requests (ms): its stream tells of news at once. */
 const QUIET = 10_000
-/** The pause before a sidecar that waits for its places asks again (ms). */
-const AGAIN = 100
+/** How often a sidecar that has lost a race asks again before it waits for its next turn. */
+const ROUNDS = 10
 
 /**
- * Tells the store how a sidecar stands and what has happened, and returns its share of the places.
+ * Keeps what a sidecar says, and the wall. Each replaces what the sidecar has read last, or nothing: so a message that was long under way
+ * changes nothing. Returns the time and all that is kept of the service.
  *
- * A share grows only into places that no other sidecar holds, and falls at once: so the sum of all is never above the wall. A sidecar holds
- * what it was given until it has said itself that it has less, or is silent: then it holds one. Each has at least one place. Those without
- * requests have one; the others share the rest in equal parts. A server that was emptied lets no share grow before all have told theirs.
- *
- * The wall is what worked when the device broke: the places of the sidecar that passed its own bound, and what the others had then. Each adds
- * its own part, once.
- *
- * `ARGV`: prefix, name, sidecar, share (empty: it has just started), requests at the device, whether it is active, whether it carries its share,
- * version, kind, sum and time left of what it knows, event (or empty), its limit, how long ago it was (ms).
- * Returns `{version, kind, sum, time left, ms since the device broke, share or -1}`.
+ * `ARGV`: prefix, name, sidecar, its beat as it has read it, its next beat, the wall as it has read it, the next wall (empty: the same).
  */
-const PLACES = tokenScript(
+export const PLACES = tokenScript(
   'places',
   `
-local d, id = p .. 'p:' .. ARGV[2], ARGV[3]
-local mine, inside, active, carries = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
-redis.call('ZREMRANGEBYSCORE', d .. ':all', '-inf', now)
-local read = redis.call('HMGET', d, 'version', 'kind', 'sum', 'till', 'at', 'since')
-local version, kind, sum = tonumber(read[1] or 0), read[2] or 'none', tonumber(read[3] or 0)
-local till, at, changed = tonumber(read[4] or 0), tonumber(read[5] or 0), false
-local since = tonumber(read[6] or 0)
+local d = p .. 'p:' .. ARGV[2]
 
-local function set(next, number, time)
-  kind, sum, till, changed = next, number, time, true
-  version = math.max(now, version + 1)
+local function swap(field, before, after)
+  local same = (redis.call('HGET', d, field) or '') == before
+  if same then redis.call('HSET', d, field, after) end
+  return same
 end
 
--- A server that was emptied learns it from the sidecars.
-if tonumber(ARGV[8]) > version then
-  version, kind, sum, changed = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), true
-  till, at, since = now + ARGV[11], math.min(now, version), now
+local kept = redis.call('HGETALL', d)
+for i = 1, #kept, 2 do
+  local at = tonumber(string.match(kept[i + 1], '^(%d+) '))
+  if at and at < now - ${GONE} then redis.call('HDEL', d, kept[i]) end
 end
-local waits = kind == 'broke' or kind == 'struck'
-if waits and now >= till then set('tried', sum, 0) end
-
--- A part that is told twice counts once.
-local function adds()
-  return redis.call('SET', d .. ':' .. string.format('%.0f', at) .. ':' .. id, 1, 'NX', 'PX', ${WEEK})
-end
-
-local event, limit, happened = ARGV[12], tonumber(ARGV[13]), now - ARGV[14]
-if event == 'broke' or event == 'had' then
-  if math.abs(happened - at) < ${SAME_OUTAGE} then
-    if kind == 'broke' and limit > 0 and adds() then set('broke', sum + limit, till) end
-    if kind == 'struck' and event == 'broke' then set('barred', sum, 0) end
-  elseif event == 'broke' and happened > at then
-    at = happened
-    if kind == 'tried' then set('barred', sum, 0) else set('broke', limit, now + ${WEEK}) end
-    adds()
-  end
-elseif event == 'struck' and kind == 'tried' then
-  set('struck', sum, now + ${WEEK})
-  at = happened
-elseif event == 'doubted' and waits and tonumber(ARGV[8]) == version then
-  set('doubted', sum, 0)
-elseif event == 'lifted' then
-  set('lifted', 0, 0)
-  at = now
-end
-
-local most = kind == 'tried' and sum + 1 or (kind == 'broke' or kind == 'struck' or kind == 'barred') and sum
-local share = -1
-if event == 'left' then
-  redis.call('ZADD', d .. ':all', 'XX', now + ${LIFE}, id)
-elseif most then
-  local isNew = redis.call('ZADD', d .. ':all', now + ${GONE}, id) == 1
-  local all = redis.call('ZRANGE', d .. ':all', 0, -1)
-  table.sort(all)
-  local has, others, busy, before, full = mine, 0, 0, 0, carries == '1'
-  for _, each in ipairs(all) do
-    local stored = redis.call('GET', d .. ':' .. each)
-    if not stored and each == id then
-      stored = isNew and '0 0 0 0' or '1 1 0 0'
-      if mine and not isNew then has = math.min(mine, 1) end
-    end
-    local got, taken, works, carried = string.match(stored or '1 1 0 0', '^(%d+) (%d+) (%d) (%d)$')
-    if each == id then
-      works = active
-      if not mine then has = tonumber(got) end
-    else
-      others = others + taken
-      full = full and carried == '1'
-    end
-    if works == '1' then
-      busy = busy + 1
-      if each < id then before = before + 1 end
-    end
-  end
-  local fair, rest = 1, most - (#all - busy)
-  if active == '1' then fair = math.max(1, math.floor(rest / busy) + (before < rest % busy and 1 or 0)) end
-  if busy == 0 then fair = math.max(1, math.floor(most / #all)) end
-  local free, age = most - others, now - since
-  if age < ${LIFE} then free = math.min(free, age < ${SETTLE} and 0 or 1) end
-  share = math.min(fair, math.max(has, free))
-  if #all > most then share = math.max(1, share) end
-  local taken = math.max(share, inside, mine or 0)
-  redis.call('SET', d .. ':' .. id, table.concat({share, taken, active, carries}, ' '), 'PX', ${LIFE})
-  if kind == 'tried' and full and others + share > sum then
-    set('works', sum, 0)
-    share = -1
-  end
-end
-
-if changed then
-  redis.call('HSET', d, 'version', string.format('%.0f', version), 'kind', kind, 'sum', sum)
-  redis.call('HSET', d, 'till', string.format('%.0f', till), 'at', string.format('%.0f', at))
-  redis.call('HSET', d, 'since', string.format('%.0f', since))
-  announce('places', ARGV[2])
-end
+swap('since', '', string.format('%.0f', now))
+if ARGV[7] ~= '' and swap('wall', ARGV[6], ARGV[7]) then announce('places', ARGV[2]) end
+swap(ARGV[3], ARGV[4], string.format('%.0f %s', now, ARGV[5]))
 redis.call('PEXPIRE', d, ${KEPT})
-return {string.format('%.0f', version), kind, sum, math.max(0, till - now), now - at, share}
+return {string.format('%.0f', now), redis.call('HGETALL', d)}
 `,
 )
 
@@ -212,67 +95,139 @@ interface Dependencies {
 
 interface Asking {
   readonly member: PlacesMember
-  isWalled: boolean
+  /** The places of this sidecar; undefined without a wall. */
+  share: number | undefined
+  /** The division that it keeps to, and since when (ms). */
+  view: string
+  viewSince: number
+  /** Its own beat and the wall, as it has read them last. */
+  beat: string
+  wall: string
+  /** It had places before it heard of a wall. */
+  hasStarted: boolean
   isAsking: boolean
   /** There is news to ask about. */
   again: boolean
   askedAt: number
-  /** When it asked the last question that was answered. */
+  /** When it sent the last beat that was kept. */
   heardAt: number
+}
+
+/** What the store keeps of one service. */
+interface Kept {
+  readonly now: number
+  /** How long (ms) it has kept that: a server that was emptied does not know all sidecars yet. */
+  readonly age: number
+  readonly wall: DeviceWall
+  readonly beats: ReadonlyMap<string, Beat>
+}
+
+interface Proposal {
+  readonly wall: string
+  readonly event?: PlacesEvent
 }
 
 export type FleetPlaces = ReturnType<typeof createFleetPlaces>
 
 /**
  * Shares what breaks the device among the sidecars of a fleet: the places of all together stay below it. Nothing is asked of the store on the
- * way of a request: a sidecar asks once a second while there is a wall, else when the stream of the store tells of one.
+ * way of a request: a sidecar beats once a second while there is a wall or it has requests, else when the stream of the store tells of news.
+ *
+ * A share falls at once. It grows only after every sidecar that beats has said that it keeps to the same division, so the sum of all is never
+ * above the wall: each has at most its share of the last division in which any has grown. A sidecar that is silent for 20 s has one place by its own
+ * clock, and the others count one for it after 30 s.
  */
 export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   const members: Asking[] = []
   const life = new AbortController()
 
-  async function askOnce({ member }: Asking): Promise<SharedPlaces> {
-    const [event] = member.events
-    const places = await tell(member, event)
-    if (event !== undefined && member.events.includes(event))
-      member.events.splice(member.events.indexOf(event), 1)
-    return places
-  }
-
-  async function tell(member: PlacesMember, event: PlacesEvent | undefined): Promise<SharedPlaces> {
-    const { sidecar, share, inside, isActive, carries, known } = member.standing()
-    const wall = [known?.version ?? 0, known?.kind ?? 'none', known?.sum ?? 0, Math.round(known?.left ?? 0)]
-    const told = event && [event.kind, event.limit, Math.round(clock.monotonic() - event.at)]
-    const run = event === undefined || event.kind === 'left' ? store.run : store.runDurably
-    const reply = await run(
-      PLACES,
-      [`${store.prefix}state`],
-      [
-        store.prefix,
-        hash('sha256', member.name, 'base64url'),
-        sidecar,
-        share ?? '',
-        inside,
-        isActive ? 1 : 0,
-        carries ? 1 : 0,
-        ...wall,
-        ...(told ?? ['', 0, 0]),
-      ],
-    )
-    return readPlaces(listOf(reply))
+  /** Beats, and proposes a wall. Returns what the store keeps then, and whether it took the beat. */
+  async function exchange(each: Asking, proposal?: Proposal, hasLeft = false) {
+    const { member, share, view, beat, wall } = each
+    const { sidecar, places, inside, ...said } = member.standing()
+    const keepsTo = share !== undefined && inside <= share ? view : ''
+    const next = textOfBeat({ ...said, hasLeft, view: keepsTo, share: share ?? places })
+    const name = hash('sha256', member.name, 'base64url')
+    const args = [store.prefix, name, sidecar, beat, next, wall, proposal?.wall ?? '']
+    const run = proposal === undefined ? store.run : store.runDurably
+    const [time, listed] = listOf(await run(PLACES, [`${store.prefix}state`], args))
+    const fields = fieldsIn(listed)
+    each.beat = fields.get(sidecar) ?? ''
+    each.wall = fields.get('wall') ?? ''
+    return { kept: keptIn(Number(time), fields), isTaken: each.beat === `${time} ${next}` }
   }
 
   async function askNow(each: Asking): Promise<void> {
-    do {
+    const { member } = each
+    let proposal: Proposal | undefined
+    for (let round = 0; round < ROUNDS; round++) {
       each.again = false
       const now = clock.monotonic()
       each.askedAt = now
-      const places = await askOnce(each)
+      const { kept, isTaken } = await exchange(each, proposal)
+      if (proposal?.event !== undefined && each.wall === proposal.wall) drop(member, proposal.event)
+      proposal = undefined
+      if (!isTaken) {
+        // It has read what it has said last.
+        if (!each.hasStarted) each.share = shareBefore(each, kept)
+        continue
+      }
       each.heardAt = now
-      each.isWalled = places.share !== undefined
-      each.member.adopt(places)
-      if (places.share === 0) later(each)
-    } while (each.again || each.member.events.length > 0)
+      proposal = propose(each, kept)
+      if (proposal !== undefined) continue
+      takeShare(each, kept)
+      if (!each.again) return
+    }
+  }
+
+  /** The next wall, if this sidecar knows of a change. Forgets events that change nothing. */
+  function propose({ member }: Asking, { now, wall, beats }: Kept): Proposal | undefined {
+    const { sidecar, known } = member.standing()
+    if (known !== undefined && known.version > wall.version) return { wall: textOfWall(retold(known, now)) }
+    for (const event of [...member.events]) {
+      const others = [...beats].filter(([id, { at }]) => id !== sidecar && now - at < LIFE)
+      const next = afterEvent(wall, event, {
+        now,
+        ago: Math.round(clock.monotonic() - event.at),
+        others: others.reduce((sum, [, { level }]) => sum + level, 0),
+        known: known?.version ?? 0,
+      })
+      if (next !== wall) return { wall: textOfWall(next), event }
+      drop(member, event)
+    }
+    const next = afterTime(wall, now)
+    if (next !== wall) return { wall: textOfWall(next) }
+    if (wall.kind !== 'tried') return undefined
+    const { isConfirmed, isCarried } = divide(wall.sum + 1, beats, now)
+    return isConfirmed && isCarried ? { wall: textOfWall(works(wall, now)) } : undefined
+  }
+
+  function takeShare(each: Asking, { now, age, wall, beats }: Kept): void {
+    const { member } = each
+    const { sidecar, places } = member.standing()
+    const most = mostUnder(wall)
+    const heard = { ...wall, left: Math.max(0, wall.till - now), until: each.heardAt + HOLD }
+    if (most === undefined) {
+      each.share = undefined
+      each.view = ''
+      each.hasStarted = true
+      member.adopt({ ...heard, share: undefined })
+      return
+    }
+    const { view, shareOf, isConfirmed } = divide(most, beats, now)
+    const fair = shareOf(sidecar)
+    const before = each.share ?? (each.hasStarted ? places : 0)
+    if (view !== each.view) {
+      each.view = view
+      each.viewSince = clock.monotonic()
+      each.again = true
+    }
+    const mayGrow = isConfirmed && clock.monotonic() - each.viewSince >= SETTLE
+    // A server that was emptied does not know yet what those have that it has not heard.
+    const full = age < LIFE ? Math.min(fair, Math.max(before, 1)) : fair
+    each.share = mayGrow ? full : Math.min(before, fair)
+    each.hasStarted = true
+    member.adopt({ ...heard, share: each.share })
   }
 
   async function ask(each: Asking): Promise<void> {
@@ -286,23 +241,22 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     each.isAsking = false
   }
 
-  function letGo({ member, heardAt }: Asking): void {
-    if (clock.monotonic() - heardAt >= HOLD) member.alone()
-  }
-
-  function later(each: Asking): void {
-    pause(AGAIN, undefined, { ref: false, signal: life.signal }).then(
-      () => ask(each),
-      () => {},
-    )
+  function letGo(each: Asking): void {
+    if (clock.monotonic() - each.heardAt < HOLD) return
+    each.hasStarted = true
+    if (each.member.alone()) each.share = 1
   }
 
   return {
     /** Resolves when the store has answered, or has not. */
     async join(member: PlacesMember): Promise<void> {
       const never = Number.NEGATIVE_INFINITY
-      const times = { askedAt: never, heardAt: never }
-      const each: Asking = { member, isWalled: false, isAsking: false, again: false, ...times }
+      const each: Asking = {
+        member,
+        share: undefined,
+        ...{ view: '', viewSince: never, beat: '', wall: '', hasStarted: false },
+        ...{ isAsking: false, again: false, askedAt: never, heardAt: never },
+      }
       members.push(each)
       await ask(each)
     },
@@ -315,29 +269,41 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       const now = clock.monotonic()
       for (const each of members) {
         letGo(each)
-        const isDue = each.isWalled || each.member.events.length > 0 || now - each.askedAt >= QUIET
-        if (isDue && !each.isAsking) void ask(each)
+        const { events } = each.member
+        const isBusy = each.share !== undefined || events.length > 0 || each.member.standing().inside > 0
+        if ((isBusy || now - each.askedAt >= QUIET) && !each.isAsking) void ask(each)
       }
     },
     /** Tells the store that the places of this sidecar are free, unless it starts again soon. Resolves when the store has answered, or has not. */
     async close(): Promise<void> {
       life.abort()
       if (!store.up) return
-      const at = clock.monotonic()
-      const walled = members.filter(({ isWalled }) => isWalled)
-      await Promise.allSettled(walled.map(({ member }) => tell(member, { kind: 'left', limit: 0, at })))
+      await Promise.allSettled(members.map((each) => exchange(each, undefined, true)))
     },
   }
 }
 
-/** A reply that makes no sense is that of a server without a wall. */
-function readPlaces([version, kind, sum, left, ago, share]: readonly StoreReply[]): SharedPlaces {
-  return {
-    version: Number(version),
-    kind: KINDS.find((each) => each === kind) ?? 'none',
-    sum: Number(sum),
-    left: Number(left),
-    ago: Number(ago),
-    share: Number(share) >= 0 ? Number(share) : undefined,
-  }
+/** The places that this sidecar had before its restart, as long as the others leave them to it. */
+function shareBefore({ beat }: Asking, { now }: Kept): number | undefined {
+  const before = readBeat(beat)
+  return before !== undefined && now - before.at < LIFE ? before.share : undefined
+}
+
+function drop({ events }: PlacesMember, event: PlacesEvent): void {
+  const at = events.indexOf(event)
+  if (at >= 0) events.splice(at, 1)
+}
+
+function fieldsIn(reply: StoreReply | undefined): ReadonlyMap<string, string> {
+  const texts = listOf(reply).map(String)
+  return new Map(texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : [])))
+}
+
+function keptIn(now: number, fields: ReadonlyMap<string, string>): Kept {
+  const beats = [...fields].flatMap(([id, text]) => {
+    const beat = readBeat(text)
+    return beat === undefined ? [] : [[id, beat] as const]
+  })
+  const age = now - Number(fields.get('since'))
+  return { now, age, wall: readWall(fields.get('wall') ?? ''), beats: new Map(beats) }
 }

@@ -67,6 +67,8 @@ export interface LearnerOptions {
   readonly ceiling?: Ceiling
   /** Other sidecars have requests at the device, too. */
   readonly inFleet?: boolean
+  /** The most places that a fleet leaves this sidecar now. */
+  readonly most?: () => number
   readonly clock: Clock
   readonly onChange: (reason: LimitReason, limit: number) => void
   /** What is known is another ceiling. */
@@ -81,6 +83,7 @@ export function createPlaces({
   maxWait,
   clock,
   inFleet = false,
+  most = () => Number.POSITIVE_INFINITY,
   ...options
 }: LearnerOptions): {
   readonly queue: BoundedQueue
@@ -99,7 +102,7 @@ export function createPlaces({
   )
   const queue = createBoundedQueue(clock, {
     get inside() {
-      return measure.limit
+      return inFleet ? Math.min(measure.limit, most()) : measure.limit
     },
     waiting,
     maxWait,

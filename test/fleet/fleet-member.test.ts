@@ -2,98 +2,117 @@ import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
-import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
 import { createPlaces, type Observed } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { stillClock } from '../support/clock.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { Sidecar, startServer } from './places-bed.ts'
 
-/** A wall of 6 in the store. This sidecar has 3 of its places. */
-const THREE_OF_SIX = ['7', 'broke', 6, 1_000_000, 0, 3]
-
-const NOTHING = ['0', 'none', 0, 0, 0, -1]
-
-/** A sidecar whose store answers with `reply`, or does not. */
-function startMember(ceiling: Ceiling, first: StoreReply | undefined) {
-  const clock = stillClock()
-  let reply = first
-  const store = scriptedStore(() => {
-    if (reply === undefined) throw storeDown()
-    return reply
-  })
+/** A sidecar at a server, beside another one that passes for active. */
+function startMember(ceiling: Ceiling) {
+  const server = startServer()
+  const { clock, fields } = server
+  const { store, network } = server.connect()
+  const other = new Sidecar('b', server.connect().store, clock)
   const onBug = (error: unknown): never => {
     throw error
   }
   const { queue, learner } = createPlaces({
     ...{ min: 1, max: 64, waiting: 8, maxWait: 1_000, inFleet: true, clock, ceiling },
+    most: () => fleet.most,
     onChange: () => {},
     onCeiling: (next, cause) => fleet.changed(next, cause),
   })
   if (learner === undefined) throw new Error('there is nothing to learn')
   const log = createLogOn('silent', { write() {} })
-  const fleet = new FleetMember({ name: 'device', sidecar: 'a', learner, queue, clock, log })
+  const fleet = new FleetMember({ name: other.name, sidecar: 'a', learner, queue, clock, log })
   const places = createFleetPlaces({ store, clock, onBug })
+  /** Seconds pass, for this sidecar and the others. */
+  async function pass(seconds: number, others: readonly Sidecar[] = [other]) {
+    for (let second = 0; second < seconds; second += 1) {
+      clock.advance(1_000)
+      places.look()
+      for (const each of others) each.places.look()
+      for (let turn = 0; turn < 12; turn += 1) await setImmediate()
+    }
+  }
   return {
-    clock,
-    queue,
-    learner,
-    store,
+    ...{ clock, queue, learner, fields, network, other, pass },
     join: () => fleet.join(places),
-    answer(next: StoreReply | undefined) {
-      reply = next
-    },
-    /** Seconds pass. */
-    async pass(seconds: number) {
-      for (let second = 0; second < seconds; second += 1) {
-        await clock.advance(1_000)
-        places.look()
-        await setImmediate()
-      }
+    /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
+    async wall() {
+      await other.join()
+      await pass(40)
+      other.own = 6
+      await other.tell('broke', 6)
+      await pass(3)
+      expect(other.share).toBe(6)
     },
     most: () => learner.ceiling.wall?.limit,
+    /** The share that it has said last. */
+    said: () => fields.get('a')?.split(' ')[2],
   }
 }
 
 it('H290 a sidecar that the store does not answer for 20 s has one place, until the store answers again', async () => {
-  const { join, answer, pass, most, store } = startMember({}, THREE_OF_SIX)
+  const { wall, join, network, pass, most, other, said } = startMember({})
+  await wall()
   await join()
-  expect(most()).toBe(3)
-  answer(undefined)
+  await pass(5)
+  expect([most(), other.share]).toEqual([1, 5])
+  other.isActive = false
+  await pass(5)
+  expect([most(), other.share]).toEqual([3, 3])
+  network.away = true
   await pass(19)
   expect(most()).toBe(3)
   await pass(1)
   expect(most()).toBe(1)
-  answer(THREE_OF_SIX)
-  await pass(1)
+  network.away = false
+  await pass(1, [])
   // It says that it has one: the others may have taken the rest.
-  expect(store.asked.at(-1)?.args[3]).toBe('1')
+  expect(said()).toBe('1')
+  await pass(5)
   expect(most()).toBe(3)
 })
 
 it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
-  const { join, answer, pass, queue } = startMember({}, [...THREE_OF_SIX.slice(0, 5), 0])
+  const { wall, join, network, pass, queue } = startMember({})
+  await wall()
   await join()
   expect(queue.places).toBe(0)
-  answer(undefined)
+  network.away = true
   await pass(19)
   expect(queue.places).toBe(0)
   await pass(1)
   expect(queue.places).toBe(1)
 })
 
+it('H290 a process that stood still for 20 s has one place before it has asked anything', async () => {
+  const { wall, join, pass, other, queue, clock } = startMember({})
+  await wall()
+  other.isActive = false
+  await join()
+  await pass(5)
+  // One place more is given when those before it have held.
+  expect(queue.places).toBe(1)
+  clock.advance(20_000)
+  expect(queue.places).toBe(1)
+})
+
 it('H290 a sidecar that starts without the store has one place where it had a share; what it found alone stays', async () => {
   const wall = { kind: 'broke', limit: 3, until: 9e9 } as const
-  const shared = startMember({ wall: { ...wall, fleet: { sum: 6, version: 7 } } }, undefined)
+  const shared = startMember({ wall: { ...wall, fleet: { sum: 6, version: 7 } } })
+  shared.network.away = true
   await shared.join()
   expect(shared.most()).toBe(1)
-  const alone = startMember({ wall }, undefined)
+  const alone = startMember({ wall })
+  alone.network.away = true
   await alone.join()
   expect(alone.most()).toBe(3)
 })
 
 it('H286 what breaks the device at one sidecar is told at once, with what had worked there', async () => {
-  const { join, clock, queue, learner, store } = startMember({}, NOTHING)
+  const { join, clock, queue, learner, fields } = startMember({})
   await join()
   function fill() {
     const requests = []
@@ -120,5 +139,6 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     learner.refused()
   }
   expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
-  expect(store.asked.at(-1)?.args.slice(11)).toEqual(['broke', '2', expect.any(String)])
+  for (let turn = 0; turn < 12; turn += 1) await setImmediate()
+  expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -153,7 +153,16 @@ describe('a server', () => {
     await control(state, { method: 'POST', path: '/revoke', command: { client: '127.0.0.1' } })
     const later = await one.token()
     await expectWorking([one, two], later)
+    // It has heard of no revocation.
+    const three = await start(server.port)
+    await until(isReady(three))
     await restore()
+    const answers = new Set<number>()
+    await until(async () => {
+      answers.add(await use(three, revoked.access_token))
+      return logged(three, EMPTIED) === 1
+    })
+    expect(answers).not.toContain(200)
     const refused = [revoked.access_token, kept.access_token, later]
     for (const each of [one, two])
       for (const token of refused) await until(async () => (await use(each, token)) === 401)

@@ -1,240 +1,259 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { beforeEach, describe, expect, it } from 'vitest'
-import {
-  createFleetPlaces,
-  type FleetPlaces,
-  type FleetWall,
-  type PlacesEvent,
-  type PlacesMember,
-  type SharedPlaces,
-} from '../../src/fleet/places.ts'
-import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
+import { describe, expect, it } from 'vitest'
+import { PLACES } from '../../src/fleet/places.ts'
 import { open } from '../store/opened.ts'
-import { movableClock } from '../support/clock.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { stillClock } from '../support/clock.ts'
+import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
-
-beforeEach(() => needs('redis-server'))
+import { Sidecar, startServer } from './places-bed.ts'
 
 const WEEK = 168 * 3_600_000
-const clock = movableClock()
+const HOUR = 3_600_000
 
-/** A sidecar without a device: it holds what it was given, and all of it is in use. */
-class Sidecar implements PlacesMember {
-  readonly name: string
-  readonly #id: string
-  readonly events: PlacesEvent[] = []
-  share: number | undefined
-  isActive = true
-  carries = false
-  heard: SharedPlaces | undefined
-  /** Each share that it was given. A sidecar also asks by itself, once a second. */
-  readonly given: (number | undefined)[] = []
-  places: FleetPlaces | undefined
-
-  constructor(id: string, share?: number, name = 'http://192.0.2.7 1-64') {
-    this.#id = id
-    this.share = share
-    this.name = name
-  }
-  standing() {
-    const { share, isActive, carries, heard } = this
-    const known: FleetWall | undefined = heard && { ...heard }
-    return { sidecar: this.#id, share, inside: share ?? 0, isActive, carries, known }
-  }
-  adopt(places: SharedPlaces): void {
-    this.heard = places
-    this.given.push(places.share)
-    if (places.share !== undefined) this.share = places.share
-  }
-  alone(): void {}
-  /** Asks once, after it has told what has happened. */
-  async ask(kind?: PlacesEvent['kind'], limit = 0): Promise<number | undefined> {
-    if (kind !== undefined) this.events.push({ kind, limit, at: clock.monotonic() })
-    await this.places?.news()
-    return this.heard?.share
-  }
-}
-
-/** However slow the machine is, no sidecar counts as gone. */
-const STAY: Script = {
-  name: 'places',
-  source: `
-for _, id in ipairs(redis.call('ZRANGE', KEYS[1] .. ':all', 0, -1)) do
-  redis.call('ZADD', KEYS[1] .. ':all', 9e15, id)
-  redis.call('PEXPIRE', KEYS[1] .. ':' .. id, 3600000)
-end`,
-}
-
-/** A sidecar has been silent for 30 s. */
-const FALL_SILENT: Script = { name: 'places', source: "redis.call('DEL', KEYS[1] .. ':' .. ARGV[1])" }
-
-/** It has been silent for an hour. */
-const GO: Script = {
-  name: 'places',
-  source: "redis.call('ZREM', KEYS[1] .. ':all', ARGV[1]) redis.call('DEL', KEYS[1] .. ':' .. ARGV[1])",
-}
-
-/** The server was emptied just now. */
-const STAY_YOUNG: Script = { name: 'places', source: "redis.call('HSET', KEYS[1], 'since', '9e15')" }
-
-interface Bed {
-  readonly redis: RedisServer
-  readonly store: SharedStore
-  join<Joined extends Sidecar>(sidecar: Joined): Promise<Joined>
-  /** The key of the wall. */
-  key(): Promise<string>
-}
-
-async function startBed(): Promise<Bed> {
-  const redis = await startRedis()
-  const { store } = await open(`valkey://${redis.at}`)
-  const onBug = (error: unknown): never => {
-    throw error
+/** Sidecars at one server. */
+function startFleet() {
+  const server = startServer()
+  const { clock } = server
+  const sidecars: Sidecar[] = []
+  /** Processes that stand still. */
+  const stalled = new Set<Sidecar>()
+  /** Seconds pass. Each sidecar looks at its places once a second. */
+  async function pass(seconds: number): Promise<void> {
+    for (let second = 0; second < seconds; second += 1) {
+      clock.advance(1_000)
+      for (const sidecar of sidecars) if (!stalled.has(sidecar)) sidecar.places.look()
+      for (let turn = 0; turn < 12; turn += 1) await nextTurn()
+    }
   }
   return {
-    redis,
-    store,
-    async join(sidecar) {
-      sidecar.places = createFleetPlaces({ store, clock, onBug })
-      await sidecar.places.join(sidecar)
-      return sidecar
+    ...server,
+    pass,
+    stalled,
+    async join(id: string, own = 0) {
+      const { store, network } = server.connect()
+      const sidecar = new Sidecar(id, store, clock, own)
+      sidecars.push(sidecar)
+      await sidecar.join()
+      return Object.assign(sidecar, { network })
     },
-    async key() {
-      const keys = (await redis.command('KEYS', '*p:*')).split('\n')
-      return keys.sort((a, b) => a.length - b.length)[0] ?? ''
+    /** It ends without a word. */
+    end(sidecar: Sidecar) {
+      sidecars.splice(sidecars.indexOf(sidecar), 1)
+    },
+    /** A wall that one sidecar has found, when the server has been there for a while. */
+    async breaks(sidecar: Sidecar, limit: number) {
+      await pass(40)
+      sidecar.own = limit
+      await sidecar.tell('broke', limit)
+      // The stream of the store tells of it.
+      await Promise.all(sidecars.map(({ places }) => places.news()))
     },
   }
 }
 
-const stateOf = ({ heard }: Sidecar) => `${heard?.kind} ${heard?.sum}`
+const sharesOf = (...sidecars: readonly Sidecar[]) => sidecars.map(({ share }) => share)
 
 describe('H286 the places of a fleet', () => {
-  it('are the sum of what worked when the device broke; each sidecar adds its part once', async () => {
-    const { join } = await startBed()
-    const [a, b, c] = [new Sidecar('a', 2), new Sidecar('b', 3), new Sidecar('c', 9)]
-    for (const each of [a, b, c]) await join(each)
-    expect(await a.ask()).toBeUndefined()
-    expect(await a.ask('broke', 2)).toBe(2)
-    expect(stateOf(a)).toBe('broke 2')
-    await b.ask('broke', 2)
-    await b.ask('had', 2)
-    await c.ask('had', 3)
-    await c.ask('had', 3)
-    expect(stateOf(c)).toBe('broke 7')
-    expect(c.heard?.left).toBeGreaterThan(WEEK - 60_000)
-    for (const each of [a, b, c]) await each.ask()
-    expect([a.share, b.share, c.share]).toEqual([3, 2, 2])
+  it('are those at which the device broke, with what the other sidecars had there; one outage counts once', async () => {
+    const { join, breaks, pass } = startFleet()
+    const [a, b, c] = [await join('a', 2), await join('b', 3), await join('c', 9)]
+    expect(a.share).toBeUndefined()
+    ;[b.inside, c.inside] = [2, 3]
+    await breaks(a, 2)
+    expect([a.state, a.share]).toEqual(['broke 7', 2])
+    await b.tell('broke', 2)
+    await c.tell('broke', 3)
+    c.inside = 2
+    await pass(4)
+    expect([a, b, c].map(({ state }) => state)).toEqual(Array(3).fill('broke 7'))
+    expect(a.heard?.left).toBeGreaterThan(WEEK - 60_000)
+    expect(sharesOf(a, b, c)).toEqual([3, 2, 2])
   })
 
-  it('are those of one service of one device', async () => {
-    const { join } = await startBed()
-    const a = await join(new Sidecar('a', 2))
-    const other = await join(new Sidecar('b', 9, 'http://192.0.2.8 1-64'))
-    await a.ask('broke', 2)
-    expect(await other.ask()).toBeUndefined()
-  })
-
-  it('pass to a sidecar that joins when the others have less, and back when it has left', async () => {
-    const { redis, store, join, key } = await startBed()
-    const a = await join(new Sidecar('a', 4))
-    await a.ask('broke', 4)
-    const b = await join(new Sidecar('b'))
+  it('pass to a sidecar that joins when the others have said that they have less, and back after it has left', async () => {
+    const { join, breaks, pass, end } = startFleet()
+    const a = await join('a')
+    await breaks(a, 4)
+    await pass(3)
+    expect(a.share).toBe(4)
+    const b = await join('b')
     expect(b.share).toBe(0)
-    expect(await a.ask()).toBe(2)
-    expect(await b.ask()).toBe(0)
-    await a.ask()
-    expect(await b.ask()).toBe(2)
-    await b.places?.close()
-    expect(await a.ask()).toBe(2)
-    const again = await join(new Sidecar('b'))
+    await pass(4)
+    expect(sharesOf(a, b)).toEqual([2, 2])
+    await b.places.close()
+    end(b)
+    await pass(28)
+    expect(a.share).toBe(2)
+    await pass(5)
+    expect(a.share).toBe(4)
+  })
+
+  it('are kept for a sidecar that restarts: its id says that it is the same one', async () => {
+    const { join, breaks, pass, end } = startFleet()
+    const a = await join('a')
+    await breaks(a, 4)
+    const b = await join('b')
+    await pass(4)
+    end(b)
+    await pass(10)
+    const again = await join('b')
     expect(again.share).toBe(2)
-    await again.places?.close()
-    expect(Number(await redis.command('ZSCORE', `${await key()}:all`, 'b'))).toBeLessThan(Date.now() + 60_000)
-    await store.run(GO, [await key()], ['b'])
-    expect(await a.ask()).toBe(4)
+    await pass(4)
+    expect(sharesOf(a, again)).toEqual([2, 2])
   })
 
   it('H290 pass from a sidecar that is silent, but for one: it may still be at the device', async () => {
-    const { store, join, key } = await startBed()
-    const a = await join(new Sidecar('a', 4))
-    await a.ask('broke', 4)
-    const b = await join(new Sidecar('b'))
-    for (const each of [a, a, b]) await each.ask()
-    expect([a.share, b.share]).toEqual([2, 2])
-    b.given.length = 0
-    await expect
-      .poll(async () => {
-        await store.run(FALL_SILENT, [await key()], ['b'])
-        return a.ask()
-      })
-      .toBe(3)
-    // It was not there, and has not heard that it has one place only.
-    await b.ask()
-    expect(b.given).toContain(1)
-    for (const each of [a, a, b]) await each.ask()
-    expect([a.share, b.share]).toEqual([2, 2])
+    const { join, breaks, pass, end } = startFleet()
+    const [a, b, c] = [await join('a'), await join('b'), await join('c')]
+    await breaks(a, 6)
+    await pass(4)
+    expect(sharesOf(a, b, c)).toEqual([2, 2, 2])
+    b.network.away = true
+    end(c)
+    await pass(25)
+    expect(sharesOf(a, b)).toEqual([2, 1])
+    await pass(10)
+    expect(sharesOf(a, b)).toEqual([4, 1])
+    b.network.away = false
+    await pass(5)
+    expect(sharesOf(a, b)).toEqual([3, 2])
+    await pass(HOUR / 1000)
+    expect(sharesOf(a, b)).toEqual([3, 3])
   })
 
-  it('are at least one for each; a standby without requests has no more', async () => {
-    const { join } = await startBed()
-    const a = await join(new Sidecar('a', 4))
-    await a.ask('broke', 4)
-    const standby = await join(new Sidecar('b', 2))
+  it('H290 are one as soon as a process goes on that stood still for 20 s, before it has asked', async () => {
+    const { join, breaks, pass, clock } = startFleet()
+    const a = await join('a')
+    await breaks(a, 4)
+    await pass(4)
+    clock.advance(19_000)
+    expect(a.most).toBe(4)
+    clock.advance(1_000)
+    expect(a.most).toBe(1)
+  })
+
+  it('are at least one for each; a sidecar that joins, and one without requests, count one', async () => {
+    const { join, breaks, pass } = startFleet()
+    const a = await join('a')
+    await breaks(a, 4)
+    const standby = await join('b')
     standby.isActive = false
-    for (const each of [standby, a, standby]) await each.ask()
-    expect([a.share, standby.share]).toEqual([3, 1])
+    await pass(4)
+    expect(sharesOf(a, standby)).toEqual([3, 1])
     standby.isActive = true
-    for (const each of [standby, a, a, standby]) await each.ask()
-    expect([a.share, standby.share]).toEqual([2, 2])
-    const many = ['c', 'd', 'e', 'f'].map((id) => new Sidecar(id))
-    for (const each of many) await join(each)
-    for (let round = 0; round < 3; round += 1) for (const each of [a, standby, ...many]) await each.ask()
-    expect([a, standby, ...many].map(({ share }) => share)).toEqual(Array(6).fill(1))
+    await pass(4)
+    expect(sharesOf(a, standby)).toEqual([2, 2])
+    const many = await Promise.all(['c', 'd', 'e', 'f'].map((id) => join(id)))
+    await pass(6)
+    expect(sharesOf(a, standby, ...many)).toEqual(Array(6).fill(1))
   })
 
-  it('are together never more than the wall, whoever comes, goes, asks or gets no answer', async () => {
-    const { redis, store, join, key } = await startBed()
-    const found = await join(new Sidecar('a', 6))
-    await found.ask('broke', 6)
-    const keys = [await key()]
-    const step = fc.record({
-      at: fc.nat(4),
-      act: fc.constantFrom('ask', 'ask', 'ask', 'leave', 'silent', 'lose', 'rest', 'empty'),
-    })
-    let present: Sidecar[] = [found]
-    let next = 0
+  it('do not grow while a sidecar has more requests at the device than its share', async () => {
+    const { join, breaks, pass } = startFleet()
+    const a = await join('a')
+    await breaks(a, 4)
+    a.inside = 4
+    const b = await join('b')
+    await pass(20)
+    expect(sharesOf(a, b)).toEqual([2, 0])
+    a.inside = 2
+    await pass(4)
+    expect(sharesOf(a, b)).toEqual([2, 2])
+  })
+
+  it('H287 are told again to a server that was emptied, where none grows before all have told theirs', async () => {
+    const { join, breaks, pass, empty } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await breaks(a, 6)
+    await pass(4)
+    expect(sharesOf(a, b)).toEqual([3, 3])
+    b.network.away = true
+    empty()
+    const c = await join('c')
+    await pass(15)
+    expect([a.state, ...sharesOf(a, b, c)]).toEqual(['broke 6', 3, 3, 1])
+  })
+
+  it('do not grow at a server that was restored: it takes those for silent that have not told theirs yet', async () => {
+    const { join, breaks, pass, clock, fields } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await breaks(a, 6)
+    await pass(4)
+    const backup = [...fields]
+    await pass(60)
+    fields.clear()
+    for (const [name, text] of backup) fields.set(name, text)
+    await a.places.news()
+    await a.places.news()
+    clock.advance(900)
+    await a.places.news()
+    expect(sharesOf(a, b)).toEqual([3, 3])
+    await pass(5)
+    expect(sharesOf(a, b)).toEqual([3, 3])
+  })
+
+  it('are together never more than the wall, whether a sidecar joins, stalls, ends, loses the store or an answer', async () => {
+    const acts = [
+      'pass',
+      'pass',
+      'pass',
+      'join',
+      'leave',
+      'end',
+      'away',
+      'loses',
+      'late',
+      'heal',
+      'rest',
+      'stall',
+      'empty',
+    ] as const
+    const step = fc.record({ at: fc.nat(4), act: fc.constantFrom(...acts), load: fc.nat(6) })
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 30, maxLength: 30 }), async (steps) => {
-        for (const { at, act } of steps) {
-          await store.run(STAY, keys, [])
-          const sidecar = present[at]
-          if (sidecar === undefined) {
+      fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 40 }), async (steps) => {
+        const { join, breaks, pass, end, empty, stalled } = startFleet()
+        type Joined = Awaited<ReturnType<typeof join>>
+        const found = await join('s0')
+        await breaks(found, 8)
+        let present: Joined[] = [found]
+        let next = 0
+        const check = (what: string): void => {
+          const sum = present.reduce((all, each) => all + Math.max(each.most, each.inside), 0)
+          expect(sum, what).toBeLessThanOrEqual(8)
+        }
+        for (const { at, act, load } of steps) {
+          const sidecar = present[at % present.length] ?? found
+          const { network } = sidecar
+          if (act === 'join' && present.length < 5) {
             next += 1
-            present.push(await join(new Sidecar(`s${next}`)))
-          } else if (act === 'leave' && present.length > 1) {
+            present.push(await join(`s${next}`))
+          } else if ((act === 'leave' || act === 'end') && present.length > 1) {
+            if (act === 'leave') await sidecar.places.close()
+            end(sidecar)
             present = present.filter((each) => each !== sidecar)
-            await store.run(GO, keys, [sidecar.standing().sidecar])
-          } else if (act === 'silent') {
-            // By now it has one place itself.
-            sidecar.share = Math.min(sidecar.share ?? 0, 1)
-            await store.run(FALL_SILENT, keys, [sidecar.standing().sidecar])
-          } else if (act === 'empty') {
-            await redis.command('FLUSHALL')
-            // On a busy machine an answer may fail to come, and then the server has not learned of its loss.
-            do await present.find(({ heard }) => heard !== undefined)?.ask()
-            while ((await redis.command('EXISTS', keys[0] ?? '')) !== '1')
-            await store.run(STAY_YOUNG, keys, [])
-          } else if (act === 'lose') {
-            const before = sidecar.share
-            await sidecar.ask()
-            sidecar.share = before
+          } else if (act === 'away' || act === 'loses' || act === 'late') network[act] = true
+          else if (act === 'heal') {
+            network.away = network.loses = network.late = false
+            network.deliver()
           } else if (act === 'rest') sidecar.isActive = !sidecar.isActive
-          else await sidecar.ask()
-          expect(present.reduce((sum, { share = 0 }) => sum + share, 0)).toBeLessThanOrEqual(6)
+          else if (
+            act === 'empty' &&
+            !present.some((each) => each.network.away || each.network.loses || each.network.late)
+          )
+            empty()
+          // Requests end within a second; new ones come up to the bound.
+          const seconds = act === 'stall' ? 20 + 5 * load : load
+          if (act === 'stall') stalled.add(sidecar)
+          for (let second = 0; second <= seconds; second += 1) {
+            for (const each of present) each.inside = Math.min(load, each.most)
+            check(act)
+            await pass(1)
+          }
+          stalled.delete(sidecar)
         }
       }),
-      { numRuns: 6 },
+      { numRuns: 100 },
     )
   })
 })
@@ -242,86 +261,151 @@ describe('H286 the places of a fleet', () => {
 describe('H286 the attempt with one more', () => {
   /** A wall of 4 at two sidecars, whose week is over. */
   async function afterWeek() {
-    const bed = await startBed()
-    const [a, b] = [await bed.join(new Sidecar('a', 4)), await bed.join(new Sidecar('b', 1))]
-    await a.ask('broke', 4)
-    for (const each of [b, a, a, b]) await each.ask()
-    expect([a.share, b.share]).toEqual([2, 2])
-    const key = await bed.key()
-    // Its own outage was a week ago.
-    await bed.redis.command('HSET', key, 'till', '1', 'at', '1')
-    for (const each of [a, b, a]) await each.ask()
-    expect([stateOf(a), a.share, b.share]).toEqual(['tried 4', 3, 2])
-    return { ...bed, a, b, key }
+    const fleet = startFleet()
+    const [a, b] = [await fleet.join('a'), await fleet.join('b')]
+    await fleet.breaks(a, 4)
+    await fleet.pass(4)
+    expect(sharesOf(a, b)).toEqual([2, 2])
+    fleet.clock.advance(WEEK)
+    await fleet.pass(5)
+    expect([a.state, ...sharesOf(a, b)]).toEqual(['tried 4', 3, 2])
+    return { ...fleet, a, b }
   }
 
   it('H264 is made at one sidecar; if it breaks the device, none makes it again', async () => {
-    const { redis, key, a, b } = await afterWeek()
-    await a.ask('struck')
-    expect(stateOf(a)).toBe('struck 4')
-    await a.ask('broke', 2)
-    expect(stateOf(a)).toBe('barred 4')
-    await b.ask('had', 2)
-    await b.ask('doubted')
-    await redis.command('HSET', key, 'till', '1')
-    for (const each of [a, b]) await each.ask()
-    expect([stateOf(b), a.share, b.share]).toEqual(['barred 4', 2, 2])
+    const { pass, clock, a, b } = await afterWeek()
+    await a.tell('struck')
+    expect(a.state).toBe('struck 4')
+    await a.tell('broke', 2)
+    expect(a.state).toBe('barred 4')
+    await b.tell('doubted')
+    clock.advance(WEEK)
+    await pass(5)
+    expect([b.state, ...sharesOf(a, b)]).toEqual(['barred 4', 2, 2])
   })
 
   it('H264 ends without an outcome: the next one is a week later', async () => {
     const { a } = await afterWeek()
-    expect(await a.ask('struck')).toBe(2)
+    await a.tell('struck')
+    expect(a.share).toBe(2)
     expect(a.heard?.left).toBeGreaterThan(WEEK - 60_000)
   })
 
   it('H264 works only if all carry what they have', async () => {
-    const { a, b } = await afterWeek()
+    const { a, b, pass } = await afterWeek()
     a.carries = true
-    await a.ask()
-    expect(stateOf(a)).toBe('tried 4')
+    await pass(2)
+    expect(a.state).toBe('tried 4')
     b.carries = true
-    expect(await b.ask()).toBeUndefined()
-    expect(await a.ask()).toBeUndefined()
-    expect(stateOf(a)).toBe('works 4')
+    await pass(2)
+    expect([a.state, ...sharesOf(a, b)]).toEqual(['works 4', undefined, undefined])
   })
 })
 
 describe('the wall of a fleet', () => {
   it('H264 is doubted by an outage with no more, but not by a sidecar that has not heard the last word', async () => {
-    const { join } = await startBed()
-    const [a, b] = [await join(new Sidecar('a', 4)), await join(new Sidecar('b', 1))]
-    await b.ask('doubted')
-    await a.ask('broke', 4)
-    await b.ask('doubted')
-    expect(stateOf(b)).toBe('broke 4')
-    expect(await b.ask('doubted')).toBeUndefined()
-    await a.ask()
-    expect(stateOf(a)).toBe('doubted 4')
+    const { join, breaks, pass } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await b.tell('doubted')
+    b.network.away = true
+    await breaks(a, 4)
+    b.network.away = false
+    await b.tell('doubted')
+    expect(b.state).toBe('broke 4')
+    await b.tell('doubted')
+    expect(b.share).toBeUndefined()
+    await pass(2)
+    expect(a.state).toBe('doubted 4')
   })
 
   it('H288 is lifted for all', async () => {
-    const { join } = await startBed()
-    const [a, b] = [await join(new Sidecar('a', 4)), await join(new Sidecar('b', 1))]
-    await a.ask('broke', 4)
-    await b.ask()
-    expect(await b.ask('lifted')).toBeUndefined()
-    expect(await a.ask()).toBeUndefined()
-    expect(stateOf(a)).toBe('lifted 0')
+    const { join, breaks, pass } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await breaks(a, 4)
+    await pass(2)
+    await b.tell('lifted')
+    await pass(1)
+    expect([a.state, ...sharesOf(a, b)]).toEqual(['lifted 0', undefined, undefined])
   })
 
   it('H287 is told again to a server that was emptied, and a later word counts more than an earlier one', async () => {
-    const { redis, join } = await startBed()
-    const [a, b] = [await join(new Sidecar('a', 4)), await join(new Sidecar('b', 1))]
-    await a.ask('broke', 4)
-    await b.ask()
-    await redis.command('FLUSHALL')
-    await b.ask()
-    expect(stateOf(b)).toBe('broke 4')
-    await b.ask('lifted')
-    await redis.command('FLUSHALL')
-    expect(await a.ask()).toBeDefined()
-    await b.ask()
-    expect(stateOf(b)).toBe('lifted 0')
-    expect(await a.ask()).toBeUndefined()
+    const { join, breaks, pass, empty } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await breaks(a, 4)
+    await pass(2)
+    empty()
+    await pass(1)
+    expect(b.state).toBe('broke 4')
+    a.network.away = true
+    await b.tell('lifted')
+    empty()
+    a.network.away = false
+    await a.places.news()
+    expect(a.state).toBe('broke 4')
+    await pass(12)
+    expect([a.state, a.share]).toEqual(['lifted 0', undefined])
+  })
+})
+
+describe('the script of the places', () => {
+  async function startReal() {
+    needs('redis-server')
+    const redis = await startRedis()
+    const { store } = await open(`valkey://${redis.at}`)
+    const say = async (...args: readonly string[]) => {
+      const [now, fields] = (await store.run(PLACES, ['{postern}:state'], [store.prefix, ...args])) as [
+        string,
+        string[],
+      ]
+      const kept = new Map(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])))
+      return { now, kept }
+    }
+    return { redis, store, say }
+  }
+
+  it('H286 keeps what a sidecar says only in place of what it has read, and a wall, too', async () => {
+    const { say, redis } = await startReal()
+    const first = await say('d', 'a', '', 'one', '', '')
+    expect(first.kept).toEqual(
+      new Map([
+        ['since', first.now],
+        ['a', `${first.now} one`],
+      ]),
+    )
+    expect((await say('d', 'a', '', 'late', '', '')).kept.get('a')).toBe(`${first.now} one`)
+    const next = await say('d', 'a', `${first.now} one`, 'two', '', 'broke 1 2 3 4')
+    expect([next.kept.get('a'), next.kept.get('wall')]).toEqual([`${next.now} two`, 'broke 1 2 3 4'])
+    expect((await say('d', 'b', '', 'one', '', 'lifted 1 0 0 0')).kept.get('wall')).toBe('broke 1 2 3 4')
+    expect((await say('d', 'b', '', 'one', 'broke 1 2 3 4', 'lifted 1 0 0 0')).kept.get('wall')).toBe(
+      'lifted 1 0 0 0',
+    )
+    expect((await say('other', 'a', '', 'one', '', '')).kept.get('wall')).toBeUndefined()
+    expect(await redis.command('XLEN', '{postern}:events')).toBe('3')
+  })
+
+  it('H290 forgets a sidecar that was silent for an hour, and no wall', async () => {
+    const { say, redis } = await startReal()
+    await say('d', 'a', '', 'one', '', 'broke 1 2 3 4')
+    await redis.command('HSET', '{postern}:p:d', 'gone', '1000 one', 'recent', `${Date.now()} one`)
+    const { kept } = await say('d', 'b', '', 'one', '', '')
+    expect([...kept.keys()].sort()).toEqual(['a', 'b', 'recent', 'since', 'wall'])
+  })
+
+  it('H286 two sidecars share a wall through a real server', async () => {
+    const { store, redis } = await startReal()
+    const clock = stillClock()
+    const [a, b] = [new Sidecar('a', store, clock, 4), new Sidecar('b', store, clock)]
+    await a.join()
+    await b.join()
+    const [key = ''] = (await redis.command('KEYS', '*p:*')).split('\n')
+    await redis.command('HSET', key, 'since', '1')
+    await a.tell('broke', 4)
+    await expect
+      .poll(async () => {
+        clock.advance(1_000)
+        for (const { places } of [a, b]) await places.news()
+        return sharesOf(a, b)
+      })
+      .toEqual([2, 2])
   })
 })

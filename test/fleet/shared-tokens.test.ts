@@ -207,8 +207,8 @@ describe('sidecars that share a store', () => {
     const first = await one.grant()
     const second = await two.refresh(first.refresh_token)
     const keys = (await redis.command('--raw', 'KEYS', `{${prefix}}:*`)).split('\n')
-    expect(keys.map((key) => key.replace(/^.*:(t|g|r):.*$/, '$1')).sort()).toEqual(
-      [...'gr', ...'tttt', `{${prefix}}:events`, `{${prefix}}:grants`, `{${prefix}}:state`].sort(),
+    expect(keys.map((key) => key.replace(/^.*:([tgrp]):.*$/, '$1')).sort()).toEqual(
+      [...'gppr', ...'tttt', `{${prefix}}:events`, `{${prefix}}:grants`, `{${prefix}}:state`].sort(),
     )
     const secrets = [first, second]
       .flatMap((each) => [each.access_token, each.refresh_token])

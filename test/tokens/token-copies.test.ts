@@ -239,6 +239,15 @@ it.each([
   expect(store.asked).toHaveLength(2)
 })
 
+it('H133 a token that the server names is not taken before this sidecar has read the state of a new connection', async () => {
+  const { copies } = setting(() => found())
+  const token = mintToken(randomBytes)
+  copies.inStep = false
+  expect(await copies.identify(token, CLIENT)).toEqual({ kind: 'unavailable' })
+  copies.inStep = true
+  expect(await copies.identify(token, CLIENT)).toEqual(VALID)
+})
+
 it('H131 what is under way ends with the grace, once', () => {
   const { copies, clock, cut } = setting(() => found(), 60_000, ['streaming'])
   cut.length = 0
