@@ -16,12 +16,9 @@ export function watchFloods(log: Logger, limit: number) {
   let shedInFlood = 0
   let shed = 0
   let untilOver: NodeJS.Timeout | undefined
-  /** A flood is over, and `takeEnd` has not told it yet. */
-  let isOver = false
 
   function end(): void {
     log.info({ shed: shedInFlood }, 'memory: clients hold little again')
-    isOver = true
     worst = -1
     shedInFlood = 0
   }
@@ -38,7 +35,6 @@ export function watchFloods(log: Logger, limit: number) {
   return {
     /** Another stage is in effect; undefined: none. */
     stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
-      isOver = false
       clearTimeout(untilOver)
       if (stage === undefined) untilOver = setTimeout(end, OVER_AFTER).unref()
       else logIfWorse(stage, account)
@@ -50,11 +46,5 @@ export function watchFloods(log: Logger, limit: number) {
     },
     /** How often that happened since the start. */
     timesShed: (): number => shed,
-    /** Whether a flood is over. True once for each flood. */
-    takeEnd(): boolean {
-      const ended = isOver
-      isOver = false
-      return ended
-    },
   }
 }

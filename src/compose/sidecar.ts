@@ -6,13 +6,11 @@ import type { Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
-import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
@@ -60,8 +58,8 @@ export interface SidecarDependencies {
   readonly compareEvery?: number
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
-  /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
-  readonly collectGarbage?: CollectGarbage | undefined
+  /** This process runs nothing else. Absent when Postern is embedded: the memory of the host program is not ours to judge. */
+  readonly ownsProcess?: boolean
 }
 
 const LATE = 'waiting for an address that this machine does not have yet'
@@ -81,7 +79,7 @@ async function openParts(
   {
     clock,
     log,
-    collectGarbage,
+    ownsProcess = false,
     machine = machineNames,
     compareEvery = 60_000,
     waitsForAddresses,
@@ -99,7 +97,7 @@ async function openParts(
     clock,
     log,
     metrics,
-    ownsProcess: collectGarbage !== undefined,
+    ownsProcess,
   })
   opened.defer(memory.close)
   const live = tellMemory(createLiveExchanges(), memory)
@@ -195,13 +193,6 @@ async function openParts(
   })
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({
-    collect: collectGarbage,
-    privateSize: privateMemory,
-    held: () => memory.account.total,
-    mayGrow: memory.nothingToShed,
-    takeFloodEnd: memory.takeFloodEnd,
-  })
   const listeners = createListeners(config, {
     public: listener.server,
     admin: admin.server,
@@ -246,7 +237,6 @@ async function openParts(
       phase = 'stopping'
       admin.endStreams()
       await listeners.endOpening()
-      collection.close()
       await certificate.close()
       const drained = listener.drain()
       // Requests in flight need the session at the device. Those that last keep it for most of the grace.
