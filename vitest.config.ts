@@ -75,6 +75,8 @@ export default defineConfig({
     // Programs in Go live for seconds here: with little garbage to collect, promtool takes a quarter less processor time.
     env: { GOGC: '800' },
     setupFiles: ['test/support/setup.ts'],
+    // For test/support/collect-garbage.ts.
+    execArgv: ['--expose-gc'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
     testTimeout: 5 * PATIENCE,

@@ -9,8 +9,6 @@ import { DEFAULT_CONFIG, DEFAULT_STATE, PAGES } from './commands/help.ts'
 import { openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
-import { freePagesOf } from './system/free-pages.ts'
-import { collectGarbage } from './system/idle-collection.ts'
 import { isJournal } from './system/journal.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
@@ -64,20 +62,12 @@ function readOutside(path: string): string | undefined {
 
 function daemon(): DaemonIo {
   keepTicksFast()
-  // Without the permission model Node would warn on standard error that the module is experimental.
-  const returnFreePages = permissions.permission?.has('ffi')
-    ? freePagesOf(process.getBuiltinModule('node:ffi'))
-    : undefined
   return {
     ...io,
     logSink: { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) },
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),
-    collectGarbage(options) {
-      collectGarbage(options)
-      returnFreePages?.()
-    },
   }
 }
 

@@ -8,7 +8,6 @@ export const NODE_FLAGS: readonly string[] = [
   '--permission',
   '--allow-net',
   '--allow-child-process',
-  '--allow-ffi',
   '--allow-fs-read=/etc/hosts',
   '--allow-fs-read=/proc/self/cgroup',
   '--allow-fs-read=/proc/self/status',

@@ -1,5 +1,4 @@
 import type { LogSink } from '../record/log.ts'
-import type { CollectGarbage } from '../system/idle-collection.ts'
 import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -27,7 +26,6 @@ export interface DaemonIo extends CommandIo {
   readonly onStop: (listener: () => void) => void
   readonly onCrash: (listener: (error: unknown) => void) => void
   readonly onReload: (listener: () => void) => void
-  readonly collectGarbage?: CollectGarbage | undefined
   readonly permissions: PermissionedProcess
 }
 

@@ -27,7 +27,6 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
   ensurePermissions(needs, { ...io.permissions, hasPassedSocket })
-  // Before the permissions end: it takes `malloc_trim` of the C library.
   const daemon = early ?? io.daemon()
   endRestarts(io.permissions)
   const source = { configFile, seen, load: () => loadedFrom(options, io) }
@@ -63,7 +62,7 @@ async function runSidecar(
   const sidecar = await createSidecar(config, {
     clock: systemClock,
     log,
-    collectGarbage: io.collectGarbage,
+    ownsProcess: true,
     waitsForAddresses: true,
   })
   const stopSidecar = (): Promise<void> =>

@@ -17,12 +17,9 @@ export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: num
   let shedInFlood = 0
   let shed = 0
   let untilOver: Timer | undefined
-  /** A flood is over, and `takeEnd` has not told it yet. */
-  let isOver = false
 
   function end(): void {
     log.info({ shed: shedInFlood }, 'memory: clients hold little again')
-    isOver = true
     worst = -1
     shedInFlood = 0
   }
@@ -39,7 +36,6 @@ export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: num
   return {
     /** Another stage is in effect; undefined: none. */
     stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
-      isOver = false
       untilOver?.cancel()
       if (stage === undefined) untilOver = clock.after(OVER_AFTER, end)
       else logIfWorse(stage, account)
@@ -51,11 +47,5 @@ export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: num
     },
     /** How often that happened since the start. */
     timesShed: (): number => shed,
-    /** Whether a flood is over. True once for each flood. */
-    takeEnd(): boolean {
-      const ended = isOver
-      isOver = false
-      return ended
-    },
   }
 }

@@ -113,8 +113,6 @@ export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess 
     account,
     plan,
     hashes,
-    takeFloodEnd: floods.takeEnd,
-    nothingToShed,
     /** What the live page shows. */
     condition: (): Condition['memory'] => ({
       held: account.total,

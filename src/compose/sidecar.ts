@@ -7,13 +7,11 @@ import { DEVICE_BOUNDS } from '../forward/settings.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
-import { privateMemory } from '../memory/machine-memory.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
-import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
@@ -64,8 +62,8 @@ export interface SidecarDependencies {
   readonly waitsForAddresses?: boolean
   /** Bounds in place of the usual ones. For tests. */
   readonly bounds?: SomeBounds | undefined
-  /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
-  readonly collectGarbage?: CollectGarbage | undefined
+  /** This process runs nothing else. Absent when Postern is embedded: the memory of the host program is not ours to judge. */
+  readonly ownsProcess?: boolean
 }
 
 const LATE = 'waiting for an address that this machine does not have yet'
@@ -85,7 +83,7 @@ async function openParts(
   {
     clock,
     log,
-    collectGarbage,
+    ownsProcess = false,
     machine = machineNames,
     compareEvery = 60_000,
     waitsForAddresses,
@@ -104,7 +102,7 @@ async function openParts(
     clock,
     log,
     metrics,
-    ownsProcess: collectGarbage !== undefined,
+    ownsProcess,
   })
   opened.defer(memory.close)
   const live = tellMemory(createLiveExchanges(), memory)
@@ -208,14 +206,6 @@ async function openParts(
   })
   memory.watchPage(admin.unread)
   opened.defer(admin.close)
-  const collection = collectWhenIdle({
-    clock,
-    collect: collectGarbage,
-    privateSize: privateMemory,
-    held: () => memory.account.total,
-    mayGrow: memory.nothingToShed,
-    takeFloodEnd: memory.takeFloodEnd,
-  })
   const listeners = createListeners(config, {
     clock,
     public: listener.server,
@@ -261,7 +251,6 @@ async function openParts(
       phase = 'stopping'
       admin.endStreams()
       await listeners.endOpening()
-      collection.close()
       await certificate.close()
       const drained = listener.drain()
       // Requests in flight need the session at the device. Those that last keep it for most of the grace.

@@ -7,8 +7,8 @@ const MIB = 1024 ** 2
 const RESERVE = 56 * MIB
 
 /**
- * The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what
- * lives, and larger only while clients hold little: see `collectWhenIdle`.
+ * The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what lives, and for free
+ * pages of the C library.
  */
 const SHARE = 0.45
 

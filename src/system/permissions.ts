@@ -60,10 +60,9 @@ export function mayRestart({ permission }: Pick<PermissionedProcess, 'permission
   return permission?.has('child') === true
 }
 
-/** Gives up the permissions to start programs, and with it the restart, and to load native code. */
+/** Gives up the permission to start programs, and with it the restart. */
 export function endRestarts({ permission }: Pick<PermissionedProcess, 'permission'>): void {
   permission?.drop('child')
-  permission?.drop('ffi')
 }
 
 type Permission = NonNullable<PermissionedProcess['permission']>

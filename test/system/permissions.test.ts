@@ -97,10 +97,10 @@ it('a program that must not start others, or has no permission model, goes on', 
   expect(restarts).toEqual([])
 })
 
-it('the permissions to start programs and to load native code are given up', () => {
+it('the permission to start programs is given up', () => {
   const { permissioned, dropped } = started(USUAL)
   endRestarts(permissioned)
-  expect(dropped).toEqual(['child', 'ffi'])
+  expect(dropped).toEqual(['child'])
 })
 
 it('a path with an asterisk is refused, because it would permit more than itself', () => {

@@ -48,7 +48,6 @@ export const CONNECTIONS = {
   H217: 'The listener agrees to TLS 1.3, and of TLS 1.2 to ECDHE with AEAD only, whatever the certificate. With a client that has it, the key exchange is X25519MLKEM768.',
   H268: 'When `listen.max_connections` is reached, a client with few connections gets the place of one of the client with most, without work and the oldest first, never one with a request at the device. Among clients with equally few, one that holds nothing gets the place of a connection that is a second old and without work, if its client has no live grant. A trusted proxy loses none.',
   H269: 'With the memory that `MemoryMax=512M` gives clients, a page of 100 requests at once over HTTP/2, 250 connections of one address, and 1,000 quiet connections lose nothing.',
-  H270: 'Half a minute after a flood the process holds at most 40 MiB more than idle: what the C library keeps free goes back to the system, too.',
   H282: 'The memory of a piece of a response is used again, or freed, only when its bytes were sent or dropped, over each version of HTTP.',
   H283: 'Eight buffers of 512 KiB for large responses serve all clients, over HTTP/1 and HTTP/2. They come back when their responses have ended or their connections have broken; without one, a response is read in pieces of 64 KiB.',
   H253: 'The device gets a WebSocket handshake in the order and letter case of its client, 8-bit values and target byte for byte. Repeated fields stand together, and several cookies become one field.',

@@ -49,7 +49,7 @@ export const OPERATION = {
   H271: 'After a step of the wall clock, what was issued in this run keeps its age, also on disk, and what was restored is as old as the file says. A clock that starts behind the last known time gives no token more than its life, however often.',
   H272: 'The first response that only the tolerant rules read is told: its request, its fault, and the bytes around it, in the log, by `explain` and `status`, and on the page. No value that may be a secret is among them.',
   H273: '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
-  H280: 'A service that listens may neither start programs nor call native code. The one native function that it has taken before that is `malloc_trim`.',
+  H280: 'A service that listens may neither start programs nor call native code.',
   H292: '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else. One that cannot be printed is revoked.',
   H293: '`postern issue` refuses what nothing could end, more than `tokens.issued` at once, and flags that are wrong. It says why, and the exit code tells a mistake (2) from a refusal (1).',
   H294: 'An issued token survives a restart with its label and its own end, whatever the clock does, and ends with its password as all tokens do: while Postern runs, by a reload, and over a restart.',
