@@ -67,7 +67,7 @@ async function main(): Promise<0 | 1> {
   return weighed.some(({ verdict }) => verdict === 'TOO HEAVY') ? 1 : 0
 }
 
-/** The bundle that is released, run by this Node without further flags. */
+/** The program in a few files, run by this Node without further flags: it weighs what the executable does. */
 async function bundleProgram(): Promise<Program> {
   const folder = await temporaryFolder()
   await makeBundle(folder)

@@ -6,9 +6,7 @@ import process from 'node:process'
 import { expect, it } from 'vitest'
 import { bashCompletion } from '../deploy/build/commands/bash-completion.ts'
 import { type DescribedProgram, describedCommands } from '../deploy/build/commands/described-commands.ts'
-import { fishCompletion } from '../deploy/build/commands/fish-completion.ts'
 import { manPage } from '../deploy/build/commands/man-page.ts'
-import { zshCompletion } from '../deploy/build/commands/zsh-completion.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { missingInDepends } from './support/library-needs.ts'
@@ -21,7 +19,6 @@ function commands(): DescribedProgram {
     names: ['--format'],
     description: `it's a "choice" [of \`two\`]: \\ $HOME 100 %; -`,
     value: { name: 'kind', choices: ['json', 'text'], isFile: false },
-    repeats: false,
   }
   const odd = {
     name: 'odd',
@@ -33,20 +30,20 @@ function commands(): DescribedProgram {
   return { ...program, commands: [...program.commands, odd] }
 }
 
-/** Types a line with tabs into a shell on a terminal, and returns the arguments with which it starts `postern`. */
-async function typed(shell: string, setup: string, line: string): Promise<readonly string[]> {
+/** Types a line with tabs into bash on a terminal, and returns the arguments with which it starts `postern`. */
+async function typed(setup: string, line: string): Promise<readonly string[]> {
   const folder = temporaryDirectory()
   const started = join(folder, 'started')
   writeFileSync(join(folder, 'postern'), `#!/bin/sh\nprintf '%s\\n' "$@" > '${started}'\n`, { mode: 0o755 })
   writeFileSync(join(folder, 'my device.yaml'), '')
-  for (const file of ['.bashrc', '.zshrc']) writeFileSync(join(folder, file), `PS1='ready> '\n${setup}\n`)
+  writeFileSync(join(folder, '.bashrc'), `PS1='ready> '\n${setup}\n`)
   const env = {
     PATH: `${folder}${delimiter}${process.env.PATH}`,
     HOME: folder,
     LC_ALL: 'C.UTF-8',
     TERM: 'xterm',
   }
-  const child = spawn('script', ['-qec', `${shell} -i`, '/dev/null'], { env, cwd: folder })
+  const child = spawn('script', ['-qec', 'bash -i', '/dev/null'], { env, cwd: folder })
   closeLater(() => void child.kill())
   let screen = ''
   let prompts = 0
@@ -66,40 +63,10 @@ it('bash completes commands, options, files and choices', async () => {
   needs('bash')
   const file = join(temporaryDirectory(), 'postern')
   writeFileSync(file, bashCompletion(commands()))
-  const type = (line: string) => typed('bash', `source '${file}'`, line)
+  const type = (line: string) => typed(`source '${file}'`, line)
   expect(await type('postern che\t--conf\tmy\t')).toEqual(['check', '--config', 'my device.yaml'])
   expect(await type('postern check --config=my\t')).toEqual(['check', '--config=my device.yaml'])
   expect(await type('postern odd --form\tj\t')).toEqual(['odd', '--format', 'json'])
-})
-
-it('zsh completes commands, options, files and choices', async () => {
-  needs('script')
-  needs('zsh')
-  const folder = temporaryDirectory()
-  writeFileSync(join(folder, '_postern'), zshCompletion(commands()))
-  const type = (line: string) =>
-    typed('zsh', `fpath=('${folder}' $fpath)\nautoload -U compinit && compinit -u -D`, line)
-  expect(await type('postern che\t--conf\tmy\t')).toEqual(['check', '--config=my device.yaml'])
-  expect(await type('postern odd --form\tj\t')).toEqual(['odd', '--format=json'])
-})
-
-it('fish completes commands, options, files and choices', async () => {
-  needs('fish')
-  const folder = temporaryDirectory()
-  writeFileSync(join(folder, 'postern.fish'), fishCompletion(commands()))
-  writeFileSync(join(folder, 'my device.yaml'), '')
-  const complete = async (line: string): Promise<readonly string[]> => {
-    const { stdout, stderr } = await run('fish', ['-c', `source postern.fish; complete -C '${line}'`], {
-      cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder },
-    })
-    expect(stderr).toBe('')
-    return stdout.split('\n').map((each) => each.split('\t')[0] ?? '')
-  }
-  expect(await complete('postern che')).toEqual(['check', ''])
-  expect(await complete('postern check --conf')).toEqual(['--config', ''])
-  expect(await complete('postern check --config my')).toContain('my device.yaml')
-  expect(await complete('postern odd --format ')).toEqual(['json', 'text', ''])
 })
 
 it('the man page shows every command and option, without a fault in its markup', async () => {

@@ -1,7 +1,7 @@
 import { access, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { runTool } from './signature.ts'
+import { runTool } from './run-tool.ts'
 import type { Vendor } from './vendor.ts'
 
 /** Debian's names of the processors that have a package. */

@@ -69,8 +69,8 @@ async function loadRolldown(): Promise<typeof Rolldown> {
   }
 }
 
-/** The file that the others are loaded from. */
-const MAIN = 'main.cjs'
+/** The script, or the file that the others are loaded from. */
+export const MAIN = 'main.cjs'
 
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: { removeWhitespace: true } }
 
@@ -127,10 +127,9 @@ export async function makeBundle(folder: string): Promise<void> {
   await writeFile(join(folder, 'LICENSES.txt'), texts)
 }
 
-/** Writes the program and its packages as one script into a folder, for the executable, and resolves to the name of the file. */
-export async function makeScript(folder: string): Promise<string> {
-  await bundle(folder, false)
-  return MAIN
+/** Writes the program and its packages as one script into a folder, `main.cjs`, for the executable. Resolves to the licences of the packages. */
+export function makeScript(folder: string): Promise<string> {
+  return bundle(folder, false)
 }
 
 if (import.meta.main) await makeBundle(resolve(process.argv[2] ?? join(ROOT, 'dist', 'bundle')))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { makeScript } from './bundle.ts'
+import { MAIN, makeScript } from './bundle.ts'
 import { NODE_FLAGS } from './node-flags.ts'
 import { lockedRuntime } from './runtimes.ts'
 import { stripProgram } from './strip.ts'
@@ -16,27 +16,34 @@ export const PROCESSORS = ['x64', 'arm64'] as const
 
 export type Processor = (typeof PROCESSORS)[number]
 
+/** What is to be said about an executable. */
+export interface Executable {
+  /** The licences of the packages in it. */
+  readonly licences: string
+  /** The name of the `strip` that is not installed: then Node.js keeps its symbols. */
+  readonly missing: string | undefined
+}
+
 /** Milliseconds. A runtime is 57 MB. */
 const NPM_TIMEOUT = 600_000
 
 /**
  * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the program as one script in it.
- * Takes npm and its registry or cache. Resolves to undefined, or to the name of the `strip` that is not installed: then Node.js keeps its
- * symbols.
+ * Takes npm and its registry or cache.
  */
-export async function makeExecutable(processor: Processor, file: string): Promise<string | undefined> {
+export async function makeExecutable(processor: Processor, file: string): Promise<Executable> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
     const runtime = join(folder, 'node')
     await copyFile(await runtimeFor(processor, folder), runtime)
     const missing = await stripProgram(runtime, processor)
-    const main = await makeScript(join(folder, 'program'))
+    const licences = await makeScript(join(folder, 'program'))
     const settings = join(folder, 'sea.json')
     await writeFile(
       settings,
       JSON.stringify({
         // Relative, because the executable contains this path.
-        main,
+        main: MAIN,
         executable: runtime,
         output: file,
         disableExperimentalSEAWarning: true,
@@ -46,7 +53,7 @@ export async function makeExecutable(processor: Processor, file: string): Promis
     )
     await run(process.execPath, ['--build-sea', settings], { cwd: join(folder, 'program') })
     await chmod(file, 0o755)
-    return missing
+    return { licences, missing }
   } finally {
     await rm(folder, { recursive: true })
   }

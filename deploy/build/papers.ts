@@ -4,7 +4,7 @@ import process from 'node:process'
 import { makeProvenance } from './provenance.ts'
 import { NAMESPACE, sign } from './signature.ts'
 import type { Source } from './source.ts'
-import { sumLines, sumsOf } from './sums.ts'
+import { sumLines, sumsIn } from './sums.ts'
 import { type Vendor, vendorText } from './vendor.ts'
 
 export interface Papers {
@@ -31,10 +31,10 @@ export async function writePapers(folder: string, { version, source, vendor, key
   )
   await writeFile(join(folder, 'VENDOR'), vendorText(vendor))
   const parameters = { version, vendor, signed: key !== undefined }
-  const provenance = await makeProvenance(await sumsOf(folder), source, parameters)
+  const provenance = await makeProvenance(sumsIn(await sumLines(folder)), source, parameters)
   await writeFile(join(folder, 'postern.intoto.json'), provenance)
   const list = join(folder, 'SHA256SUMS')
-  await writeFile(list, sumLines((await sumsOf(folder)).filter(({ name }) => !/^SHA256SUMS/.test(name))))
+  await writeFile(list, await sumLines(folder))
   return key === undefined ? UNSIGNED : signersLine(await sign(list, key), vendor)
 }
 

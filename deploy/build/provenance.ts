@@ -1,11 +1,13 @@
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { runTool } from './run-tool.ts'
 import type { Source } from './source.ts'
-import { digestOf, type Sum } from './sums.ts'
+import { type Sum, sumsIn } from './sums.ts'
 import type { Vendor } from './vendor.ts'
 
-const ROOT = new URL('../../', import.meta.url)
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RUNTIMES_LOCK = 'deploy/build/runtimes/package-lock.json'
 const LOCKS = ['package-lock.json', RUNTIMES_LOCK]
 
@@ -27,7 +29,7 @@ export async function makeProvenance(
 ): Promise<string> {
   const statement = {
     _type: 'https://in-toto.io/Statement/v1',
-    subject: sums.map(({ name, sha256 }) => ({ name, digest: { sha256 } })),
+    subject: sums.map(described),
     predicateType: 'https://slsa.dev/provenance/v1',
     predicate: {
       buildDefinition: {
@@ -41,9 +43,7 @@ export async function makeProvenance(
         },
         resolvedDependencies: [
           { name: 'source', digest: { gitCommit: source.commit }, annotations: { changed: source.changed } },
-          ...(await Promise.all(
-            LOCKS.map(async (name) => ({ name, digest: { sha256: await digestOf(pathOf(name)) } })),
-          )),
+          ...sumsIn(await runTool('sha256sum', LOCKS, ROOT)).map(described),
           ...(await runtimes()),
         ],
       },
@@ -59,13 +59,14 @@ export async function makeProvenance(
   return `${JSON.stringify(statement, null, 2)}\n`
 }
 
-function pathOf(name: string): string {
-  return fileURLToPath(new URL(name, ROOT))
+/** A file as in-toto describes one. */
+function described({ name, sha256 }: Sum): object {
+  return { name, digest: { sha256 } }
 }
 
 /** The npm packages with the Node.js of the executables, as the lock file pins them. */
 async function runtimes(): Promise<readonly object[]> {
-  const lock = JSON.parse(await readFile(pathOf(RUNTIMES_LOCK), 'utf8'))
+  const lock = JSON.parse(await readFile(join(ROOT, RUNTIMES_LOCK), 'utf8'))
   return Object.entries<{ version: string; integrity: string }>(lock.packages)
     .filter(([path]) => path !== '')
     .map(([path, { version, integrity }]) => {

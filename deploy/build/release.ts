@@ -10,7 +10,6 @@ import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
 import { checkRepositoryTools, makeRepository } from './apt-repository.ts'
-import { makeBundle } from './bundle.ts'
 import { makeDebianPackage } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { imageFile } from './image-file.ts'
@@ -49,16 +48,13 @@ async function release(options: ReleaseOptions): Promise<void> {
 
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
-  say(`Postern ${VERSION}: the bundle`)
-  const bundle = join(folder, 'bundle')
-  await makeBundle(bundle)
-  await cp(join(bundle, 'LICENSES.txt'), join(folder, 'LICENSES.txt'))
+  say(`Postern ${VERSION}`)
   await cp(join(ROOT, 'CHANGELOG.md'), join(folder, 'CHANGELOG.md'))
-  const licences = await readFile(join(folder, 'LICENSES.txt'), 'utf8')
   for (const processor of PROCESSORS) {
     const executable = join(folder, `postern-linux-${processor}`)
     say(executable)
-    const missing = await makeExecutable(processor, executable)
+    const { licences, missing } = await makeExecutable(processor, executable)
+    await writeFile(join(folder, 'LICENSES.txt'), licences)
     if (missing !== undefined) say(`it keeps its symbols, 34 MB: ${missing} is not installed`)
     await compress(executable)
     say(await makeDebianPackage({ executable, processor, version: VERSION, licences, time, folder, vendor }))

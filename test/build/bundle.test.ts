@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { makeBundle, makeScript } from '../../deploy/build/bundle.ts'
+import { MAIN, makeBundle, makeScript } from '../../deploy/build/bundle.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { installedBundle } from '../support/shipped.ts'
@@ -21,11 +21,11 @@ it('the same source gives the same files in another folder', async () => {
 
 it('the script of the executable has the same bytes each time, and needs no other file', async () => {
   const [first, second] = [temporaryDirectory(), temporaryDirectory()]
-  const main = await makeScript(first)
+  await makeScript(first)
   await makeScript(second)
-  expect(readdirSync(first)).toEqual([main])
-  expect(readFileSync(join(second, main)).equals(readFileSync(join(first, main)))).toBe(true)
-  const { code, stdout, stderr } = await run(process.execPath, [join(first, main), '--version'])
+  expect(readdirSync(first)).toEqual([MAIN])
+  expect(readFileSync(join(second, MAIN)).equals(readFileSync(join(first, MAIN)))).toBe(true)
+  const { code, stdout, stderr } = await run(process.execPath, [join(first, MAIN), '--version'])
   expect([code, stdout, stderr]).toEqual([0, `${VERSION}\n`, ''])
 })
 

@@ -16,7 +16,6 @@ export interface DescribedOption {
   readonly description: string
   /** Undefined for a flag. */
   readonly value: DescribedValue | undefined
-  readonly repeats: boolean
 }
 
 export interface DescribedCommand {
@@ -61,21 +60,13 @@ function described(command: Command): DescribedCommand {
   }
 }
 
-function describedOption({
-  short,
-  long,
-  flags,
-  description,
-  argChoices,
-  defaultValue,
-}: Option): DescribedOption {
+function describedOption({ short, long, flags, description, argChoices }: Option): DescribedOption {
   const [, value] = /<(.+)>/.exec(flags) ?? []
   return {
     names: [short, long].filter((name) => name !== undefined),
     description,
     value:
       value === undefined ? undefined : { name: value, choices: argChoices ?? [], isFile: value === 'file' },
-    repeats: Array.isArray(defaultValue),
   }
 }
 

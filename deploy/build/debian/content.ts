@@ -6,9 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { bashCompletion } from '../commands/bash-completion.ts'
 import { describedCommands } from '../commands/described-commands.ts'
-import { fishCompletion } from '../commands/fish-completion.ts'
 import { manPage } from '../commands/man-page.ts'
-import { zshCompletion } from '../commands/zsh-completion.ts'
 import { NOBODY, type Vendor } from '../vendor.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -51,8 +49,6 @@ export async function contentOf(contents: Contents): Promise<readonly PackageFil
     { path: 'usr/lib/systemd/system/postern.socket', content: await unit('postern.socket') },
     { path: 'usr/share/man/man1/postern.1.gz', content: compress(manPage(commands, { version, time })) },
     { path: 'usr/share/bash-completion/completions/postern', content: bashCompletion(commands) },
-    { path: 'usr/share/zsh/vendor-completions/_postern', content: zshCompletion(commands) },
-    { path: 'usr/share/fish/vendor_completions.d/postern.fish', content: fishCompletion(commands) },
     { path: 'usr/share/lintian/overrides/postern', content: await read('deploy/debian/lintian-overrides') },
     { path: `${DOCUMENTS}/copyright`, content: await copyright(licences) },
     { path: `${DOCUMENTS}/changelog.gz`, content: compress(changelog(version, time, maintainerOf(vendor))) },
