@@ -61,12 +61,13 @@ const BY_DEVICE =
   'with password.device a changed password is noticed only at a login, so nothing would end the token; use password.file, htpasswd or shadow'
 
 function fullText({ longestUnused }: { readonly longestUnused: GrantSummary | undefined }): string {
-  if (longestUnused === undefined) return 'tokens.issued is 0, so no token is issued'
+  const all = 'as many tokens as may be valid at once are issued'
+  if (longestUnused === undefined) return all
   const { id, label = '', usedAt } = longestUnused
   const called = label === '' ? id : `${id} (${label})`
   const used =
     usedAt === null
       ? 'was not used since this sidecar started'
       : `was used last at ${new Date(usedAt).toISOString()}`
-  return `as many tokens as tokens.issued allows are issued; ${called} ${used}: postern revoke --grant ${id} makes room`
+  return `${all}; ${called} ${used}: postern revoke --grant ${id} makes room`
 }

@@ -118,7 +118,7 @@ client has the new one. A week before the end of a token that was issued for
 more than two weeks, postern status and the live page tell of it.
 
 ${FINDS}
-Exit codes: 0 if a token is issued; 1 if the sidecar refuses (tokens.issued are
+Exit codes: 0 if a token is issued; 1 if the sidecar refuses (a hundred are
 issued, the account has no password, password.device) or does not run; 2 for a
 bad flag or a name that passwords does not have. docs/issuing.md says more.`
 

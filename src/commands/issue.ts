@@ -45,7 +45,7 @@ export async function issueCommand(
   return 0
 }
 
-/** Revokes a token that was not printed. Kept, it would hold a place of `tokens.issued`, and end the alarm for the token that it was to replace. */
+/** Revokes a token that was not printed. Kept, it would hold a place among those that may be issued, and end the alarm for the token that it was to replace. */
 async function revokeUnprinted(grant: string, stateDir: string, { stderr }: CommandIo): Promise<void> {
   const isRevoked = await control(stateDir, { method: 'POST', path: '/revoke', command: { grant } }).then(
     () => true,

@@ -13,7 +13,6 @@ import type { RoundTripService } from '../forward/round-trip-service.ts'
 import {
   type DeviceBounds,
   placesOf,
-  readRequestFields,
   type Targets,
   uploadBuffering,
   upstreamDeadlines,
@@ -33,7 +32,7 @@ import { Quirks } from './quirks.ts'
 import { ServicePlaces } from './service-places.ts'
 import type { Settings } from './settings.ts'
 
-export type ServiceSettings = Pick<Settings, 'config' | 'request' | 'replaced'>
+export type ServiceSettings = Pick<Settings, 'config' | 'requests' | 'replaced'>
 
 export interface ServiceDependencies {
   readonly clock: Clock
@@ -91,14 +90,14 @@ export async function openDeviceService(
     capacity,
     onQuirk: (kind, malformed) => quirks.found(kind, malformed),
   })
-  const request = route === undefined ? settings.request : await readRequestFields(service, key)
-  const fields = fieldsOf(target.origin, request, settings.replaced)
+  const fields = fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
   const signIn = await openSignIn(service.auth, {
     ...{ key: `${key}.auth`, connections, origin: target.origin, clock },
     request: () => fields.request,
     events: signInLog(log),
   })
   const { streamAfter = service.streamAfter } = bounds
+  const ownMaxBody = route === undefined ? undefined : settings.config.upstream.routes[route]?.maxBody
   const buffering = uploadBuffering(service, bounds, key, clock, log)
   const health = startHealthCheck(service.health, connections, breaker, {
     ...{ onResult: events.up, onFault: trouble.failed, onBug },
@@ -109,7 +108,7 @@ export async function openDeviceService(
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
     streams: createStreams(clock, service, streamAfter, queue, connections),
     streamAfter,
-    maxBody: () => longestBody(route === undefined ? settings.config.upstream : service),
+    maxBody: () => longestBody({ maxBody: ownMaxBody ?? settings.config.upstream.maxBody }),
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,
@@ -244,11 +243,9 @@ export class DeviceService {
     this.#parts.places.retime()
   }
 
-  /** A reload changes the request fields of the main service only. */
   applySettings(next: ServiceSettings): void {
     const { route, origin, fields } = this.#parts
-    const request = route === undefined ? next.request : fields.request
-    Object.assign(fields, fieldsOf(origin, request, next.replaced))
+    Object.assign(fields, fieldsOf(origin, requestOf(next, route), next.replaced))
   }
 
   /** Stops what runs by itself, and closes the connections. */
@@ -259,6 +256,13 @@ export class DeviceService {
     changes.close()
     await connections.close()
   }
+}
+
+/** Throws for a route that the configuration of the start does not have. */
+function requestOf({ requests }: Pick<ServiceSettings, 'requests'>, route = ''): RequestFieldSettings {
+  const found = requests.get(route)
+  if (found === undefined) throw new Error(`no service at ${route}`)
+  return found
 }
 
 /** How header fields change on the way to the device at `origin`, and back. */

@@ -1,5 +1,6 @@
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
+import { servicesOf } from '../config/upstream-fields.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { readRequestFields } from '../forward/settings.ts'
 import type { GateRules } from '../gate/admit.ts'
@@ -20,7 +21,8 @@ export interface Settings {
   readonly bodyTimeout: number
   readonly gate: GateRules
   readonly clientOf: ClientOf
-  readonly request: RequestFieldSettings
+  /** For each service, by its path in `upstream.routes`; empty for the main service. */
+  readonly requests: ReadonlyMap<string, RequestFieldSettings>
   /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
@@ -39,6 +41,14 @@ function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
       { name, allows: allow === undefined ? undefined : compileAllow(allow), onTrial: !enforce },
     ]),
   )
+}
+
+/** How request fields change on the way to each service. A reload opens no service, so the routes are those of the start. */
+async function requestsOf(upstream: Config['upstream']): Promise<Settings['requests']> {
+  const services = servicesOf(upstream).map(
+    async ({ path, service }) => [path[2] ?? '', await readRequestFields(service, path.join('.'))] as const,
+  )
+  return new Map(await Promise.all(services))
 }
 
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
@@ -72,7 +82,7 @@ export async function deriveSettings(
       admitsAddress(allow, deny),
       cidrsOf(deny),
     ),
-    request: await readRequestFields(upstream, 'upstream'),
+    requests: await requestsOf({ ...upstream, routes: start.upstream.routes }),
     replaced: [
       ...LIMIT_FIELD_NAMES,
       ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),

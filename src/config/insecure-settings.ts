@@ -220,7 +220,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
   },
   {
     about: '`upstream.share` with a path that looks like an action',
-    find: ({ upstream }) => servicesOf(upstream).flatMap(sharedActions),
+    find: ({ upstream }) => sharedActions({ path: ['upstream'], service: upstream }),
   },
 ]
 

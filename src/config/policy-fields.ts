@@ -9,7 +9,6 @@ import { duration, flag, integer, list, oneOf, plainText, truth, unless } from '
 export const tokensField = section({
   store: tokenStoreField,
   capacity: integer(2, 10_000_000, { default: 10_000, live: ALWAYS }),
-  issued: integer(0, 1_000, { default: 100, live: ALWAYS }),
   accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h', live: ALWAYS }),
   refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d', live: ALWAYS }),
   grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
@@ -87,11 +86,10 @@ export const browserField = section({
   login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
   idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
   hsts: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
-  limit: section({ requests: integer(1, 1_000_000_000, { default: 600, live: ALWAYS }) }),
 })
 
-/** The window of one session (ms): more or fewer requests in it say the same as another length. */
-const SESSION_WINDOW = 60_000
+/** The limit of one session: a page of a device loads up to about a hundred files. */
+export const SESSION_LIMIT = { requests: 600, window: 60_000 } as const
 
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
@@ -133,11 +131,9 @@ export type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit>
 /** The limits of all windows. Those of names are limits of the API. */
 export function limitsOf({
   limits: { api, oauth },
-  browser,
   passwords = [],
 }: {
   readonly limits: Readonly<Record<'api' | 'oauth', LimitPer>>
-  readonly browser: { readonly limit: Pick<Limit, 'requests'> }
   readonly passwords?: readonly { readonly name: string; readonly limit?: Limit }[]
 }): Readonly<Record<WindowType, LimitOfType>> {
   const own = new Map(
@@ -148,6 +144,6 @@ export function limitsOf({
   return {
     api: own.size === 0 ? api : { ...api, own },
     oauth,
-    browser: { ...browser.limit, window: SESSION_WINDOW, per: 'grant' },
+    browser: { ...SESSION_LIMIT, per: 'grant' },
   }
 }

@@ -1,7 +1,7 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { dropProblem, dropResponseProblem } from './dropped-fields.ts'
-import { ALWAYS, either, named, section, type ValueOf } from './field.ts'
+import { ALWAYS, either, named, optional, section, type ValueOf } from './field.ts'
 import { headers } from './header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
@@ -55,20 +55,26 @@ const share = section({
   for: duration('0s', '1h', { default: '0s' }),
 })
 
-const service = {
+/** What each service has of its own: its address, and what must not go to another program. */
+const own = {
   url: text({
     type: 'URL',
     must: "must be the device's address, such as http://127.0.0.1:8080",
     parse: parseUpstreamUrl,
   }),
+  headers: headers({ default: {}, live: ALWAYS }),
+  tls: deviceTlsField,
+  auth: authField,
+  health,
+}
+
+/** What another program of the device may need otherwise. */
+const varying = {
   host: plainText('`preserve`, `target`, or a host', {
     default: 'preserve',
     live: ALWAYS,
     problemOf: unless(isAuthority, 'must be preserve, target, or a host such as device.local:8080'),
   }),
-  headers: headers({ default: {}, live: ALWAYS }),
-  tls: deviceTlsField,
-  auth: authField,
   parser: oneOf(['strict', 'tolerant', 'auto'], { default: 'auto' }),
   forwarding: oneOf(['full', 'minimal', 'off'], { default: 'full', live: ALWAYS }),
   drop: list('field names', 'must be text, in quotes if it begins with a *', {
@@ -76,34 +82,57 @@ const service = {
     live: ALWAYS,
     problemOf: dropProblem,
   }),
+  version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
+  responseTimeout: duration('1ms', '1d', { default: '30s' }),
+  idleTimeout: duration('1ms', '1d', { default: '60s' }),
+  reuse: oneOf(['shared', 'never'], { default: 'shared' }),
+  bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
+  maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
+  maxInFlight: places,
+}
+
+/** What holds for all services. */
+const common = {
   dropResponse: list('field names', 'must be text, in quotes if it begins with a *', {
     default: [],
     live: ALWAYS,
     problemOf: dropResponseProblem,
   }),
-  version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
   rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
-  responseTimeout: duration('1ms', '1d', { default: '30s' }),
-  idleTimeout: duration('1ms', '1d', { default: '60s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),
-  reuse: oneOf(['shared', 'never'], { default: 'shared' }),
-  bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
-  maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
-  maxInFlight: places,
   maxTunnels: integer(1, 100_000, { default: 64 }),
   streamAfter: duration('1ms', '1d', { default: '2s' }),
   maxStreams: integer(1, 100_000, { default: 64 }),
   queue,
   share,
-  health,
 }
 
-const serviceField = section(service)
+const { host, parser, forwarding, drop, version, responseTimeout, idleTimeout, reuse } = varying
+const { bufferUploads, maxBody, maxInFlight } = varying
+
+const routeField = section({
+  ...own,
+  host: optional(host),
+  parser: optional(parser),
+  forwarding: optional(forwarding),
+  drop: optional(drop),
+  version: optional(version),
+  responseTimeout: optional(responseTimeout),
+  idleTimeout: optional(idleTimeout),
+  reuse: optional(reuse),
+  bufferUploads: optional(bufferUploads),
+  maxBody: optional(maxBody),
+  maxInFlight: optional(maxInFlight),
+})
+
+const serviceField = section({ ...own, ...varying, ...common })
 
 export const upstreamField = section({
-  ...service,
-  routes: named(serviceField, routeProblem, { default: {}, type: 'mapping of paths to sections' }),
+  ...own,
+  ...varying,
+  ...common,
+  routes: named(routeField, routeProblem, { default: {}, type: 'mapping of paths to sections' }),
 })
 
 function routeProblem(path: string): string | undefined {
@@ -122,12 +151,15 @@ export interface NamedService {
   readonly service: ServiceConfig
 }
 
-/** All services of the device, the main service first. */
+/** All services of the device, the main service first. What a route does not say is as in `upstream`. */
 export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   const routes = Object.entries(upstream.routes)
   return [
     { path: ['upstream'], service: upstream },
-    ...routes.map(([path, service]) => ({ path: ['upstream', 'routes', path], service })),
+    ...routes.map(([path, route]) => ({
+      path: ['upstream', 'routes', path],
+      service: { ...upstream, ...route },
+    })),
   ]
 }
 

@@ -26,6 +26,7 @@ import {
   type IssuedTokens,
   isTheirs,
   type LiveRequests,
+  MOST_ISSUED,
   MOST_LISTED,
   type Revocation,
   type TokenEvents,
@@ -122,7 +123,7 @@ export function createSharedTokens(deps: Dependencies) {
     const accessToken = mintToken(random)
     const digest = digestToken(accessToken)
     const until = clock.monotonic() + lifetime
-    const args = [epoch, grant, OPERATOR, digest, lifetime, label, policy.issued]
+    const args = [epoch, grant, OPERATOR, digest, lifetime, label, policy.issued ?? MOST_ISSUED]
     const [kind, ...said] = listOf(await lasting(HAND_OUT, ...args)).map(String)
     if (kind === 'full') return { longestUnused: longestUnused(await describeWithUse(store, copies, said)) }
     if (kind !== 'issued') return 'stale'

@@ -12,11 +12,14 @@ import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Lifetimes, TokenKind } from './grant-rules.ts'
 
+/** How many tokens that an operator handed out may be valid at once: each waits for the day on which it is forgotten. */
+export const MOST_ISSUED = 100
+
 export interface TokenPolicy extends Lifetimes {
   /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
-  /** The maximum number of issued grants (`Handout`). They are outside of the capacity. */
-  readonly issued: number
+  /** The maximum number of issued grants (`Handout`), outside of the capacity; default: `MOST_ISSUED`. */
+  readonly issued?: number
   readonly rotateRefresh: boolean
   /** Milliseconds. */
   readonly refreshGrace: number
@@ -210,7 +213,7 @@ export interface HandedOut {
   readonly expiresAt: number
 }
 
-/** There are `tokens.issued` grants. `longestUnused`: the one that was used longest ago; undefined if the bound is 0. */
+/** There are as many issued grants as there may be. `longestUnused`: the one that was used longest ago. */
 export interface AllIssued {
   readonly longestUnused: GrantSummary | undefined
 }

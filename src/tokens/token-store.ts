@@ -31,6 +31,7 @@ import {
   isTheirs,
   type LiveRequests,
   type LocalLookup,
+  MOST_ISSUED,
   REFUSED,
   type RecentGrants,
   type Revocation,
@@ -98,7 +99,8 @@ export function createTokenStore(deps: Dependencies) {
   /** Issues a token that the operator hands out, unless there are too many. `reportHandOut` counts it. */
   function handOut({ name, label, lifetime }: Handout): HandedOut | AllIssued {
     const now = records.expire(policy)
-    if (table.issued.size >= policy.issued) return { longestUnused: longestUnused(issuedGrants()) }
+    if (table.issued.size >= (policy.issued ?? MOST_ISSUED))
+      return { longestUnused: longestUnused(issuedGrants()) }
     const grant = table.open(mintGrantId(randomBytes, name), OPERATOR, now, label)
     const accessToken = mintToken()
     records.add(grant, [{ kind: 'access', digest: digestToken(accessToken), lifetime }], now)

@@ -275,15 +275,15 @@ for (const rotate_refresh of [false, true]) {
 }
 
 it('H188 requests with a session count in a window of the session, all others as ever', async () => {
-  const config = { browser: { login: 'on', limit: { requests: 5 } }, limits: { ietf_headers: true } }
+  const config = { browser: { login: 'on' }, limits: { ietf_headers: true } }
   const sidecar = await startWithLogin({ clock: stillClock(), config, documentedLimits: true })
   const [one, other] = [await logIn(sidecar), await logIn(sidecar)]
   const load = (cookie: string) => sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })
-  for (let left = 4; left >= 0; left--) {
+  for (let left = 599; left >= 0; left--) {
     const response = await load(one)
-    expect(response.header('x-ratelimit-limit')).toBe('5')
+    expect(response.header('x-ratelimit-limit')).toBe('600')
     expect(response.header('x-ratelimit-remaining')).toBe(String(left))
-    expect(response.header('ratelimit-policy')).toBe('"browser";q=5;w=60')
+    expect(response.header('ratelimit-policy')).toBe('"browser";q=600;w=60')
   }
   expect((await load(one)).status).toBe(429)
   expect((await load(other)).status).toBe(200)
@@ -295,10 +295,10 @@ it('H188 requests with a session count in a window of the session, all others as
   const figure = await sidecar.figures()
   expect(figure('postern_rate_limited_total', { endpoint: 'browser' })).toBe(1)
   expect(figure('postern_rate_windows', { endpoint: 'browser' })).toBe(2)
-  expect(figure('postern_requests_total', { endpoint: 'browser' })).toBe(7)
+  expect(figure('postern_requests_total', { endpoint: 'browser' })).toBe(602)
   expect(sidecar.overview.condition().limits.browser?.usedUp[0]?.key).toMatch(/^grant [0-9a-f]{16}$/)
   await sidecar.request({ path: '/shown', fields: [...FROM_PAGE, 'Cookie', other] })
   expect(Object.values(await explained(sidecar, '/shown')).join('\n')).toMatch(
-    /That of grant [0-9a-f]{16}, for the endpoint type browser\. Request 2 of 5\..*\nValid, of grant [0-9a-f]{16}\./,
+    /That of grant [0-9a-f]{16}, for the endpoint type browser\. Request 2 of 600\..*\nValid, of grant [0-9a-f]{16}\./,
   )
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { changesBetween } from '../../src/config/changes.ts'
+import { servicesOf } from '../../src/config/upstream-fields.ts'
 import { effectiveYaml, load, problemsIn } from './sources.ts'
 
 const URL_A = 'http://127.0.0.1:8081'
@@ -10,14 +11,13 @@ function withRoutes(routes: string): string {
 }
 
 describe('upstream.routes', () => {
-  it('gives each service the keys of upstream, with their own defaults', () => {
+  it('gives each service what upstream says, but for what must not go to another program', () => {
     const { routes, ...main } = load({
       file: withRoutes(`{/a/: {url: "${URL_A}", parser: strict}}`),
     }).upstream
-    expect(main.maxInFlight).toBe(7)
-    const defaults = { ...load().upstream, url: routes['/a/']?.url, parser: 'strict' }
-    expect({ ...routes['/a/'], routes: {} }).toEqual(defaults)
-    expect(routes['/a/']?.url.origin).toBe(URL_A)
+    const [, route] = servicesOf({ ...main, headers: { 'X-Key': 'secret' }, routes })
+    expect(route?.service).toMatchObject({ maxInFlight: 7, parser: 'strict', headers: {}, auth: 'off' })
+    expect(route?.service.url.origin).toBe(URL_A)
   })
 
   it('can be overridden in part from the command line', () => {
@@ -31,12 +31,12 @@ describe('upstream.routes', () => {
     const sets = [
       `upstream.routes./v1.0/x.y.url=${URL_A}`,
       'upstream.routes./v1.0/x.y.headers.X-A.b=c',
-      'upstream.routes./v1.0/x.y.queue.size=3',
+      'upstream.routes./v1.0/x.y.health.path=/x',
     ]
     const route = load({ sets }).upstream.routes['/v1.0/x.y']
     expect(route?.url.origin).toBe(URL_A)
     expect(route?.headers).toEqual({ 'X-A.b': 'c' })
-    expect(route?.queue.size).toBe(3)
+    expect(route?.health.path).toBe('/x')
   })
 
   it('appears in the effective configuration with masked secrets, and loads again', () => {
@@ -59,6 +59,7 @@ describe('upstream.routes', () => {
     [`{/a/: {}}`, 'upstream.routes./a/.url: is missing'],
     [`{/a/: {url: "${URL_A}", parsr: auto}}`, 'did you mean upstream.routes./a/.parser?'],
     [`{/a/: {url: "${URL_A}", routes: {}}}`, 'upstream.routes./a/.routes: unknown key'],
+    [`{/a/: {url: "${URL_A}", queue: {size: 1}}}`, 'upstream.routes./a/.queue: unknown key'],
     [`{a: {url: "${URL_A}"}}`, 'upstream.routes.a: must be a path such as /login'],
     [`{/: {url: "${URL_A}"}}`, 'upstream.routes./: must be longer than /'],
     [`{/a/../b/: {url: "${URL_A}"}}`, 'must be a plain path'],

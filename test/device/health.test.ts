@@ -50,8 +50,9 @@ describe('upstream.health', () => {
 
   it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
-    const route = { url: camera.url, connect_timeout: '300ms', health: { path: '/', interval: '20ms' } }
-    const sidecar = await startSidecar({ device, config: { upstream: { routes: { '/cam/': route } } } })
+    const routes = { '/cam/': { url: camera.url, health: { path: '/', interval: '20ms' } } }
+    const config = { upstream: { connect_timeout: '300ms', routes } }
+    const sidecar = await startSidecar({ device, config })
     await camera.waitForRequests(2)
     expect(await ready(sidecar)).toEqual(READY)
     await camera.stop()

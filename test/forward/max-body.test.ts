@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { servicesOf } from '../../src/config/upstream-fields.ts'
 import { problemsIn } from '../config/sources.ts'
 import { prepareSite } from '../process/serve.ts'
 import { startDigestDevice } from '../sign-in/devices.ts'
@@ -159,7 +160,10 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
 
   it('H303 each service has its own bound, whatever the spelling of the path', async () => {
     const other = await startDevice()
-    const routes = { '/cam/': { url: other.url }, '/small/': { url: other.url, max_body: '10B' } }
+    const routes = {
+      '/cam/': { url: other.url, max_body: '1MiB' },
+      '/small/': { url: other.url, max_body: '10B' },
+    }
     const { sidecar, token } = await start(transport, { routes })
     const status = async (path: string, size: number): Promise<number> =>
       (await sidecar.request({ token, path, body: body(size) })).status
@@ -302,9 +306,14 @@ describe('upstream.max_body', () => {
     expect(problemsIn({ file })).toEqual([expect.stringContaining(`upstream.max_body: ${why}`)])
   })
 
-  it('H303 is off by default, and each service has its own', () => {
+  it('H303 is off by default, and holds for each service that says no other', () => {
     const sets = ['upstream.url=http://d', 'password.file=p', 'upstream.max_body=64KiB']
     const { upstream } = loadConfig({ sets: [...sets, 'upstream.routes./a/.url=http://e'] })
-    expect([upstream.maxBody, upstream.routes['/a/']?.maxBody]).toEqual([65_536, 'off'])
+    const bounds = servicesOf(upstream).map(({ service }) => service.maxBody)
+    expect([loadConfig({ sets: sets.slice(0, 2) }).upstream.maxBody, ...bounds]).toEqual([
+      'off',
+      65_536,
+      65_536,
+    ])
   })
 })

@@ -112,6 +112,31 @@ describeProtocols('upstream.routes', (transport) => {
     expect(device.requests[0]?.header('x-camera')).toBe(undefined)
   })
 
+  it('what a service does not say is as in upstream, also after a reload, and the secrets of upstream stay there', async () => {
+    const [device, camera, other] = [await startDevice(), await startDevice(), await startDevice()]
+    const routes = { '/cam/': { url: camera.url }, '/own/': { url: other.url, drop: [], max_body: '9B' } }
+    const upstream = { headers: { 'X-Key': 'secret' }, drop: ['x-odd'], max_body: '4B', routes }
+    const sidecar = await startSidecar({ transport, device, config: { upstream } })
+    const token = await sidecar.token()
+    const statuses = (...paths: string[]): Promise<number[]> =>
+      Promise.all(
+        paths.map(async (path) => {
+          const request = { method: 'PUT', path, token, body: 'x'.repeat(6), fields: ['X-Odd', 'sent'] }
+          return (await sidecar.request(request)).status
+        }),
+      )
+    expect(await statuses('/', '/cam/x', '/own/x')).toEqual([400, 400, 200])
+    await sidecar.reload({ upstream: { drop: ['x-other'], max_body: 'off' } })
+    expect(await statuses('/', '/cam/x', '/own/x')).toEqual([200, 200, 200])
+    const seen = [device, camera, other].map(({ requests }) => requests.at(-1))
+    expect(seen.map((request) => request?.header('X-Odd'))).toEqual(['sent', 'sent', 'sent'])
+    expect(seen.map((request) => request?.header('X-Key'))).toEqual(['secret', undefined, undefined])
+    await sidecar.reload({ upstream: { max_body: 'off' } })
+    await statuses('/', '/cam/x', '/own/x')
+    const again = [device, camera, other].map(({ requests }) => requests.at(-1)?.header('X-Odd'))
+    expect(again).toEqual([undefined, undefined, 'sent'])
+  })
+
   it('C12 all services need the same token and share the limits', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = {

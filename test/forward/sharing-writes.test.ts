@@ -133,15 +133,16 @@ it('H184 a change at another service of the device counts', async () => {
   expect(await read()).toBe('new')
 })
 
-it('H183 a service of `upstream.routes` shares by itself', async () => {
+it('H183 a service of `upstream.routes` shares its paths, too', async () => {
   let count = 0
   const device = await startRawDevice(async (peer) => {
     await peer.waitFor('\r\n\r\n')
     count += 1
     peer.end(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${count}`)
   })
-  const routes = { '/other/': { url: device.url, share: { paths: ['/other/state'], for: '1h' } } }
-  const sidecar = await startSidecar({ device, config: { upstream: { routes } } })
+  const routes = { '/other/': { url: device.url } }
+  const share = { paths: ['/other/state'], for: '1h' }
+  const sidecar = await startSidecar({ device, config: { upstream: { share, routes } } })
   const token = await sidecar.token()
   for (const [path, text] of [
     ['/other/state', '1'],

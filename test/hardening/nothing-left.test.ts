@@ -195,9 +195,9 @@ beforeAll(async () => {
     buffer_uploads: 'off',
   }
   const routes = {
-    '/narrow/': { ...deadlines, url, max_in_flight: 3 },
-    '/tolerant/': { ...deadlines, url, parser: 'tolerant' },
-    '/auto/': { ...deadlines, url },
+    '/narrow/': { url, max_in_flight: 3 },
+    '/tolerant/': { url, parser: 'tolerant' },
+    '/auto/': { url, parser: 'auto' },
   }
   const bounds = { listen: { headerTimeout: 200 }, bodyTimeout: 200 }
   const config = {

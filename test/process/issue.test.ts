@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import type { Issued } from '../../src/admin/control-socket.ts'
 import { control } from '../../src/commands/control.ts'
+import { MOST_ISSUED } from '../../src/tokens/state.ts'
 import { makeNames, OF_MONITOR } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
@@ -27,7 +28,7 @@ const grantIds = async (sidecar: Served): Promise<readonly string[]> =>
 
 it('H292 `postern issue` prints a token once, with the rights of its name, and everything but the token can be seen', async () => {
   const names = makeNames({ admin: undefined, monitor: OF_MONITOR })
-  const site = await prepareSite({ config: { ...names.config, tokens: { issued: 2 } } })
+  const site = await prepareSite({ config: names.config })
   const sidecar = await site.serve()
   const label = 'ticket "4711" – Prüfstand'
   const run = await site.postern('issue', '--name', 'monitor', '--for', '90d', '--label', label)
@@ -64,6 +65,9 @@ it('H292 `postern issue` prints a token once, with the rights of its name, and e
 
   const second = await issue(site, '--name', 'admin', '--for', '1m')
   expect([await sidecar.use(second.accessToken), (await ask('GET', '/status')).status]).toEqual([200, 200])
+  const more = { name: 'monitor', label: 'one of many', lifetime: 60_000 }
+  for (let i = 2; i < MOST_ISSUED; i += 1)
+    await control(site.stateDir, { method: 'POST', path: '/issue', command: more })
   expect(await site.postern('issue', '--name', 'admin', '--for', '1h')).toMatchObject({
     code: 1,
     stdout: '',

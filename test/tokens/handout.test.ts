@@ -74,7 +74,7 @@ describe('H292 an issued grant', () => {
   })
 })
 
-test('H293 past `tokens.issued` none is issued, and the one that was used longest ago is named', () => {
+test('H293 past the bound none is issued, and the one that was used longest ago is named', () => {
   const opened = createTestStore({ issued: 3 })
   const { store, clock } = opened
   const [first, second, third] = [1, 2, 3].map(() => {

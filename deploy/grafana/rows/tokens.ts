@@ -83,7 +83,7 @@ export const TOKENS: Row = {
     }),
     figure({
       title: 'Tokens of postern issue',
-      description: 'Valid now, of at most tokens.issued. No login drops them. See docs/issuing.md.',
+      description: 'Valid now, of at most 100. No login drops them. See docs/issuing.md.',
       unit: 'short',
       span: 12,
       queries: [{ expr: `max(${at('postern_issued_tokens')})`, legend: 'issued' }],

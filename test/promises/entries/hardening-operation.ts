@@ -51,7 +51,7 @@ export const OPERATION = {
   H273: '`check` requests the pages that it is given as a client would, and says which the device answers with an error, with malformed HTTP, or not at all.',
   H280: 'A service that listens may neither start programs nor call native code.',
   H292: '`postern issue` prints one access token, once, for a client that cannot log in: with the `allow` of its name, without a refresh token, evicted by no login, shown by its label everywhere, and the token itself nowhere else. One that cannot be printed is revoked.',
-  H293: '`postern issue` refuses what nothing could end, more than `tokens.issued` at once, and flags that are wrong. It says why, and the exit code tells a mistake (2) from a refusal (1).',
+  H293: '`postern issue` refuses what nothing could end, more than 100 at once, and flags that are wrong. It says why, and the exit code tells a mistake (2) from a refusal (1).',
   H294: 'An issued token survives a restart with its label and its own end, whatever the clock does, and ends with its password as all tokens do: while Postern runs, by a reload, and over a restart.',
   H295: 'A token that was issued for more than two weeks and ends within one is an alarm on the page, in `status` and in the rules, until one with the same label is issued that lives longer.',
   H296: 'In a fleet an issued token works at every sidecar, also beyond `access_lifetime`, is revoked at all, ends with its password at all, and counts for one bound.',
