@@ -16,12 +16,8 @@ export interface Service {
   readonly key: string
 }
 
-export interface RoutedService extends Service {
-  /** The end of a name for a route. */
-  readonly of: string
-}
-
-export function allServices({ config: { upstream } }: Asked): readonly RoutedService[] {
+/** All services. `of`: the end of a name for a route. */
+export function allServices({ config: { upstream } }: Asked) {
   return servicesOf(upstream).map(({ path, service }) => {
     const [, , route] = path
     return { service, key: path.join('.'), of: route === undefined ? '' : ` of ${route}` }
