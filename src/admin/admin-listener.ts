@@ -4,6 +4,7 @@ import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../h
 import { isRead } from '../http/scope.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
+import { readByTurns, wireOf } from './admin-wire.ts'
 import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import { inTurn } from './in-turn.ts'
@@ -129,8 +130,12 @@ function watchPeers(server: Server, admits: AdmitsAddress, mostPerPeer: number) 
   const open = new Map<string, { readonly sockets: Set<Socket>; readonly turns: TurnBudget }>()
   const budgets = new WeakMap<Socket, TurnBudget>()
   const ofUnix = new TurnBudget()
-  server.on('connection', (socket) => {
-    if (typeof server.address() === 'string') return
+  const read = readByTurns(server)
+  server.on('connection', (socket: Socket) => {
+    if (typeof server.address() === 'string') {
+      read(socket, ofUnix)
+      return
+    }
     const address = socket.remoteAddress ?? ''
     const peer = prefix64(normalizeAddress(address) ?? '')
     const known = open.get(peer) ?? { sockets: new Set(), turns: new TurnBudget() }
@@ -146,15 +151,11 @@ function watchPeers(server: Server, admits: AdmitsAddress, mostPerPeer: number) 
       sockets.delete(socket)
       if (sockets.size === 0) open.delete(peer)
     })
-  })
-  // The requests of a TLS connection come on the TLS socket, not on the TCP socket below it.
-  server.on('secureConnection', (socket: Socket) => {
-    const known = open.get(prefix64(normalizeAddress(socket.remoteAddress ?? '') ?? ''))
-    if (known !== undefined) budgets.set(socket, known.turns)
+    read(socket, known.turns)
   })
   const each = (): Socket[] => [...open.values()].flatMap(({ sockets }) => [...sockets])
   return {
-    turnsOf: (socket: Socket): TurnBudget => budgets.get(socket) ?? ofUnix,
+    turnsOf: (socket: Socket): TurnBudget => budgets.get(wireOf(socket)) ?? ofUnix,
     closeDenied(): void {
       for (const socket of each()) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
     },

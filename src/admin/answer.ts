@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress } from '../http/ip.ts'
+import { wireOf } from './admin-wire.ts'
 
 export interface Answer {
   readonly status: number
@@ -56,7 +57,7 @@ export function methodNotAllowed(allowed: string): Answer {
 
 /** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
 export function clientOf({ socket }: IncomingMessage): string {
-  return normalizeAddress(socket.remoteAddress ?? '') ?? UNIX_PEER
+  return normalizeAddress(wireOf(socket).remoteAddress ?? '') ?? UNIX_PEER
 }
 
 /** Writes the response. Node leaves the body out for HEAD. */

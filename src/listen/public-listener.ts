@@ -6,6 +6,7 @@ import type { Holder, Holding } from '../memory/account.ts'
 import { CONNECTION, TLS_CONNECTION } from '../memory/costs.ts'
 import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
+import { Sluice } from '../system/sluice.ts'
 import {
   accountOf,
   type ConnectedClient,
@@ -22,7 +23,7 @@ import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
-import { Sluice } from './sluice.ts'
+
 import type { TlsMaterial } from './tls-pair.ts'
 
 type Protocol = 'http/1.1' | 'h2'

@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { expect, it, onTestFinished } from 'vitest'
+import { turnOfLoop } from '../../src/system/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
@@ -15,6 +17,33 @@ it('C26 the admin listener closes a connection that pipelines more than a few re
   await calm.waitFor('"ok"')
   expect((await fetch(`${sidecar.adminUrl}/healthz`)).status).toBe(200)
 })
+
+/** The requests that Node parses from now on, by turn of the event loop. */
+function countParsed(): ReadonlyMap<number, number> {
+  const turns = new Map<number, number>()
+  const count = (): void => void turns.set(turnOfLoop(), (turns.get(turnOfLoop()) ?? 0) + 1)
+  subscribe('http.server.request.start', count)
+  onTestFinished(() => void unsubscribe('http.server.request.start', count))
+  return turns
+}
+
+it.each([
+  // Of one client, five pieces of 4 KiB in a turn at most. With TLS each of them may complete a record of 16 KiB.
+  ['HTTP', 'off', 4],
+  ['TLS', 'on', 16],
+])(
+  'C26 over %s of the requests that twenty connections pipeline, Node parses a few before they are closed',
+  async (_, tls, kibibytes) => {
+    const sidecar = await startSidecar({ transport: 'tls', config: { admin: { tls } } })
+    const attackers = await Promise.all(Array.from({ length: 20 }, () => rawConnection(sidecar.adminUrl)))
+    const parsed = countParsed()
+    for (const attacker of attackers) attacker.write(HEALTHZ.repeat(1500))
+    await Promise.all(attackers.map(({ closed }) => closed))
+    const piece = Math.ceil((kibibytes * 1024) / HEALTHZ.length)
+    expect(Math.max(...parsed.values())).toBeLessThanOrEqual(5 * piece)
+    expect([...parsed.values()].reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(20 * piece)
+  },
+)
 
 it('C26 a connection to the admin listener may send many requests one after the other, and a few at once', async () => {
   const sidecar = await startSidecar()

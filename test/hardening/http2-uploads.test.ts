@@ -8,6 +8,22 @@ import { startSidecar } from '../support/sidecar.ts'
 
 const lastData = (text: string): Buffer => frame(FRAME.data, FLAG.endStream, 1, Buffer.from(text))
 
+it('C26 a client whose uploads are refused one after the other, each with a full window under way, keeps its connection', async () => {
+  const sidecar = await startSidecar({ transport: 'h2' })
+  const session = await rawSession(sidecar.url)
+  const post = requestFields([], { ':method': 'POST' })
+  for (let id = 1; id < 80; id += 2) {
+    session.send(headers(id, post, false))
+    expect(await session.status(id)).toBe(401)
+    // The refusal was on its way when the client sent it.
+    session.send(...Array.from({ length: 4 }, () => frame(FRAME.data, 0, id, Buffer.alloc(16_000))))
+  }
+  session.send(headers(81, requestFields()))
+  expect(await session.status(81)).toBe(401)
+  expect(await sidecar.metric('postern_connections_cut_total', { reason: 'tiny_frames' })).toBe(0)
+  session.raw.end()
+})
+
 describe.each(['off', '1MiB'])('An upload over HTTP/2 with buffer_uploads: %s', (buffer_uploads) => {
   async function begin() {
     const sidecar = await startSidecar({ transport: 'h2', config: { upstream: { buffer_uploads } } })

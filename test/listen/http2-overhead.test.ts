@@ -57,7 +57,7 @@ it.each<readonly [string, (one: ReturnType<typeof openOne>) => void]>([
   [
     'uploads that are refused, and have sent all that their window allows',
     ({ receive, overhead }) => {
-      for (let i = 0; i < 8; i += 1) {
+      for (let i = 0; i < 100; i += 1) {
         receive(4, 16_384)
         overhead.addRefused()
       }
@@ -78,6 +78,15 @@ it.each<readonly [string, (one: ReturnType<typeof openOne>) => void]>([
   const one = openOne()
   act(one)
   expect(one.overhead.share).toBeLessThan(0.3)
+})
+
+it('C26 frames of one byte exceed the bound also between uploads that are refused', () => {
+  const { overhead, receive } = openOne()
+  for (let i = 0; i < 100; i += 1) {
+    overhead.addRefused()
+    receive(10_000, 1)
+  }
+  expect(overhead.share).toBeGreaterThan(1)
 })
 
 it('C26 each span counts by itself, and what waited for it counts once', () => {

@@ -8,8 +8,11 @@ import { STREAM_WINDOW } from '../../memory/costs.ts'
  */
 const MOST = 256 * 1024
 
-/** An upload that is refused wastes what was under way: up to the window of the connection. So many may within `OVERUSE_SPAN`. */
-const MOST_REFUSED = 8
+/**
+ * An upload that is refused wastes what was under way: up to the window of the stream. Neither Node nor nghttp2 tells in which frames it came, so it counts
+ * as large ones. So many may within `OVERUSE_SPAN`, as many as a client may reset by default: an honest client may try again often.
+ */
+const MOST_REFUSED = 100
 
 /** What a request needs beside its target and fields (bytes): pseudo-header fields, the heads of its frames, and an empty frame at the end. */
 const FRAMING = 128

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import type { TurnBudget } from '../system/turn-budget.ts'
+import type { TurnBudget } from './turn-budget.ts'
 
 /** The most bytes that are let through at once: 400 frames of HTTP/2, or 180 records of TLS. */
 const PIECE = 4 * 1024
