@@ -34,10 +34,10 @@ const NPM_TIMEOUT = 600_000
 export async function makeExecutable(processor: Processor, file: string): Promise<Executable> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
+    const licences = await makeScript(join(folder, 'program'))
     const runtime = join(folder, 'node')
     await copyFile(await runtimeFor(processor, folder), runtime)
     const missing = await stripProgram(runtime, processor)
-    const licences = await makeScript(join(folder, 'program'))
     const settings = join(folder, 'sea.json')
     await writeFile(
       settings,

@@ -1,4 +1,9 @@
 import process from 'node:process'
+import { ComponentType } from '@cyclonedx/cyclonedx-library/Enums'
+import type { JSON as Json } from '@cyclonedx/cyclonedx-library/Serialize'
+
+/** A component that others depend on. */
+type Component = Json.Types.Normalized.Component & { readonly 'bom-ref': string }
 
 /** By the names in `process.versions`: where a library is found (`type/name` of a purl), and its vendor and product in NVD's dictionary. */
 const LIBRARIES: Readonly<Record<string, { readonly purl: string; readonly cpe?: string }>> = {
@@ -40,12 +45,12 @@ function cpe(product: string, version: string): string {
  * The components of a bill of materials that are the Node.js of this process and the libraries in it. The executables contain the same
  * version: see `checkRuntime`.
  */
-export function runtimeComponents() {
+export function runtimeComponents(): { node: Component; libraries: readonly Component[] } {
   const { node: version, ...parts } = process.versions
   const ref = `node@${version}`
   const node = {
     'bom-ref': ref,
-    type: 'platform',
+    type: ComponentType.Platform,
     name: 'node',
     version,
     purl: `pkg:generic/node@${version}`,
@@ -63,11 +68,11 @@ export function runtimeComponents() {
 }
 
 /** It has no digest: a library has no artefact of its own, because it is compiled into Node.js. */
-function libraryComponent(node: string, name: string, version: string) {
+function libraryComponent(node: string, name: string, version: string): Component {
   const { purl = `generic/${name}`, cpe: product } = LIBRARIES[name] ?? {}
   return {
     'bom-ref': `${node}/${name}@${version}`,
-    type: 'library',
+    type: ComponentType.Library,
     name,
     version,
     purl: `pkg:${purl}@${released(version)}`,

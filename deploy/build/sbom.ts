@@ -2,27 +2,22 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import type { JSON as Json } from '@cyclonedx/cyclonedx-library/Serialize'
 import { runtimeComponents } from './runtime-components.ts'
 import { NOBODY, type Vendor } from './vendor.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-interface Component {
-  readonly 'bom-ref': string
-  readonly properties?: readonly { readonly name: string; readonly value: string }[]
-}
+type Component = Json.Types.Normalized.Component
+type Dependency = Json.Types.Normalized.Dependency
+type Metadata = Json.Types.Normalized.Metadata
 
+/** What npm writes of a bill of materials. */
 interface Bom {
   serialNumber: string
-  metadata: {
-    timestamp?: string
-    tools?: unknown
-    authors?: readonly object[]
-    supplier?: object
-    component: { readonly 'bom-ref': string; name: string }
-  }
-  components: (Component & Readonly<Record<string, unknown>>)[]
-  dependencies: { readonly ref: string; dependsOn: string[] }[]
+  metadata: Metadata & { component: Component }
+  components: Component[]
+  dependencies: (Dependency & { dependsOn: string[] })[]
 }
 
 /** What the list says about the release as a whole. */
