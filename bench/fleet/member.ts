@@ -121,7 +121,14 @@ export function createMember(store: SharedStore): Member {
     },
     async follow() {
       const deaf = { onLost() {}, onPlaces() {}, onOperatorRevoked() {} }
-      feed = followRevocations({ store, copies, settle: agreement.settle, ...deaf, onBug })
+      feed = followRevocations({
+        clock: systemClock,
+        store,
+        copies,
+        settle: agreement.settle,
+        ...deaf,
+        onBug,
+      })
       await feed.started
     },
     async close() {

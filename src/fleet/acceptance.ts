@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { type Clock, rest } from '../system/clock.ts'
 import { forbiddenCommands } from './server-report.ts'
 import { type SharedStoreListener, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
@@ -16,6 +16,7 @@ export function watchAcceptance(
   ask: (question: readonly string[]) => Promise<StoreReply>,
   prefix: string,
   listener: Pick<SharedStoreListener, 'refusing' | 'accepting'>,
+  clock: Pick<Clock, 'after'>,
 ) {
   let refusal: StoreUnavailable | undefined
 
@@ -41,7 +42,7 @@ export function watchAcceptance(
 
   async function awaitAcceptance(present: StoreUnavailable): Promise<void> {
     while (refusal === present) {
-      await pause(INTERVAL, undefined, { ref: false })
+      await rest(clock, INTERVAL)
       // The end of a session ends its refusal, too.
       if (refusal !== present || !(await acceptsAll()) || refusal !== present) continue
       refusal = undefined

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { ErrorReply, RedisClient } from '@redis/client'
 import type { StoreAddress, StoreConfig } from '../config/store-fields.ts'
-import { systemClock } from '../system/clock.ts'
+import { type Clock, systemClock } from '../system/clock.ts'
 import { NAMES } from '../system/lookup.ts'
 import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
@@ -36,7 +36,7 @@ const PENDING_LIMIT = 10_000
  *
  * @param signal ends the connection with its reason, an error
  */
-export async function connect(settings: StoreSettings, signal: AbortSignal) {
+export async function connect(settings: StoreSettings, signal: AbortSignal, clock: Clock = systemClock) {
   const { timeout, tls, address } = settings
   const { server, database } = address
   const { password, ca } = await readLogin(settings)
@@ -91,7 +91,7 @@ export async function connect(settings: StoreSettings, signal: AbortSignal) {
   signal.addEventListener('abort', () => end(signal.reason), { once: true, signal: life.signal })
   if (signal.aborted) end(signal.reason)
   const host = 'host' in server ? server.host : ''
-  const late = systemClock.after(timeout, () =>
+  const late = clock.after(timeout, () =>
     end(NAMES.isResolving(host) ? noAddress(host, timeout) : noReply(timeout)),
   )
   try {
@@ -131,7 +131,7 @@ export async function connect(settings: StoreSettings, signal: AbortSignal) {
     if (pending === PENDING_LIMIT)
       throw new StoreUnavailable('connect', 'timeout', `${PENDING_LIMIT} questions wait for the server`)
     pending += 1
-    const late = systemClock.after(within, () => end(noReply(within)))
+    const late = clock.after(within, () => end(noReply(within)))
     try {
       const asking = client.sendCommand<StoreReply>([...question])
       return await (repetition === undefined ? asking : asking.catch(repeated(repetition)))

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { type Clock, rest } from '../system/clock.ts'
 import type { Revocation } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
 import { type DeviceState, isKept } from './epoch.ts'
@@ -7,6 +7,7 @@ import { REVOKED, saidByOperator } from './operator-words.ts'
 import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 
 interface Dependencies {
+  readonly clock: Pick<Clock, 'after'>
   readonly store: SharedStore
   readonly copies: TokenCopies
   /**
@@ -42,7 +43,7 @@ const BEGINNING = '0-0'
  * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
  */
 export function followRevocations(deps: Dependencies) {
-  const { store, copies, settle, onLost, onPlaces, onOperatorRevoked, onBug } = deps
+  const { clock, store, copies, settle, onLost, onPlaces, onOperatorRevoked, onBug } = deps
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
@@ -125,7 +126,7 @@ export function followRevocations(deps: Dependencies) {
           onBug(error)
           time = PAUSE_AFTER_BUG
         })
-      await pause(time, undefined, { ref: false, signal: life.signal }).catch(() => {})
+      await rest(clock, time, life.signal)
     }
   }
 

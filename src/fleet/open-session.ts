@@ -1,3 +1,4 @@
+import type { Clock } from '../system/clock.ts'
 import { formatHostPort } from '../system/listen-address.ts'
 import { CLOSED, type Connection, connect, type StoreSettings } from './connection.ts'
 import { ServerReplyError, valueIn } from './shared-store.ts'
@@ -22,8 +23,12 @@ export interface Primary {
  * Connects to the server, and resolves its host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file
  * cannot be read, with a `ServerReplyError` (`READONLY`: it is a replica), or with the error of the system.
  */
-export async function connectToPrimary(settings: StoreSettings, signal: AbortSignal): Promise<Primary> {
-  const connection = await connect(settings, signal)
+export async function connectToPrimary(
+  settings: StoreSettings,
+  signal: AbortSignal,
+  clock?: Clock,
+): Promise<Primary> {
+  const connection = await connect(settings, signal, clock)
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
@@ -50,14 +55,18 @@ export interface StoreSession {
 }
 
 /** Opens all connections of a session, or none. Rejects as `connectToPrimary`. */
-export async function openSession(settings: StoreSettings, signal: AbortSignal): Promise<StoreSession> {
+export async function openSession(
+  settings: StoreSettings,
+  signal: AbortSignal,
+  clock?: Clock,
+): Promise<StoreSession> {
   const over = new AbortController()
   const either = AbortSignal.any([signal, over.signal])
   try {
-    const { connection: scripts } = await connectToPrimary(settings, either)
+    const { connection: scripts } = await connectToPrimary(settings, either, clock)
     const [stream, confirmed] = await Promise.all([
-      connect(settings, either),
-      settings.replicas === 0 ? scripts : connect(settings, either),
+      connect(settings, either, clock),
+      settings.replicas === 0 ? scripts : connect(settings, either, clock),
     ])
     const to = { scripts, stream, confirmed }
     const ended = Promise.race(Object.values(to).map((each) => each.ended))

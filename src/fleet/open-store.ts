@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
-import { systemClock as clock } from '../system/clock.ts'
+import { type Clock, rest, systemClock } from '../system/clock.ts'
 import { watchAcceptance } from './acceptance.ts'
 import { CLOSED, readLogin, type StoreSettings } from './connection.ts'
 import { createReplicatedRuns, type Run } from './replicated-runs.ts'
@@ -27,6 +26,7 @@ const OPENING_LIMIT = 5_000
 export async function openSharedStore(
   settings: StoreSettings,
   listener: SharedStoreListener,
+  clock: Clock = systemClock,
 ): Promise<SharedStore> {
   await readLogin(settings)
   const { timeout, prefix } = settings
@@ -36,32 +36,38 @@ export async function openSharedStore(
     (question) => sessions.ask('scripts', 'connect', question),
     prefix,
     listener,
+    clock,
   )
   /** The failures reported since the store was last up. */
   const reported = new Set<StoreFailure>()
-  const sessions = keepSessions(settings, signal, {
-    begun() {
-      reported.clear()
-      listener.up()
-      acceptance.look()
+  const sessions = keepSessions(
+    settings,
+    signal,
+    {
+      begun() {
+        reported.clear()
+        listener.up()
+        acceptance.look()
+      },
+      lost(failure) {
+        acceptance.forget()
+        if (signal.aborted) return
+        listener.failed(failure)
+        if (reported.has(failure.failure)) return
+        reported.add(failure.failure)
+        listener.down(failure)
+      },
+      refused: acceptance.refused,
     },
-    lost(failure) {
-      acceptance.forget()
-      if (signal.aborted) return
-      listener.failed(failure)
-      if (reported.has(failure.failure)) return
-      reported.add(failure.failure)
-      listener.down(failure)
-    },
-    refused: acceptance.refused,
-  })
-  const { run, runDurably } = scriptRuns(settings, sessions, listener)
-  const opening = pause(Math.min(timeout, OPENING_LIMIT), undefined, { ref: false })
+    clock,
+  )
+  const { run, runDurably } = scriptRuns(clock, settings, sessions, listener)
+  const opening = rest(clock, Math.min(timeout, OPENING_LIMIT))
   await Promise.race([sessions.attempted, opening])
   return {
     prefix: `{${prefix}}:`,
-    run: (script, keys, args) => measured(run(script, keys, args.map(String)), listener),
-    runDurably: (script, keys, args) => measured(runDurably(script, keys, args.map(String)), listener),
+    run: (script, keys, args) => measured(clock, run(script, keys, args.map(String)), listener),
+    runDurably: (script, keys, args) => measured(clock, runDurably(script, keys, args.map(String)), listener),
     follow: (key, id) => reportingFailure(follow(sessions, timeout, key, id), listener),
     get up() {
       return sessions.up
@@ -80,6 +86,7 @@ type Sessions = Pick<ReturnType<typeof keepSessions>, 'ask'>
 
 /** The two ways to run a script: on the primary, and until replicas have its writes, too. */
 function scriptRuns(
+  clock: Clock,
   settings: StoreSettings,
   { ask }: Sessions,
   { failed: unconfirmed }: SharedStoreListener,
@@ -115,10 +122,14 @@ async function follow(
 }
 
 /** Reports the duration of a script, or why it has no reply. */
-async function measured(asking: Promise<StoreReply>, listener: SharedStoreListener): Promise<StoreReply> {
-  const start = clock.monotonic()
+async function measured(
+  { monotonic }: Clock,
+  asking: Promise<StoreReply>,
+  listener: SharedStoreListener,
+): Promise<StoreReply> {
+  const start = monotonic()
   const reply = await reportingFailure(asking, listener)
-  listener.answered(clock.monotonic() - start)
+  listener.answered(monotonic() - start)
   return reply
 }
 

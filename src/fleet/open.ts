@@ -61,7 +61,7 @@ export async function openFleet(config: Config, address: StoreAddress, deps: Sta
 }
 
 /** Opens the shared store. `condition` says how it is, for operators. */
-async function openStore(settings: StoreSettings, { log, metrics }: StateDependencies) {
+async function openStore(settings: StoreSettings, { clock, log, metrics }: StateDependencies) {
   const address = describeStore(settings.address)
   let reason: string | null = null
   const { up, answered } = metrics.sharedStore()
@@ -77,14 +77,18 @@ async function openStore(settings: StoreSettings, { log, metrics }: StateDepende
     reason = message
     log.error({ store: address, failure, reason }, text)
   }
-  const store = await openSharedStore(settings, {
-    failed: ({ operation }) => metrics.storeFailed('shared', operation),
-    answered,
-    up: () => works('the shared store responds'),
-    refusing: (error) => fails(error, 'the shared store refuses commands: logins fail'),
-    accepting: () => works('the shared store accepts all commands again'),
-    down: (error) => fails(error, 'the shared store does not respond: see tokens.offline_grace'),
-  })
+  const store = await openSharedStore(
+    settings,
+    {
+      failed: ({ operation }) => metrics.storeFailed('shared', operation),
+      answered,
+      up: () => works('the shared store responds'),
+      refusing: (error) => fails(error, 'the shared store refuses commands: logins fail'),
+      accepting: () => works('the shared store accepts all commands again'),
+      down: (error) => fails(error, 'the shared store does not respond: see tokens.offline_grace'),
+    },
+    clock,
+  )
   const condition = (): StoreCondition => ({
     up: store.up && store.trouble === undefined,
     address,
@@ -148,6 +152,7 @@ async function openState(
   }
   const onPlaces = places.news
   const feed = followRevocations({
+    clock,
     ...{ store, copies, onLost, onPlaces, onOperatorRevoked, onBug },
     settle: agreement.settle,
   })

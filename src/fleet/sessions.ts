@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '../system/clock.ts'
 import type { StoreSettings } from './connection.ts'
 import { openSession, type StoreSession } from './open-session.ts'
 import {
@@ -28,7 +28,12 @@ interface SessionEvents {
 }
 
 /** Keeps a session with the primary until the signal: when one of its connections ends, all end, and the next session begins. */
-export function keepSessions(settings: StoreSettings, signal: AbortSignal, events: SessionEvents) {
+export function keepSessions(
+  settings: StoreSettings,
+  signal: AbortSignal,
+  events: SessionEvents,
+  clock: Clock,
+) {
   let session: StoreSession | undefined
   let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
   const attempted = Promise.withResolvers<void>()
@@ -36,7 +41,7 @@ export function keepSessions(settings: StoreSettings, signal: AbortSignal, event
   /** Opens a session, and waits for its end. Returns the pause before the next attempt. */
   async function keepOnce(): Promise<number> {
     try {
-      session = await openSession(settings, signal)
+      session = await openSession(settings, signal, clock)
     } catch (error) {
       lose(error)
       return failure.failure === 'refused' ? randomInt(...AFTER_REFUSAL) : randomInt(...AFTER_FAILURE)
@@ -77,7 +82,7 @@ export function keepSessions(settings: StoreSettings, signal: AbortSignal, event
   }
 
   async function keep(): Promise<void> {
-    while (!signal.aborted) await pause(await keepOnce(), undefined, { signal }).catch(() => {})
+    while (!signal.aborted) await clock.pause(await keepOnce(), signal)
   }
 
   return {

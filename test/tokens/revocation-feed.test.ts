@@ -6,6 +6,7 @@ import { followRevocations } from '../../src/fleet/feed.ts'
 import { DESCRIBE_GRANTS } from '../../src/fleet/grants.ts'
 import { LOOK_UP } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -64,6 +65,7 @@ async function feed(missing: readonly string[] = []) {
   const played = { state: STATE, lost: 0, isKept: true }
   const asked: string[] = []
   const following = followRevocations({
+    clock: systemClock,
     store,
     copies,
     settle: async (last) => {
