@@ -96,6 +96,10 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
+  'src/page/grant-search.js': { reads: ['setTimeout', 'clearTimeout'], why: 'timers of the browser' },
+  'src/page/main.js': { reads: ['setInterval'], why: 'timers of the browser' },
+  'src/page/panels.js': { reads: ['setTimeout', 'clearTimeout'], why: 'timers of the browser' },
+  'src/page/stream.js': { reads: ['setTimeout', 'setInterval'], why: 'timers of the browser' },
   'src/system/tick-objects.ts': { reads: ['process'], why: 'the tick that it keeps' },
   'src/system/clock.ts': {
     reads: [

@@ -12,8 +12,8 @@ import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/we
 it('H160 tells which service refused a tunnel, and that an ambiguous path reached none', async () => {
   const camera = await startDevice()
   acceptWebSockets(camera)
-  const routes = { '/cam/': { url: camera.url, max_tunnels: 1 } }
-  const sidecar = await startSidecar({ config: { upstream: { routes } } })
+  const upstream = { max_tunnels: 1, routes: { '/cam/': { url: camera.url } } }
+  const sidecar = await startSidecar({ config: { upstream } })
   const token = await sidecar.token()
   await openWebSocket(sidecar.url, { token, path: '/cam/first' })
   expect(await refusedWebSocket(sidecar.url, { token, path: '/cam/second' })).toMatchObject({ status: 500 })
