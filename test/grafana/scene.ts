@@ -45,7 +45,7 @@ export async function startScene(): Promise<Scene> {
       tokens: { capacity: 8 },
       upstream: {
         max_in_flight: 2,
-        routes: { '/second': { url: second.url } },
+        routes: { '/second': { url: second.url, max_in_flight: 'auto' } },
         share: { paths: ['/slow/page'] },
       },
     },
