@@ -1,0 +1,162 @@
+import type { Endpoint } from '../http/admission.ts'
+import { escapeHtml } from '../http/html.ts'
+import { dateOf, described, type Question, type Received, textMember } from './exchange.ts'
+import { type Limit, limitFieldFaults, retryAfterFaults } from './limit-fields.ts'
+import type { OutsideId } from './promises.ts'
+import type { Findings } from './verdict.ts'
+
+/** Different departures of one promise that are reported; more would hide the others. */
+const MOST_DEPARTURES = 5
+
+/** The documented API has no other statuses (device API §7). */
+const STATUSES: ReadonlySet<number> = new Set([200, 400, 401, 429, 500])
+
+/** A shorter text is found by chance in a page (characters). */
+const SHORTEST_SOUGHT = 8
+
+type Limits = Readonly<Record<Endpoint, Limit>>
+
+/** What is wrong with a response. Departures of one kind are one. */
+interface Fault {
+  readonly kind: string
+  readonly came: string
+}
+
+/** What a response must show, whatever its request was for. */
+interface Row {
+  readonly promise: OutsideId
+  /** Whether it must show it. */
+  readonly of: (question: Question, received: Received) => boolean
+  readonly faults: (question: Question, received: Received, limits: Limits) => readonly Fault[]
+  readonly wanted: string
+}
+
+/** The server itself wrote the response, to a request that every server understands alike. */
+const ofServer = ({ refused, oddity }: Question): boolean => refused === true && oddity === undefined
+
+const sameKind = (texts: readonly string[]): Fault[] => texts.map((text) => ({ kind: text, came: text }))
+
+const ROWS: readonly Row[] = [
+  {
+    promise: 'C11',
+    of: (question, { status }) => ofServer(question) && question.endpoint === 'api' && status === 401,
+    faults: (_question, received) => (namesBearer(received) ? [] : sameKind([challengesOf(received)])),
+    wanted: 'WWW-Authenticate: Bearer ...',
+  },
+  {
+    promise: 'C15',
+    of: ({ oddity }, { status }) => status === 429 && oddity === undefined,
+    faults: ({ endpoint }, received, limits) => sameKind(retryAfterFaults(received, limits[endpoint])),
+    wanted: 'a Retry-After of at least 1 s that ends with the window',
+  },
+  {
+    promise: 'C16',
+    of: ({ oddity }) => oddity !== 'malformed',
+    faults: (question, received, limits) =>
+      fieldFaults(question, received, limits).map((kind) => ({ kind, came: `${received.status}, ${kind}` })),
+    wanted: 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window',
+  },
+  {
+    promise: 'C19',
+    of: ofServer,
+    faults: (_question, received) =>
+      STATUSES.has(received.status) ? [] : [{ kind: String(received.status), came: described(received) }],
+    wanted: 'a refusal with 400, 401, 429 or 500',
+  },
+]
+
+/** A server may count a respelled path in either window. */
+function fieldFaults({ endpoint, oddity }: Question, received: Received, limits: Limits): readonly string[] {
+  const candidates = oddity === 'respelled' ? [limits.api, limits.oauth] : [limits[endpoint]]
+  const [fewest = []] = candidates
+    .map((limit) => limitFieldFaults(received, limit))
+    .sort((a, b) => a.length - b.length)
+  return fewest
+}
+
+/** Whether a 401 names the scheme that the server expects (RFC 9110 §15.5.2, RFC 6750 §3). */
+function namesBearer({ fields }: Received): boolean {
+  return (fields.get('www-authenticate') ?? []).some((value) => /(?:^|,\s*)bearer(?:\s|,|$)/i.test(value))
+}
+
+function challengesOf({ fields }: Received): string {
+  const challenges = fields.get('www-authenticate')
+  if (challenges === undefined) return '401 without WWW-Authenticate'
+  const [scheme = 'another scheme'] = /\b(?:Basic|Digest|Negotiate|NTLM)\b/i.exec(challenges.join()) ?? []
+  return `WWW-Authenticate: ${scheme}`
+}
+
+/** Reads each response of a run for what every response must show, and for secrets in refusals (C9). */
+export class EveryResponse {
+  readonly #limits: Limits
+  readonly #findings: Findings
+  /** What no refusal may show, in each spelling, and what a departure calls it. */
+  readonly #secrets = new Map<string, string>()
+  readonly #found = new Map<string, OutsideId>()
+
+  constructor(limits: Limits, password: string, findings: Findings) {
+    this.#limits = limits
+    this.#findings = findings
+    const unsought = whyUnsought(password)
+    if (unsought === undefined) this.seek(password, 'the password')
+    findings.kept(['C9'], unsought)
+  }
+
+  /** Adds a text that no refusal may show. */
+  seek(text: string, kind = 'the password or token of the request'): void {
+    for (const spelling of spellingsOf(text)) this.#secrets.getOrInsert(spelling, kind)
+  }
+
+  read(question: Question, received: Received): void {
+    for (const { promise, of, faults, wanted } of ROWS) {
+      if (!of(question, received)) continue
+      this.#findings.kept([promise])
+      for (const { kind, came } of faults(question, received, this.#limits))
+        this.#depart(promise, question, came, wanted, kind)
+    }
+    if (dateOf(received) === undefined && this.#isNew('C16', 'Date'))
+      this.#findings.untestable(['C16'], 'a response without Date does not show how far away its reset is')
+    this.#readSecrets(question, received)
+  }
+
+  /** The server itself wrote a refusal, also one of a form at an odd path. A response with tokens has to show them. */
+  #readSecrets(question: Question, received: Received): void {
+    const tokens = ['access_token', 'refresh_token'].flatMap((name) => textMember(received, name) ?? [])
+    for (const token of tokens) if (token.length >= SHORTEST_SOUGHT) this.seek(token, 'a token')
+    const { status, body, fields } = received
+    const success = status >= 200 && status < 300
+    const oddForm = question.oddity !== undefined && question.method === 'POST' && !success
+    if (!(ofServer(question) || status === 429 || oddForm) || (success && tokens.length > 0)) return
+    const shown = [body, ...[...fields.values()].flat()].join('\n')
+    for (const [spelling, kind] of this.#secrets)
+      if (shown.includes(spelling))
+        this.#depart('C9', question, `${status} that shows ${kind}`, 'a refusal without it', kind)
+  }
+
+  #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind: string): void {
+    if (this.#isNew(promise, kind)) this.#findings.broken(promise, what, came, wanted)
+  }
+
+  /** Whether this kind is the first, and not one too many of its promise. */
+  #isNew(promise: OutsideId, kind: string): boolean {
+    const key = `${promise} ${kind}`
+    const known = this.#found.values().filter((each) => each === promise)
+    if (this.#found.has(key) || [...known].length >= MOST_DEPARTURES) return false
+    this.#found.set(key, promise)
+    return true
+  }
+}
+
+/** Why C9 does not look for the password. The word `password` is in the refusals of every server. */
+function whyUnsought(password: string): string | undefined {
+  if (password.length < SHORTEST_SOUGHT) return 'the password is too short to look for'
+  return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
+}
+
+/** A text as a response may show it: as it is, in a form or URL, as a string in JSON, in HTML, and a form or a string within JSON. */
+function spellingsOf(text: string): readonly string[] {
+  const form = new URLSearchParams({ text }).toString().slice('text='.length)
+  const html = escapeHtml(text)
+  const json = JSON.stringify(text).slice(1, -1)
+  return [text, form, encodeURIComponent(text), html, json, JSON.stringify(json).slice(1, -1)]
+}
