@@ -63,7 +63,7 @@ async function useUp(
     return findings.kept(PROMISES, `not ${how}: ${UNPROCESSED.message}`)
   if (time.wall() >= opening.sentAt + 1000 * limit.window)
     return findings.untestable(PROMISES, `${how}: a window ended before it was used up`)
-  const ledger = createLedger(limit, 1)
+  const ledger = createLedger(limit, 1, session.everyResponse.clock)
   ledger.add(opening.status, opening)
   for (const received of responses) ledger.add(expected, received)
   const { passed, faults } = ledger.account()
@@ -142,7 +142,7 @@ const AFTER_LOSS = 100
 async function sendFlood(session: Session, endpoint: Endpoint, { question, expected }: UsualRequest) {
   const { time, options, signal } = session
   const { seconds: length, connections } = options.flood
-  const ledger = createLedger(options.limits[endpoint], undefined)
+  const ledger = createLedger(options.limits[endpoint], undefined, session.everyResponse.clock)
   const client = session.http1(connections)
   const refusals: number[] = []
   const start = time.monotonic()

@@ -1,5 +1,5 @@
-import { type Asked, dateOf } from './exchange.ts'
-import { type Limit, limitFieldsOf } from './limit-fields.ts'
+import type { Asked } from './exchange.ts'
+import { type Limit, limitFieldsOf, type ServerClock } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
 import type { Findings } from './verdict.ts'
 
@@ -19,8 +19,14 @@ const SHARED = 'other clients use the windows of this address, too'
  *
  * @param whole whether the first step opened the window
  */
-export function judgeInOrder(findings: Findings, all: readonly Asked[], limit: Limit, whole: boolean): void {
-  const start = all.findLastIndex((step, i) => opensNext(all[i - 1], step))
+export function judgeInOrder(
+  findings: Findings,
+  all: readonly Asked[],
+  limit: Limit,
+  whole: boolean,
+  clock: ServerClock = 'right',
+): void {
+  const start = all.findLastIndex((step, i) => opensNext(all[i - 1], step, clock))
   const steps = all.slice(Math.max(start, 0))
   const end = steps.findIndex(({ expected, received }) => received.status !== expected)
   const passed = end === -1 ? steps : steps.slice(0, end)
@@ -44,11 +50,11 @@ export function remainingOf(step: Asked | undefined): number | undefined {
   return step && limitFieldsOf(step.received)?.remaining
 }
 
-/** Whether a step opens a new window, because the one of the step before is over by the clock of the server. */
-function opensNext(before: Asked | undefined, { received }: Asked): boolean {
+/** Whether a step opens a new window, because the one of the step before is over. By a wrong clock none is over early. */
+function opensNext(before: Asked | undefined, { received }: Asked, clock: ServerClock): boolean {
   const ended = (before && limitFieldsOf(before.received)?.reset) ?? Number.NaN
   const reset = limitFieldsOf(received)?.reset ?? Number.NaN
-  return reset > ended + 1 && (dateOf(received) ?? Number.NaN) / 1000 >= ended - 2
+  return reset > ended + 1 && (clock === 'wrong' || received.at / 1000 >= ended - 1)
 }
 
 /** What a request has taken from what remains. */
@@ -70,7 +76,10 @@ function changesOf(passed: readonly Asked[]): readonly Change[] {
 
 /** Whether a request takes one, and an equal one takes more: another client has taken the rest. */
 function isShared(changes: readonly Change[]): boolean {
-  const takesOne = new Set(changes.flatMap(({ what, taken }) => (taken === 1 ? [what] : [])))
+  // The last one may take more than it can show.
+  const takesOne = new Set(
+    changes.flatMap(({ what, taken, after }) => (taken === 1 && after > 0 ? [what] : [])),
+  )
   return changes.some(({ what, taken }) => taken > 1 && takesOne.has(what))
 }
 

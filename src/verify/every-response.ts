@@ -1,7 +1,7 @@
 import type { Endpoint } from '../http/admission.ts'
 import { escapeHtml } from '../http/html.ts'
 import { dateOf, described, type Question, type Received, textMember } from './exchange.ts'
-import { type Limit, limitFieldFaults, retryAfterFaults } from './limit-fields.ts'
+import { type Limit, limitFieldFaults, retryAfterFaults, type ServerClock } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
 import type { Findings } from './verdict.ts'
 
@@ -14,7 +14,15 @@ const STATUSES: ReadonlySet<number> = new Set([200, 400, 401, 429, 500])
 /** A shorter text is found by chance in a page (characters). */
 const SHORTEST_SOUGHT = 8
 
+/** Clocks that are synchronized differ by less (ms). */
+const SYNCHRONIZED = 2_000
+
 type Limits = Readonly<Record<Endpoint, Limit>>
+
+interface Known {
+  readonly limits: Limits
+  readonly clock: ServerClock
+}
 
 /** What is wrong with a response. Departures of one kind are one. */
 interface Fault {
@@ -27,7 +35,7 @@ interface Row {
   readonly promise: OutsideId
   /** Whether it must show it. */
   readonly of: (question: Question, received: Received) => boolean
-  readonly faults: (question: Question, received: Received, limits: Limits) => readonly Fault[]
+  readonly faults: (question: Question, received: Received, known: Known) => readonly Fault[]
   readonly wanted: string
 }
 
@@ -46,14 +54,15 @@ const ROWS: readonly Row[] = [
   {
     promise: 'C15',
     of: ({ oddity }, { status }) => status === 429 && oddity === undefined,
-    faults: ({ endpoint }, received, limits) => sameKind(retryAfterFaults(received, limits[endpoint])),
+    faults: ({ endpoint }, received, { limits, clock }) =>
+      sameKind(retryAfterFaults(received, limits[endpoint], clock, received.sentAt)),
     wanted: 'a Retry-After of at least 1 s that ends with the window',
   },
   {
     promise: 'C16',
     of: ({ oddity }) => oddity !== 'malformed',
-    faults: (question, received, limits) =>
-      fieldFaults(question, received, limits).map((kind) => ({ kind, came: `${received.status}, ${kind}` })),
+    faults: (question, received, known) =>
+      fieldFaults(question, received, known).map((kind) => ({ kind, came: `${received.status}, ${kind}` })),
     wanted: 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window',
   },
   {
@@ -66,10 +75,14 @@ const ROWS: readonly Row[] = [
 ]
 
 /** A server may count a respelled path in either window. */
-function fieldFaults({ endpoint, oddity }: Question, received: Received, limits: Limits): readonly string[] {
+function fieldFaults(
+  { endpoint, oddity }: Question,
+  received: Received,
+  { limits, clock }: Known,
+): readonly string[] {
   const candidates = oddity === 'respelled' ? [limits.api, limits.oauth] : [limits[endpoint]]
   const [fewest = []] = candidates
-    .map((limit) => limitFieldFaults(received, limit))
+    .map((limit) => limitFieldFaults(received, limit, clock))
     .sort((a, b) => a.length - b.length)
   return fewest
 }
@@ -90,6 +103,7 @@ function challengesOf({ fields }: Received): string {
 export class EveryResponse {
   readonly #limits: Limits
   readonly #findings: Findings
+  #clock: ServerClock | undefined
   /** What no refusal may show, in each spelling, and what a departure calls it. */
   readonly #secrets = new Map<string, string>()
   readonly #found = new Map<string, OutsideId>()
@@ -107,16 +121,32 @@ export class EveryResponse {
     for (const spelling of spellingsOf(text)) this.#secrets.getOrInsert(spelling, kind)
   }
 
+  /** Whether a reset can be compared with our time. The first response decides: the server itself wrote it. */
+  get clock(): ServerClock {
+    return this.#clock ?? 'wrong'
+  }
+
   read(question: Question, received: Received): void {
+    this.#clock ??= this.#readClock(received)
+    const known = { limits: this.#limits, clock: this.clock }
     for (const { promise, of, faults, wanted } of ROWS) {
       if (!of(question, received)) continue
       this.#findings.kept([promise])
-      for (const { kind, came } of faults(question, received, this.#limits))
+      for (const { kind, came } of faults(question, received, known))
         this.#depart(promise, question, came, wanted, kind)
     }
-    if (dateOf(received) === undefined && this.#isNew('C16', 'Date'))
-      this.#findings.untestable(['C16'], 'a response without Date does not show how far away its reset is')
     this.#readSecrets(question, received)
+  }
+
+  /** A device may not know the time, which breaks no promise. Without `Date` it is not known whether it does (RFC 9110 §6.6.1). */
+  #readClock(received: Received): ServerClock {
+    const date = dateOf(received)
+    const { sentAt, at } = received
+    if (date !== undefined && date + 1_000 > sentAt - SYNCHRONIZED && date < at + SYNCHRONIZED) return 'right'
+    const off = Math.round(Math.abs((date ?? at) - at) / 1000)
+    const is = date === undefined ? 'unknown' : `${off} s ${date > at ? 'ahead' : 'behind'}`
+    this.#findings.untestable(['C16'], `the clock of the server is ${is}: no reset can be compared with it`)
+    return 'wrong'
   }
 
   /** The server itself wrote a refusal, also one of a form at an odd path. A response with tokens has to show them. */

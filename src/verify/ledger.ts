@@ -1,5 +1,5 @@
-import { dateOf, type Observation } from './exchange.ts'
-import { type Limit, limitFieldsOf, retryAfterFaults, statedReset } from './limit-fields.ts'
+import type { Observation } from './exchange.ts'
+import { type Limit, limitFieldsOf, retryAfterFaults, type ServerClock, statedReset } from './limit-fields.ts'
 
 /** A fault of a window, or of a number of responses. `promise` is undefined for responses that are wrong apart from the limits. */
 export interface LedgerFault {
@@ -33,7 +33,6 @@ interface Window {
   refused: number
   /** How often each X-RateLimit-Remaining occurred among the requests that passed. Empty if none stated it. */
   readonly remaining: Map<number, number>
-  /** By the clock of the server (Unix time in ms). */
   firstPass: number
 }
 
@@ -44,7 +43,11 @@ interface Window {
  * @param expectedWindows undefined if the responses may be of any number of windows. The last of several may have been cut off, so
  * fewer requests than the limit may have passed in it
  */
-export function createLedger(limit: Limit, expectedWindows: number | undefined): Ledger {
+export function createLedger(
+  limit: Limit,
+  expectedWindows: number | undefined,
+  clock: ServerClock = 'right',
+): Ledger {
   const windows: Window[] = []
   const faults = new Map<string, { readonly promise: LedgerFault['promise']; times: number }>()
   let refused = 0
@@ -55,7 +58,7 @@ export function createLedger(limit: Limit, expectedWindows: number | undefined):
   }
 
   function windowOf(observation: Observation): Window {
-    const reset = statedReset(observation, limit)
+    const reset = statedReset(observation, limit, clock)
     const rounding = Math.min(1, limit.window - 1)
     const known = windows.findLast(
       (each) => reset === undefined || each.reset === undefined || Math.abs(each.reset - reset) <= rounding,
@@ -72,16 +75,16 @@ export function createLedger(limit: Limit, expectedWindows: number | undefined):
 
   return {
     add(expected, observation, more = []) {
-      const { status } = observation
+      const { status, at } = observation
       addFaults(undefined, more)
       if (status === 429) {
         refused += 1
-        addFaults('C15', retryAfterFaults(observation, limit))
+        addFaults('C15', retryAfterFaults(observation, limit, clock))
         windowOf(observation).refused += 1
       } else if (status === expected) {
         const window = windowOf(observation)
         window.passed += 1
-        window.firstPass = Math.min(window.firstPass, dateOf(observation) ?? Number.POSITIVE_INFINITY)
+        window.firstPass = Math.min(window.firstPass, clock === 'right' ? at : Number.POSITIVE_INFINITY)
         const left = limitFieldsOf(observation)?.remaining
         if (left !== undefined) window.remaining.set(left, (window.remaining.get(left) ?? 0) + 1)
       } else {
@@ -128,8 +131,8 @@ function windowFaults(
     const wrong = remaining.size > 0 && passed === requests ? remainingFault(remaining, requests) : ''
     if (wrong !== '') add('C16', `${wrong}${name}`)
     const before = windows[i - 1]?.reset
-    // X-RateLimit-Reset is rounded up, and `Date` down: the window before closed no earlier than this.
-    if (before !== undefined && firstPass < (before - 2) * 1000)
+    // X-RateLimit-Reset is rounded up by less than a second: the window before closed no earlier than this.
+    if (before !== undefined && firstPass < (before - 1) * 1000)
       add('C14', `window ${i + 1} opened before window ${i} had closed`)
   }
   return found

@@ -23,37 +23,42 @@ export function limitFieldsOf(observation: Pick<Observation, 'fields'>): LimitFi
   return { limit, remaining, reset }
 }
 
+/** Whether the clock of the server agrees with ours. If it does not, no reset is compared with our time. */
+export type ServerClock = 'right' | 'wrong'
+
+/** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
+const MAX_DELAY = 5
+
 /**
- * The seconds from the `Date` of a response to its X-RateLimit-Reset. Both are of one clock, so it does not matter whether that clock
- * is right (RFC 9110 §6.6.1). The reset is rounded up and `Date` down, and a server may renew it late: up to 2 s too many. Undefined
- * if one of the two is missing.
+ * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while
+ * the response was on its way; otherwise undefined. It is rounded up, so it may be a second later than the end.
  */
-function secondsToReset(observation: Observation): number | undefined {
-  const reset = limitFieldsOf(observation)?.reset
-  const date = dateOf(observation)
-  return reset === undefined || date === undefined ? undefined : reset - date / 1000
+export function statedReset(
+  observation: Observation,
+  { window }: Limit,
+  clock: ServerClock,
+): number | undefined {
+  const reset = limitFieldsOf(observation)?.reset ?? Number.NaN
+  if (clock === 'wrong') return Number.isNaN(reset) ? undefined : reset
+  const at = observation.at / 1000
+  return reset <= at + window + 1 && reset >= at - MAX_DELAY ? reset : undefined
 }
 
-/** What rounding makes of the time to a reset, at most (s). */
-const ROUNDING = 2
-
-/** The X-RateLimit-Reset of a response (Unix time in s), if a window that is open then can end so. */
-export function statedReset(observation: Observation, { window }: Limit): number | undefined {
-  const seconds = secondsToReset(observation) ?? -1
-  return seconds >= 0 && seconds <= window + ROUNDING ? limitFieldsOf(observation)?.reset : undefined
-}
-
-/** The faults of the rate-limit fields of a response with any status (C16). Without a `Date`, the reset is not judged. */
-export function limitFieldFaults(observation: Observation, { requests, window }: Limit): readonly string[] {
+/** The faults of the rate-limit fields of a response with any status (C16). */
+export function limitFieldFaults(
+  observation: Observation,
+  limit: Limit,
+  clock: ServerClock = 'right',
+): readonly string[] {
   const fields = limitFieldsOf(observation)
   if (fields === undefined) return [malformedFields(observation)]
-  const seconds = secondsToReset(observation) ?? 0
+  const early = fields.reset < observation.at / 1000
   const faults = {
-    [`X-RateLimit-Limit: ${fields.limit}, not ${requests}`]: fields.limit !== requests,
-    'X-RateLimit-Remaining not below the limit': fields.remaining >= requests,
+    [`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`]: fields.limit !== limit.requests,
+    'X-RateLimit-Remaining not below the limit': fields.remaining >= limit.requests,
     '429 although X-RateLimit-Remaining is not 0': observation.status === 429 && fields.remaining !== 0,
-    'X-RateLimit-Reset in the past': seconds < 0,
-    'X-RateLimit-Reset further away than the window is long': seconds > window + ROUNDING,
+    [`X-RateLimit-Reset ${early ? 'in the past' : 'further away than the window is long'}`]:
+      statedReset(observation, limit, clock) === undefined,
   }
   return Object.keys(faults).filter((fault) => faults[fault])
 }
@@ -80,14 +85,28 @@ export function retryAfter(observation: Observation): number | undefined {
   return Math.max(0, Math.ceil((Date.parse(value) - date) / 1000))
 }
 
-/** The faults of the `Retry-After` of a 429 (C15). */
-export function retryAfterFaults(observation: Observation, { window }: Limit): readonly string[] {
+/** X-RateLimit-Reset and Retry-After are both rounded up, and the clocks of server and client differ a little (s). */
+const TOLERANCE = 2
+
+/**
+ * The faults of the `Retry-After` of a 429 (C15).
+ *
+ * @param sentAt when the request was sent (Unix time in ms), if the field is to be held against a reset before its end, too
+ */
+export function retryAfterFaults(
+  observation: Observation,
+  limit: Limit,
+  clock: ServerClock,
+  sentAt: number = Number.NEGATIVE_INFINITY,
+): readonly string[] {
   const wait = retryAfter(observation)
   if (wait === undefined || wait < 1) return ['429 without a Retry-After of at least 1']
-  if (wait > window) return ['Retry-After longer than the window']
-  const seconds = secondsToReset(observation)
+  if (wait > limit.window) return ['Retry-After longer than the window']
+  const reset = clock === 'right' ? statedReset(observation, limit, clock) : undefined
+  if (reset === undefined) return []
+  // The window closes within the second before the rounded reset. The response was made between `sentAt` and `at`.
+  if (observation.at / 1000 + wait < reset - 1) return ['Retry-After ends before the reset']
   // A window that is still closed after its reset is a matter of the request that comes when it should be open.
-  if (seconds === undefined || seconds < 0 || seconds > window + ROUNDING) return []
-  if (wait < seconds - ROUNDING) return ['Retry-After ends before the reset']
-  return wait > seconds + ROUNDING ? ['Retry-After ends after the reset'] : []
+  const late = sentAt / 1000 < reset && sentAt / 1000 + wait > reset + TOLERANCE
+  return late ? ['Retry-After ends after the reset'] : []
 }

@@ -77,7 +77,7 @@ export async function oneConnection(session: Session, known: Known): Promise<Ask
     if (quick && endpoint === 'oauth') await session.revokeAll(false)
     if (quick) await open()
     if (quick) await useUp()
-    judgeInOrder(findings, steps, limits[endpoint], !quick)
+    judgeInOrder(findings, steps, limits[endpoint], !quick, session.everyResponse.clock)
     const refused = steps.findLast(({ received }) => received.status === 429)?.received
     usedUp &&= refused !== undefined
     if (refused === undefined) continue
@@ -267,7 +267,8 @@ async function recovery(
     const stated = retryAfter(refused) ?? 0
     const wait = stated < 1 || stated > length ? length : stated
     session.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
-    const sure = refused.sentAt + 1000 * (wait - 1)
+    // Without a right Retry-After no moment is sure.
+    const sure = refused.sentAt + 1000 * (wait === stated ? wait - 1 : 0)
     return [
       { at: sure - EARLY, act: () => askEarly(session, known, window, sure) },
       {

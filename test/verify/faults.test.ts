@@ -54,7 +54,10 @@ it.each(FAULTS)('H127 finds a server that $does, and nothing else', async (fault
   const report = await reportOn({ ...fault.server, faults: [fault] }, fault.run ?? 'quick')
   const found = idsOf(report, 'broken').filter((id) => !fault.alsoBreaks?.includes(id))
   expect(found.sort(), JSON.stringify(brokenIn(report), null, 1)).toEqual(Object.keys(fault.breaks).sort())
-  for (const { id, departures } of report.promises) {
+  for (const { id, departures, result, notes } of report.promises) {
+    const reason = fault.untestable?.[id]
+    if (reason !== undefined)
+      expect([result, ...notes]).toEqual(['not testable', expect.stringMatching(reason)])
     const came = departures.map((each) => each.came).join('\n')
     if (found.includes(id)) expect(came, id).toMatch(fault.breaks[id] ?? /^$/)
   }

@@ -31,7 +31,8 @@ const DISGUISES: Readonly<Record<string, RegExp>> = {
   'an encoded dot': /%2e/i,
   '`..;`': /\.\.;/,
   '/oauth/token/ at its begin': /^\/oauth\/token\//,
-  'the letters of the token endpoint in other case': /^\/(?!oauth\/token$)oauth\/token$/i,
+  'the letters of the token endpoint in other case':
+    /^\/(?!oauth\/token$)[Oo][Aa][Uu][Tt][Hh]\/[Tt][Oo][Kk][Ee][Nn]$/,
   'the suffix of a style sheet': /\w\.css$/,
 }
 

@@ -26,6 +26,8 @@ export interface Fault {
   readonly does: string
   /** Every promise that it breaks. */
   readonly breaks: Breaks
+  /** The promises that become not testable, and why. */
+  readonly untestable?: Breaks
   /** Promises that it breaks as well if a run happens to meet it there. */
   readonly alsoBreaks?: readonly OutsideId[]
   /** The server under which it shows; default: cleartext HTTP/1.1, refresh tokens kept. */
