@@ -1,4 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
+import { groupFields } from '../http/fields.ts'
 import { escapeHtml } from '../http/html.ts'
 import { dateOf, described, type Question, type Received, textMember } from './exchange.ts'
 import { type Limit, limitFieldFaults, retryAfterFaults, type ServerClock } from './limit-fields.ts'
@@ -104,21 +105,16 @@ export class EveryResponse {
   readonly #limits: Limits
   readonly #findings: Findings
   #clock: ServerClock | undefined
-  /** What no refusal may show, in each spelling, and what a departure calls it. */
-  readonly #secrets = new Map<string, string>()
+  readonly #password: string
+  readonly #unsought: string | undefined
   readonly #found = new Map<string, OutsideId>()
 
   constructor(limits: Limits, password: string, findings: Findings) {
     this.#limits = limits
     this.#findings = findings
-    const unsought = whyUnsought(password)
-    if (unsought === undefined) this.seek(password, 'the password')
-    findings.kept(['C9'], unsought)
-  }
-
-  /** Adds a text that no refusal may show. */
-  seek(text: string, kind = 'the password or token of the request'): void {
-    for (const spelling of spellingsOf(text)) this.#secrets.getOrInsert(spelling, kind)
+    this.#password = password
+    this.#unsought = whyUnsought(password)
+    findings.kept(['C9'], this.#unsought)
   }
 
   /** Whether a reset can be compared with our time. The first response decides: the server itself wrote it. */
@@ -151,16 +147,19 @@ export class EveryResponse {
 
   /** The server itself wrote a refusal, also one of a form at an odd path. A response with tokens has to show them. */
   #readSecrets(question: Question, received: Received): void {
-    const tokens = ['access_token', 'refresh_token'].flatMap((name) => textMember(received, name) ?? [])
-    for (const token of tokens) if (token.length >= SHORTEST_SOUGHT) this.seek(token, 'a token')
     const { status, body, fields } = received
     const success = status >= 200 && status < 300
     const oddForm = question.oddity !== undefined && question.method === 'POST' && !success
-    if (!(ofServer(question) || status === 429 || oddForm) || (success && tokens.length > 0)) return
+    const hasTokens = success && textMember(received, 'access_token') !== undefined
+    if (!(ofServer(question) || status === 429 || oddForm) || hasTokens) return
     const shown = [body, ...[...fields.values()].flat()].join('\n')
-    for (const [spelling, kind] of this.#secrets)
-      if (shown.includes(spelling))
+    const seek = (texts: readonly string[], kind: string): void => {
+      if (texts.flatMap(spellingsOf).some((spelling) => shown.includes(spelling)))
         this.#depart('C9', question, `${status} that shows ${kind}`, 'a refusal without it', kind)
+    }
+    const others = secretsOf(question).filter((secret) => secret !== this.#password)
+    seek(this.#unsought === undefined ? [this.#password] : [], 'the password')
+    seek(others, 'the password or token of the request')
   }
 
   #depart(promise: OutsideId, { what }: Question, came: string, wanted: string, kind: string): void {
@@ -175,6 +174,21 @@ export class EveryResponse {
     this.#found.set(key, promise)
     return true
   }
+}
+
+/** The parameters of a form or a query that are secret. */
+const SECRET = ['password', 'refresh_token', 'token', 'access_token']
+
+/** A token in a field, behind a scheme or the name of a cookie. */
+const TOKEN = /(?<=^|[ =])[\w\-.~+/]{12,}=*(?=$|[ ;,])/g
+
+/** The passwords and tokens that a request carries. */
+function secretsOf({ body = '', path, fields }: Question): readonly string[] {
+  const forms = [body, path.split('?')[1] ?? ''].map((text) => new URLSearchParams(text))
+  const parameters = forms.flatMap((form) => SECRET.flatMap((name) => form.getAll(name)))
+  const grouped = groupFields(fields, 'lower')
+  const tokens = [grouped.authorization, grouped.cookie].flat().flatMap((value) => value?.match(TOKEN) ?? [])
+  return [...parameters.filter(({ length }) => length >= SHORTEST_SOUGHT), ...tokens]
 }
 
 /** Why C9 does not look for the password. The word `password` is in the refusals of every server. */

@@ -20,6 +20,7 @@ import {
 } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import type { OutsideId } from './promises.ts'
+import type { FloodFigures } from './verdict.ts'
 
 /** What a response must be. */
 export interface Expectation {
@@ -40,6 +41,8 @@ export interface Row {
   readonly expects: readonly Expectation[]
   /** It is not sent before so many seconds have passed. */
   readonly after?: number
+  /** What it shows if all is right. */
+  readonly note?: string
 }
 
 /** Rows one after the other. Each gives its response back, because a later row may use its tokens. */
@@ -60,6 +63,9 @@ export interface Known {
   readonly admitted: { readonly accessToken: string; readonly status: number }
   /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
+  /** A used-up window has seen a late use of the first token. */
+  readonly isUsedLate?: true
+  readonly floods?: readonly FloodFigures[]
 }
 
 /** A row with one expectation. */
@@ -189,17 +195,15 @@ const IGNORED = {
 /**
  * C4 and C3: the logins, whose tokens the other rows use. Returns undefined if the API admits none.
  *
- * @param onFirst is called with the first response; it throws if nothing can be checked
- * @param onUse likewise, with the first response of the API
+ * @param require throws if nothing can be checked after the first response
  */
 export function* logins(
   { password, path }: VerifyOptions,
-  onFirst: (received: Received) => void,
-  onUse: (received: Received) => void,
+  require: (received: Received) => void,
 ): Rows<{ readonly known: Known | undefined; readonly third: TokenPair | undefined }> {
   const question = tokenRequest(passwordForm(password), 'with the password')
   const first = yield { promise: 'C4', question, expects: LOGIN }
-  onFirst(first)
+  require(first)
   const pair = tokensIn(first)
   if (pair === undefined) return { known: undefined, third: undefined }
   const other = tokensIn(yield { promise: 'C4', question, expects: [...LOGIN, ...unlike(pair)] })
@@ -211,7 +215,7 @@ export function* logins(
     'the response of the API, not 401',
     'device API §5.3',
   )
-  onUse(used)
+  if (member(used, 'error') === 'insufficient_scope') require(used)
   const form = tokenRequest(
     { ...passwordForm(password), ...IGNORED },
     'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
@@ -252,13 +256,13 @@ function refusal(promise: 'C2' | 'C5', question: Question, error: string): Row {
 }
 
 /** C2 and C5: requests for tokens that have to be refused. */
-export function* tokenErrors(password: string, accessToken: string, wrong: string, unknown: string): Rows {
+export function* tokenErrors({ password }: VerifyOptions, { admitted: { accessToken } }: Known): Rows {
+  const [wrong, unknown] = [`wrong-${randomUUID()}`, `unknown-${randomUUID()}`]
   const form = passwordForm(password)
   const { body } = tokenRequest(form, '')
-  const twice = (what: string, more: string): Question => ({
-    ...tokenRequest({}, what),
-    body: `${body}&${more}`,
-  })
+  const twice = (what: string, more: string): Question => {
+    return { ...tokenRequest({}, what), body: `${body}&${more}` }
+  }
   const malformed: readonly Question[] = [
     tokenRequest({ password }, 'without grant_type'),
     tokenRequest({ grant_type: 'password' }, 'without password'),
@@ -310,10 +314,10 @@ function refresh(before: TokenPair, what: string): Row {
 export function* refreshes({ path, quick }: VerifyOptions, known: Known): Rows<Known> {
   const [first, other] = known.logins
   const { status } = known.admitted
-  function* admits({ accessToken }: TokenPair, what: string): Rows<boolean> {
+  function* admits({ accessToken }: TokenPair, what: string, note?: string): Rows<boolean> {
     const question = apiRequest(path, accessToken, what)
-    const used = yield row('C6', question, [status], `${status}, as before`, 'device API §5.6')
-    return used.status === status
+    const used = row('C6', question, [status], `${status}, as before`, 'device API §5.6')
+    return (yield { ...used, ...(note && { note }) }).status === status
   }
   const one = refreshed(first, yield refresh(first, 'with the refresh token'))
   if (one.accessToken === first.accessToken) return { ...known, logins: [one, other] }
@@ -323,7 +327,8 @@ export function* refreshes({ path, quick }: VerifyOptions, known: Known): Rows<K
   const again = replaces ? 'with the refresh token of the refresh' : 'with the refresh token, again'
   const two = refreshed(one, yield refresh(one, again))
   const isNew = two.accessToken !== one.accessToken
-  const last = isNew && (yield* admits(two, 'with the access token of the second refresh'))
+  const note = replaces ? 'each refresh replaces the refresh token' : 'the refresh token stays the same'
+  const last = isNew && (yield* admits(two, 'with the access token of the second refresh', note))
   const spent = !replaces || (yield* spentToken(other, quick))
   const { accessToken } = last ? two : fresh ? one : first
   const now: Known = { ...known, logins: [two, other], admitted: { accessToken, status } }
@@ -355,18 +360,16 @@ function* spentToken(login: TokenPair, quick: boolean): Rows<boolean> {
 }
 
 /** C7: a late use of the first token. */
-export function lateUse(question: Question): Row {
-  return row(
-    'C7',
-    question,
-    ({ status }) => status !== 401,
-    'no 401: the token is still valid',
-    'device API §5.6',
-  )
+export function* lateUse({ path, quick }: VerifyOptions, { first, isUsedLate }: Known, now: number): Rows {
+  if (quick || isUsedLate) return
+  const wanted = 'no 401: the token is still valid'
+  const question = useOfFirstToken(path, first, now)
+  yield row('C7', question, ({ status }) => status !== 401, wanted, 'device API §5.6')
 }
 
 /** C10: a right token in other spellings, and everything that is not a right token. */
-export function* bearer(path: string, { admitted, logins }: Known, unknown: string): Rows {
+export function* bearer({ path }: VerifyOptions, { admitted, logins }: Known): Rows {
+  const unknown = `unknown-${randomUUID()}`
   const { accessToken: token, status } = admitted
   const swapped = inOtherCase(token)
   const values: Readonly<Record<string, string>> = {
@@ -415,7 +418,7 @@ function inOtherCase(token: string): string {
 }
 
 /** C10 over HTTP/2, which a server may check in another place than HTTP/1.1. */
-export function* bearerOverHttp2(path: string): Rows {
+export function* bearerOverHttp2({ path }: VerifyOptions): Rows {
   const questions = [
     unauthorized(path, [], 'without a token, over HTTP/2'),
     unauthorized(path, ['Authorization', `Bearer ${randomUUID()}`], 'with an unknown token, over HTTP/2'),

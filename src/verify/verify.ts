@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { SetupError } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import { crowds, EXTRA, floods } from './at-once.ts'
 import type { Client } from './client.ts'
-import { described, member, type Question, type Received } from './exchange.ts'
+import { described, member, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
 import {
@@ -21,124 +20,90 @@ import {
   refreshes,
   spellings,
   tokenErrors,
-  useOfFirstToken,
 } from './rows.ts'
 import { Session, type Time } from './session.ts'
-import type { Cost, FloodFigures, Plan, Report, Reporter, Verdict } from './verdict.ts'
+import type { Cost, Plan, Report, Reporter, Verdict } from './verdict.ts'
 import { oneConnection, PAST_THE_LIMIT } from './windows.ts'
 
-/** What the parts of a run hand on. */
-interface Progress {
-  /** Undefined until two logins have given tokens that the API admits. */
-  known?: Known
-  /** A late use of the first token, which a used-up window has seen. */
-  late?: { readonly question: Question; readonly received: Received } | undefined
-  floods: readonly FloodFigures[]
-}
-
-/** Rows, or checks of a window, that belong together. */
-type Part = {
+/** Rows, or checks of a window, that belong together, and what they cost. */
+interface Part {
   /** A promise is decided when no later part has it. */
   readonly promises: readonly OutsideId[]
-  /** Undefined if the options leave it out. */
-  readonly cost: (options: VerifyOptions) => Cost | undefined
-} & (
-  | {
-      readonly needsTokens: true
-      readonly run: (session: Session, progress: Progress, known: Known) => Promise<void>
-    }
-  | { readonly needsTokens: false; readonly run: (session: Session, progress: Progress) => Promise<void> }
-)
+  readonly cost: (options: VerifyOptions) => Cost
+  /** `--quick` leaves it out. */
+  readonly isSlow?: true
+  /** Resolves to what is known then. */
+  readonly run?: (session: Session, known: Known) => Promise<Known>
+}
 
-const LOGINS: Part = {
-  promises: ['C3', 'C4'],
-  cost: () => ({ logins: 3, requests: 6, seconds: 1 }),
-  needsTokens: false,
-  async run(session, progress) {
-    const { options } = session
-    const rows = logins(
-      options,
-      (first) => requireAccepted(options, first),
-      (used) => requireScope(options, used),
-    )
-    const { known, third } = await play(session, rows)
-    // The run needs no third login.
-    if (third !== undefined && (await session.revoke(third.refreshToken)) === undefined)
-      await play(session, afterRevocation(third))
-    if (known !== undefined) progress.known = known
+/** A part of rows that change nothing that is known. */
+function played(rows: (options: VerifyOptions, known: Known) => Rows): Required<Part>['run'] {
+  return async (session, known) => {
+    await play(session, rows(session.options, known))
+    return known
+  }
+}
+
+const longest = ({ limits: { api, oauth } }: VerifyOptions): number => Math.max(api.window, oauth.window)
+const both = ({ limits: { api, oauth } }: VerifyOptions): number => api.requests + oauth.requests
+
+const LOGINS: Part = { promises: ['C3', 'C4'], cost: () => ({ logins: 3, requests: 6, seconds: 1 }) }
+
+const BEARER: Part = {
+  promises: ['C10', 'C11'],
+  cost: () => ({ requests: 23, seconds: 1 }),
+  async run(session, known) {
+    await play(session, bearer(session.options, known))
+    const client = await session.http2()
+    if (typeof client === 'string') return known
+    await play(session, bearerOverHttp2(session.options), client)
+    client.close()
+    return known
   },
 }
 
 const SPELLINGS: Part = {
   promises: ['C1', 'H20', 'H24'],
-  cost: ({ path }) => ({
-    logins: LOGIN_SPELLINGS.length,
-    requests: 8 + disguises(path).length,
-    seconds: 1,
-  }),
-  needsTokens: true,
-  run: (session, _progress, known) => play(session, spellings(session.options, known)),
-}
-
-const BEARER: Part = {
-  promises: ['C10', 'C11'],
-  cost: () => ({ requests: 23, seconds: 1 }),
-  needsTokens: true,
-  async run(session, _progress, known) {
-    const unknown = `unknown-${randomUUID()}`
-    for (const text of [unknown, known.admitted.accessToken]) session.everyResponse.seek(text)
-    const { path } = session.options
-    await play(session, bearer(path, known, unknown))
-    const client = await session.http2()
-    if (typeof client === 'string') return
-    await play(session, bearerOverHttp2(path), client)
-    client.close()
+  cost: ({ path }) => {
+    return { logins: LOGIN_SPELLINGS.length, requests: 8 + disguises(path).length, seconds: 1 }
   },
+  run: played(spellings),
 }
 
 const ONE_CONNECTION: Part = {
   promises: ['C13', 'C14', 'C15', 'C16', 'H69'],
-  cost: ({ limits: { api, oauth }, quick }) => ({
-    requests: 2 * (api.requests + oauth.requests + PAST_THE_LIMIT) + 100,
-    seconds: quick ? 2 : 2 * Math.max(api.window, oauth.window),
+  cost: (options) => ({
+    requests: 2 * (both(options) + PAST_THE_LIMIT) + 100,
+    seconds: options.quick ? 2 : 2 * longest(options),
   }),
-  needsTokens: true,
-  async run(session, progress, known) {
-    progress.late = await oneConnection(session, known)
-  },
+  run: oneConnection,
 }
 
 const CROWDS: Part = {
   promises: ['C14', 'C15'],
-  cost({ quick, url, limits: { api, oauth }, flood }) {
-    if (quick) return undefined
-    const ways = url.protocol === 'https:' ? 2 : 1
-    const requests = ways * (api.requests + oauth.requests + 2 * (EXTRA + flood.connections))
-    return { requests, seconds: (ways - 1) * Math.max(api.window, oauth.window) + 2 * ways }
+  cost(options) {
+    const ways = options.url.protocol === 'https:' ? 2 : 1
+    const requests = ways * (both(options) + 2 * (EXTRA + options.flood.connections))
+    return { requests, seconds: (ways - 1) * longest(options) + 2 * ways }
   },
-  needsTokens: true,
-  run: (session, _progress, known) => crowds(session, known),
+  isSlow: true,
+  async run(session, known) {
+    await crowds(session, known)
+    return known
+  },
 }
 
 const FLOODS: Part = {
   promises: ['C15', 'H125'],
-  cost({ quick, limits: { api, oauth }, flood: { seconds } }) {
-    if (quick) return undefined
-    return {
-      requests: api.requests + oauth.requests,
-      seconds: 2 * (Math.max(api.window, oauth.window) + seconds),
-    }
+  cost: (options) => {
+    return { requests: both(options), seconds: 2 * (longest(options) + options.flood.seconds) }
   },
-  needsTokens: true,
-  async run(session, progress, known) {
-    progress.floods = await floods(session, known)
-  },
+  isSlow: true,
+  run: floods,
 }
 
 /** What all responses of a run show, those of the logins, too. */
 const SHOWN_BY_ALL: readonly OutsideId[] = ['C9', 'C11', 'C15', 'C16', 'C19']
-
-const NO_TOKENS = 'no two logins gave tokens that the API admits'
 
 /** All parts of a run, in their order. Each promise of `OUTSIDE` has at least one. */
 export const PARTS: readonly Part[] = [
@@ -146,26 +111,13 @@ export const PARTS: readonly Part[] = [
   {
     promises: ['C2', 'C5', 'C9', 'C19'],
     cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
-    needsTokens: true,
-    async run(session, _progress, { admitted: { accessToken } }) {
-      const [wrong, unknown] = [`wrong-${randomUUID()}`, `unknown-${randomUUID()}`]
-      for (const text of [wrong, unknown, accessToken]) session.everyResponse.seek(text)
-      await play(session, tokenErrors(session.options.password, accessToken, wrong, unknown))
-    },
+    run: played(tokenErrors),
   },
   {
     promises: ['C6', 'C7'],
     cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
-    needsTokens: true,
-    async run(session, progress, before) {
-      const known = await play(session, refreshes(session.options, before))
-      progress.known = known
-      if (known.refreshing === undefined) return
-      const isReplaced = known.refreshing === 'replaces'
-      session.findings.kept(
-        ['C6'],
-        isReplaced ? 'each refresh replaces the refresh token' : 'the refresh token stays the same',
-      )
+    async run(session, known) {
+      return play(session, refreshes(session.options, known))
     },
   },
   BEARER,
@@ -174,29 +126,29 @@ export const PARTS: readonly Part[] = [
   {
     promises: ['C7'],
     cost: () => ({ requests: 1, seconds: 1 }),
-    needsTokens: true,
-    async run(session, { late }, { first }) {
+    async run(session, known) {
       const { options, findings, time } = session
-      if (options.quick) return findings.kept(['C7'], 'only expires_in was read, because of --quick')
-      const row = lateUse(late?.question ?? useOfFirstToken(options.path, first, time.wall()))
-      judge(session, row, late?.received ?? (await session.ask(row.question)))
-      findings.kept(['C7'], 'that tokens expire would take an hour and a week to see')
+      await play(session, lateUse(options, known, time.wall()))
+      const note = options.quick
+        ? 'only expires_in was read, because of --quick'
+        : 'that tokens expire would take an hour and a week to see'
+      findings.kept(['C7'], note)
+      return known
     },
   },
   CROWDS,
   FLOODS,
-  {
-    promises: ['C8', ...SHOWN_BY_ALL],
-    cost: () => ({ requests: 0, seconds: 0 }),
-    needsTokens: false,
-    async run({ findings }) {
-      findings.untestable(
-        ['C8'],
-        'no run checks this, because the password of the device would have to change',
-      )
-    },
-  },
+  { promises: ['C8', ...SHOWN_BY_ALL], cost: () => ({ requests: 0, seconds: 0 }) },
 ]
+
+/** Logs in, and resolves to the tokens that the API admits. */
+async function logIn(session: Session): Promise<Known | undefined> {
+  const { known, third } = await play(session, logins(session.options, requireUsable(session.options)))
+  // The run needs no third login.
+  if (third !== undefined && (await session.revoke(third.refreshToken)) === undefined)
+    await play(session, afterRevocation(third))
+  return known
+}
 
 /** Sends the rows one after the other, judges what comes, and resolves to what they return. */
 async function play<Result>(session: Session, rows: Rows<Result>, client?: Client): Promise<Result> {
@@ -214,7 +166,7 @@ async function play<Result>(session: Session, rows: Rows<Result>, client?: Clien
   return next.value
 }
 
-function judge({ findings }: Session, { promise, question, expects }: Row, received: Received): void {
+function judge({ findings }: Session, { promise, question, expects, note }: Row, received: Received): void {
   const failed = expects.filter(({ holds }) => !holds(received))
   const wrong = failed[0] === expects[0] ? failed.slice(0, 1) : failed
   if (wrong.length > 0 && received.status === 429) {
@@ -225,19 +177,27 @@ function judge({ findings }: Session, { promise, question, expects }: Row, recei
     const came = each.came?.(received) ?? received
     findings.broken(each.promise ?? promise, question.what, came, each.wanted, each.clause)
   }
+  if (note !== undefined && wrong.length === 0) findings.kept([promise], note)
   findings.kept([promise, ...expects.flatMap((each) => each.promise ?? [])])
 }
 
-/** Fails if nothing can be checked: no connection, or a password that the server does not take. */
-function requireAccepted({ url: { origin }, tls }: VerifyOptions, received: Received): void {
-  const { failure, status } = received
-  if (failure !== undefined)
-    throw new SetupError(`${origin}: ${failure}`, { exitCode: 1, remedy: remedyFor(failure, tls) })
-  if (member(received, 'error') !== 'invalid_grant' && status !== 401 && status !== 403) return
-  throw new SetupError(`${origin} does not accept the password: ${described(received)}`, {
-    exitCode: 1,
-    remedy: 'correct the password file; nothing was checked',
-  })
+/** Throws if nothing can be checked: no connection, a password that the server does not take, or a name that may not read the path. */
+function requireUsable({ url: { origin }, path, tls }: VerifyOptions): (received: Received) => void {
+  return (received) => {
+    const { failure, status } = received
+    const error = member(received, 'error')
+    const end = (problem: string, remedy: string): never => {
+      throw new SetupError(`${problem}: ${described(received)}`, { exitCode: 1, remedy })
+    }
+    if (failure !== undefined) end(origin, remedyFor(failure, tls))
+    if (error === 'insufficient_scope')
+      end(
+        `the name of this password may not GET ${path}`,
+        'name a path that it may read with --path, or verify with a password that may do everything',
+      )
+    if (error === 'invalid_grant' || status === 401 || status === 403)
+      end(`${origin} does not accept the password`, 'correct the password file; nothing was checked')
+  }
 }
 
 /** @param failure in the words of OpenSSL and Node */
@@ -250,22 +210,12 @@ function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
   return plain ? 'it may speak http, not https, at this port' : 'check address and port'
 }
 
-/** Fails if the name of the password may not do what the run needs. */
-function requireScope({ path }: VerifyOptions, received: Received): void {
-  if (member(received, 'error') !== 'insufficient_scope') return
-  throw new SetupError(`the name of this password may not GET ${path}: ${described(received)}`, {
-    exitCode: 1,
-    remedy: 'name a path that it may read with --path, or verify with a password that may do everything',
-  })
-}
-
 /** The parts that the promises need, with their costs. The first one logs in, so it is always among them. */
 function partsFor(options: VerifyOptions): { readonly part: Part; readonly cost: Cost }[] {
   const wanted = selected(options)
   return PARTS.flatMap((part) => {
-    const cost = part.cost(options)
-    const needed = part === LOGINS || part.promises.some((id) => wanted.has(id))
-    return cost === undefined || !needed ? [] : [{ part, cost }]
+    const isNeeded = part === LOGINS || part.promises.some((id) => wanted.has(id))
+    return isNeeded && !(options.quick && part.isSlow) ? [{ part, cost: part.cost(options) }] : []
   })
 }
 
@@ -351,14 +301,15 @@ async function runParts(session: Session, reporter: Reporter): Promise<Pick<Repo
   const { options, findings } = session
   const parts = partsFor(options).map(({ part }) => part)
   const verdicts = new Map<OutsideId, Verdict>()
-  const progress: Progress = { floods: [] }
+  let known: Known | undefined
+  findings.untestable(['C8'], 'no run checks this, because the password of the device would have to change')
   for (const [i, part] of parts.entries()) {
-    if (!part.needsTokens) await part.run(session, progress)
-    else if (progress.known !== undefined) await part.run(session, progress, progress.known)
-    else
+    if (part === LOGINS) known = await logIn(session)
+    else if (known !== undefined) known = (await part.run?.(session, known)) ?? known
+    else if (part.run !== undefined)
       findings.untestable(
         part.promises.filter((id) => !SHOWN_BY_ALL.includes(id)),
-        NO_TOKENS,
+        'no two logins gave tokens that the API admits',
       )
     const open = new Set(parts.slice(i + 1).flatMap(({ promises }) => promises))
     for (const id of selected(options).difference(verdicts).difference(open)) {
@@ -368,5 +319,5 @@ async function runParts(session: Session, reporter: Reporter): Promise<Pick<Repo
     }
   }
   const promises = [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? [])
-  return { promises, floods: progress.floods }
+  return { promises, floods: known?.floods ?? [] }
 }

@@ -56,9 +56,9 @@ const DECIDED_BY_429 = ['C15', 'H69'] as const
 /**
  * C13, C14, C15 and H69: both windows are used up over one connection with requests of every outcome, half of it later than the rest,
  * because a sliding window has no single end. Then they have to stay closed, and open again. A quick run uses up what is left of the
- * open windows, and does not wait for their end. Returns the late use of the first token, if there was one.
+ * open windows, and does not wait for their end. Returns what is known then.
  */
-export async function oneConnection(session: Session, known: Known): Promise<Asked | undefined> {
+export async function oneConnection(session: Session, known: Known): Promise<Known> {
   const { options, findings } = session
   const { quick, limits } = options
   await separateWindows(session, known)
@@ -84,12 +84,12 @@ export async function oneConnection(session: Session, known: Known): Promise<Ask
     const reopened = await secondWindows(session, known, endpoint)
     if (!quick && !reopened) closed.push({ endpoint, refused, isOpen: false })
   }
-  const late = await recovery(session, known, closed)
+  const isUsedLate = await recovery(session, known, closed)
   findings.kept(quick ? ['C13'] : ['C13', 'C14'])
   if (usedUp) findings.kept(DECIDED_BY_429)
   else findings.untestable(DECIDED_BY_429, 'the server refused no request past a limit')
   if (quick) findings.kept(['C15'], 'how a used-up window ends is left out by --quick')
-  return late
+  return isUsedLate ? { ...known, isUsedLate } : known
 }
 
 /** The kinds of the first requests: with a token, twice without, with a token. */
@@ -253,73 +253,63 @@ const EARLY = 600
 /**
  * Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). Both times
  * follow from `Retry-After` alone, which is rounded up: the window ends within its last second, counted from when the 429 was made.
+ * Returns whether the first token was used late.
  */
-async function recovery(
-  session: Session,
-  known: Known,
-  closed: readonly Closed[],
-): Promise<Asked | undefined> {
+async function recovery(session: Session, known: Known, closed: readonly Closed[]): Promise<boolean> {
   const { limits } = session.options
-  let late: Asked | undefined
+  let isUsedLate = false
   const steps = closed.flatMap((window) => {
     const { refused, endpoint } = window
-    const { window: length } = limits[endpoint]
     const stated = retryAfter(refused) ?? 0
-    const wait = stated < 1 || stated > length ? length : stated
+    const { window: length } = limits[endpoint]
+    const isRight = stated >= 1 && stated <= length
+    const wait = isRight ? stated : length
     session.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
+    const sure = refused.sentAt + 1000 * (wait - 1)
+    const end = { at: refused.at + 1000 * wait, act: () => askAtTheEnd(session, known, window) }
     // Without a right Retry-After no moment is sure.
-    const sure = refused.sentAt + 1000 * (wait === stated ? wait - 1 : 0)
-    return [
-      { at: sure - EARLY, act: () => askEarly(session, known, window, sure) },
-      {
-        at: refused.at + 1000 * wait,
-        act: async () => {
-          late = (await askAtTheEnd(session, known, window)) ?? late
-        },
-      },
-    ]
+    return isRight ? [{ at: sure - EARLY, act: () => askEarly(session, known, window, sure) }, end] : [end]
   })
   for (const { at, act } of steps.toSorted((a, b) => a.at - b.at)) {
     await session.pauseUntil(at)
-    await act()
+    isUsedLate = (await act()) || isUsedLate
   }
-  return late
+  return isUsedLate
 }
 
 /** @param sure when the window is still closed for certain (Unix time in ms) */
-async function askEarly(session: Session, known: Known, window: Closed, sure: number): Promise<void> {
+async function askEarly(session: Session, known: Known, window: Closed, sure: number): Promise<false> {
   const { question } = usualRequest(session, known, window.endpoint)
-  if (session.time.wall() >= sure) return
+  if (session.time.wall() >= sure) return false
   const received = await session.send(question)
-  if (received.status === 429) return
-  window.isOpen = true
-  // A response that came too late proves nothing.
-  if (received.at >= sure) return
+  window.isOpen = received.status !== 429
   const sent = `${question.what}, before the last second of Retry-After`
-  session.findings.broken('C14', sent, received, '429: a used-up window stays closed until its reset')
+  // A response that came too late proves nothing.
+  if (window.isOpen && received.at < sure)
+    session.findings.broken('C14', sent, received, '429: a used-up window stays closed until its reset')
+  return false
 }
 
-/** Returns the late use of the first token. */
-async function askAtTheEnd(
-  session: Session,
-  known: Known,
-  { endpoint, isOpen }: Closed,
-): Promise<Asked | undefined> {
-  if (isOpen) return undefined
+/** Returns whether the first token was used. */
+async function askAtTheEnd(session: Session, known: Known, { endpoint, isOpen }: Closed): Promise<boolean> {
+  if (isOpen) return false
   const { options, findings, time } = session
   const { requests } = options.limits[endpoint]
-  const usual = usualRequest(session, known, endpoint)
-  const question =
-    endpoint === 'api' ? useOfFirstToken(options.path, known.first, time.wall()) : usual.question
+  const isFirst = endpoint === 'api'
+  const question = isFirst
+    ? useOfFirstToken(options.path, known.first, time.wall())
+    : usualRequest(session, known, endpoint).question
   const received = await session.send(question)
   const sent = `${question.what}, when Retry-After is over`
   if (received.status === 429) {
     findings.broken('C15', sent, received, 'a request that passes, in a new window')
-    return undefined
+    return false
   }
   // At the reset all of a fixed window comes back. A sliding window still counts the later requests.
   const left = limitFieldsOf(received)?.remaining ?? requests
   const wanted = `${requests - 1}: the window is new`
   if (left < requests - 1) findings.broken('C14', sent, `X-RateLimit-Remaining: ${left}`, wanted)
-  return endpoint === 'api' ? { ...usual, question, received } : undefined
+  if (isFirst && received.status === 401)
+    findings.broken('C7', sent, received, 'no 401: the token is still valid', 'device API §5.6')
+  return isFirst
 }
