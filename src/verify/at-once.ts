@@ -2,7 +2,7 @@ import type { Endpoint } from '../http/admission.ts'
 import type { Client } from './client.ts'
 import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from './exchange.ts'
 import { createLedger } from './ledger.ts'
-import { limitFieldsOf } from './limit-fields.ts'
+import { limitFieldsOf, statedReset } from './limit-fields.ts'
 import type { Known } from './rows.ts'
 import { endpointName, type Session } from './session.ts'
 import type { FloodFigures } from './verdict.ts'
@@ -41,7 +41,7 @@ async function useUp(
   connect: () => Promise<Client | string>,
   how: string,
 ): Promise<void> {
-  const { options, findings, time } = session
+  const { options, findings, time, everyResponse } = session
   const limit = options.limits[endpoint]
   // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
   const { question, expected } =
@@ -61,9 +61,11 @@ async function useUp(
   client.close()
   if (responses.some(({ failure }) => failure === UNPROCESSED.message))
     return findings.kept(PROMISES, `not ${how}: ${UNPROCESSED.message}`)
-  if (time.wall() >= opening.sentAt + 1000 * limit.window)
-    return findings.untestable(PROMISES, `${how}: a window ended before it was used up`)
-  const ledger = createLedger(limit, 1, session.everyResponse.clock)
+  // A window on the clock ends at its reset.
+  const reset = everyResponse.clock === 'right' ? statedReset(opening, limit, 'right') : undefined
+  const end = Math.min(1000 * (reset ?? Number.POSITIVE_INFINITY), opening.sentAt + 1000 * limit.window)
+  if (time.wall() >= end) return findings.untestable(PROMISES, `${how}: a window ended before it was used up`)
+  const ledger = createLedger(limit, 1, everyResponse.clock)
   ledger.add(opening.status, opening)
   for (const received of responses) ledger.add(expected, received)
   const { passed, faults } = ledger.account()

@@ -346,3 +346,28 @@ it('a server that stalls until a window is over leaves what the window shows not
   expect(idsOf(report, 'broken')).toEqual([])
   expect(idsOf(report, 'not testable')).toContain('C14')
 })
+
+it('a window on the clock that ends while a burst is under way leaves C14 not testable', async () => {
+  const time = movedTime()
+  time.jumpWall(60_000 - (time.wall() % 60_000))
+  let isLate = false
+  const stalling: Layer = (request, next, { tokens }) => {
+    // The burst has a valid token.
+    const token = /^Bearer (.*)/.exec(request.fields.get('authorization')?.[0] ?? '')?.[1] ?? ''
+    if (request.version === '2' && !isLate && tokens.admits(token)) {
+      isLate = true
+      time.advance(59_900)
+    }
+    return next(request)
+  }
+  const good = { tls: true, onTheClock: true, now: time.wall } as const
+  const server = await startDocumentedServer(withLayer(stalling, good))
+  const { report } = await runVerify(
+    runOptions(server.url, server.password, { path: '/', only: ['C14'] }),
+    time,
+  )
+  expect(isLate).toBe(true)
+  expect(report.promises).toMatchObject([
+    { id: 'C14', result: 'not testable', notes: ['over HTTP/2: a window ended before it was used up'] },
+  ])
+})
