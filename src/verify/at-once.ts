@@ -1,4 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
+import { SHARED } from './burst.ts'
 import type { Client } from './client.ts'
 import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from './exchange.ts'
 import { createLedger } from './ledger.ts'
@@ -52,8 +53,7 @@ async function useUp(
   const opening = (await freshWindow(session, endpoint, how)) ?? (await session.send(question))
   const others = limitFieldsOf(opening)?.remaining ?? limit.requests
   // A server that counts wrongly never states a new window.
-  if (others < limit.requests - 1 && !findings.isBroken('C13'))
-    return findings.untestable(['C14'], 'other clients use the windows of this address, too')
+  if (others < limit.requests - 1 && !findings.isBroken('C13')) return findings.untestable(['C14'], SHARED)
   const client = await connect()
   if (typeof client === 'string') return findings.untestable(PROMISES, `${how}: ${client}`)
   const rest = Array.from({ length: total - 1 }, () => session.send(question, client))
@@ -68,8 +68,9 @@ async function useUp(
   const ledger = createLedger(limit, 1, everyResponse.clock)
   ledger.add(opening.status, opening)
   for (const received of responses) ledger.add(expected, received)
-  const { passed, faults } = ledger.account()
+  const { passed, faults, shared } = ledger.account()
   session.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
+  if (shared && !findings.isBroken('C13')) return findings.untestable(['C14'], SHARED)
   // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
   for (const { promise = 'C15', text } of faults)
     findings.broken(
@@ -113,7 +114,10 @@ async function floodOne(session: Session, known: Known, endpoint: Endpoint): Pro
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
   // A flood that is longer than a window has to be told which window each response is of.
   const counted = account.told || seconds < options.limits[endpoint].window
-  for (const { promise, text } of account.faults.filter((fault) => counted || fault.promise !== 'C14'))
+  const shared = account.shared && !findings.isBroken('C13')
+  for (const { promise, text } of account.faults.filter(
+    (fault) => (counted && !shared) || fault.promise !== 'C14',
+  ))
     findings.broken(
       promise === undefined || promise === 'C14' ? 'H125' : promise,
       what,
@@ -122,6 +126,7 @@ async function floodOne(session: Session, known: Known, endpoint: Endpoint): Pro
     )
   if (account.refused + account.other === 0)
     findings.untestable(['H125'], `${what}: too few to use up a window`)
+  else if (shared) findings.untestable(['H125'], SHARED)
   else if (counted) findings.kept(['C15', 'H125'])
   else findings.untestable(['H125'], 'no response of a flood says which window it is of')
   const passed = account.passed.reduce((sum, each) => sum + each, 0)

@@ -11,8 +11,8 @@ interface Departed {
   readonly wanted: string
 }
 
-/** What a burst cannot tell from a fault of the server. */
-const SHARED = 'other clients use the windows of this address, too'
+/** What cannot be told from a fault of the server. */
+export const SHARED = 'other clients use the windows of this address, too'
 
 /**
  * Judges the requests of one window, in order, until some were refused. If the window ends on the way, those of the next one are judged.

@@ -15,6 +15,8 @@ export interface Account {
   readonly refused: number
   /** Responses that are neither 429 nor the expected status. */
   readonly other: number
+  /** Whether fewer passed than the limit, and the numbers that no response shows are those of other clients. */
+  readonly shared: boolean
   /** Those of the windows come first; each of responses has their number. */
   readonly faults: readonly LedgerFault[]
 }
@@ -101,10 +103,17 @@ export function createLedger(
         passed: windows.map(({ passed }) => passed),
         refused,
         other,
+        shared: windows.some((window) => isShared(window, limit.requests)),
         faults: [...windowFaults(windows, limit.requests, expectedWindows, other), ...ofResponses],
       }
     },
   }
+}
+
+/** Each number comes once, down to 0, and some are missing. */
+function isShared({ passed, refused, remaining }: Window, requests: number): boolean {
+  const isCountdown = remaining.has(0) && remaining.size === passed
+  return isCountdown && refused > 0 && passed < requests
 }
 
 function windowFaults(

@@ -36,9 +36,9 @@ export async function separateWindows(session: Session, { admitted }: Known): Pr
   for (let i = 0; i < 2; i += 1) await session.send(api)
   const received = await session.send(UNSUPPORTED_GRANT)
   const after = limitFieldsOf(received)
-  // Without a difference the field is wrong, and with a later reset the window is another one.
+  // Another number is that of other clients, and with a later reset the window is another one.
   if (before === undefined || after === undefined || received.status === 429) return
-  if (before.remaining - after.remaining <= 1 || Math.abs(after.reset - before.reset) > 1) return
+  if (before.remaining - after.remaining !== 3 || Math.abs(after.reset - before.reset) > 1) return
   session.findings.broken(
     'C13',
     `${api.what}, twice, between two requests to /oauth/token`,

@@ -5,7 +5,7 @@ import { tokenRequest } from '../../src/verify/exchange.ts'
 import { Session, timeOf } from '../../src/verify/session.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
-import { idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
+import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
 import { type DocumentedServerOptions, startDocumentedServer } from './documented-server.ts'
 import { BROKEN_OFF, json, UNPROCESSED } from './exchange.ts'
 import type { Layer } from './faults/fault.ts'
@@ -370,4 +370,18 @@ it('a window on the clock that ends while a burst is under way leaves C14 not te
   expect(report.promises).toMatchObject([
     { id: 'C14', result: 'not testable', notes: ['over HTTP/2: a window ended before it was used up'] },
   ])
+})
+
+it('other clients that use the windows meanwhile leave the counts not testable, and break nothing', async () => {
+  const time = movedTime()
+  const beside: Layer = async (request, next, { windows, endpointOf, keyOf }) => {
+    const reply = await next(request)
+    const isTheirTurn = reply.fields['X-RateLimit-Remaining'] === '20'
+    if (isTheirTurn) await windows[endpointOf(request)].count(keyOf(request))
+    return reply
+  }
+  const server = await startDocumentedServer(withLayer(beside, { now: time.wall }))
+  const { report } = await runVerify(runOptions(server.url, server.password, { path: '/' }), time)
+  expect(brokenIn(report)).toEqual({})
+  expect(idsOf(report, 'not testable')).toEqual(['C8', 'C13', 'C14', 'H125'])
 })
