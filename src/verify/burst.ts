@@ -37,12 +37,22 @@ export function judgeInOrder(
     findings.untestable(['C13', 'C14'], SHARED)
     return
   }
+  // No response tells of the window that the server must have opened meanwhile.
+  if (start < 1 && lengthOf(steps) >= 1000 * limit.window) {
+    findings.untestable(['C13', 'C14'], 'a window ended before it was used up')
+    return
+  }
   const miscounted = countFaults(changes, refused.length > 0)
   const found =
     miscounted.length > 0 ? miscounted : numberFaults(passed, isWhole ? limit.requests : undefined, refused)
   // The last of each kind of request.
   const last = new Map(found.map((each) => [`${each.promise} ${each.sent}`, each]))
   for (const { promise, sent, came, wanted } of last.values()) findings.broken(promise, sent, came, wanted)
+}
+
+/** From the first request to the last response (ms). */
+function lengthOf(steps: readonly Asked[]): number {
+  return (steps.at(-1)?.received.at ?? 0) - (steps[0]?.received.sentAt ?? 0)
 }
 
 /** The X-RateLimit-Remaining of a response. */

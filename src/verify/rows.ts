@@ -163,24 +163,17 @@ const LOGIN: readonly Expectation[] = [
 ]
 
 /** Tokens that differ from those of an earlier login, and from each other: otherwise they can be guessed. */
-function unlike(first: TokenPair): readonly Expectation[] {
-  const unlikely = (came: string, holds: Expectation['holds']): Expectation => ({
-    holds,
-    wanted: 'tokens that cannot be guessed from others',
-    clause: 'RFC 6749 §10.10',
-    came: () => came,
-  })
-  return [
-    unlikely(
-      'the same access token for both logins',
-      (received) => textMember(received, 'access_token') !== first.accessToken,
-    ),
-    unlikely(
+function unlike({ accessToken, refreshToken }: TokenPair): readonly Expectation[] {
+  const rows: readonly (readonly [came: string, holds: Expectation['holds']])[] = [
+    ['the same access token for both logins', (other) => textMember(other, 'access_token') !== accessToken],
+    [
       'the same refresh token for both logins',
-      (received) => textMember(received, 'refresh_token') !== first.refreshToken,
-    ),
-    unlikely('a refresh token that is the access token', () => first.accessToken !== first.refreshToken),
+      (other) => textMember(other, 'refresh_token') !== refreshToken,
+    ],
+    ['a refresh token that is the access token', () => accessToken !== refreshToken],
   ]
+  const wanted = 'tokens that cannot be guessed from others'
+  return rows.map(([came, holds]) => ({ holds, wanted, clause: 'RFC 6749 §10.10', came: () => came }))
 }
 
 const IGNORED = {
@@ -228,15 +221,9 @@ export function* logins(
     '200: the password is right, the rest is ignored',
   )
   const { status } = used
-  const known: Known | undefined =
-    other === undefined || [0, 401, 429].includes(status)
-      ? undefined
-      : {
-          logins: [pair, other],
-          first: { accessToken, at: first.sentAt },
-          admitted: { accessToken, status },
-        }
-  return { known, third: tokensIn(third) }
+  const isAdmitted = other !== undefined && ![0, 401, 429].includes(status)
+  const of = { first: { accessToken, at: first.sentAt }, admitted: { accessToken, status } }
+  return { known: isAdmitted ? { logins: [pair, other], ...of } : undefined, third: tokensIn(third) }
 }
 
 /** C5: what the server says it has revoked is not valid any more. */
@@ -360,11 +347,10 @@ function* spentToken(login: TokenPair, quick: boolean): Rows<boolean> {
 }
 
 /** C7: a late use of the first token. */
-export function* lateUse({ path, quick }: VerifyOptions, { first, isUsedLate }: Known, now: number): Rows {
-  if (quick || isUsedLate) return
+export function* lateUse({ path }: VerifyOptions, { first }: Known, now: number): Rows {
+  const isAdmitted = ({ status }: Received): boolean => status !== 401
   const wanted = 'no 401: the token is still valid'
-  const question = useOfFirstToken(path, first, now)
-  yield row('C7', question, ({ status }) => status !== 401, wanted, 'device API §5.6')
+  yield row('C7', useOfFirstToken(path, first, now), isAdmitted, wanted, 'device API §5.6')
 }
 
 /** C10: a right token in other spellings, and everything that is not a right token. */
@@ -439,19 +425,22 @@ export function* spellings({ path, password, url }: VerifyOptions, { admitted }:
   }
   const right = apiRequest(path, admitted.accessToken)
   const bare = unauthorized(path, [], 'without a token')
-  const second = [url.host, 'other.invalid']
-  const hosts: readonly (readonly [question: Question, what: string, hosts: readonly string[]])[] = [
-    [right, 'and no Host', []],
-    [right, 'and two Host fields, the second of another server', second],
-    [bare, 'and two Host fields, the second of another server', second],
-    [right, 'and two Host fields, the first of another server', second.toReversed()],
+  const [own, other] = [url.host, 'other.invalid']
+  const odd: readonly (readonly [question: Question, what: string, ...hosts: readonly string[]])[] = [
+    [right, 'and no Host'],
+    [right, 'and two Host fields, the second of another server', own, other],
+    [bare, 'and two Host fields, the second of another server', own, other],
+    [right, 'and two Host fields, the first of another server', other, own],
   ]
-  for (const [question, what, names] of hosts) {
-    const odd: Question = { ...question, what: `${question.what} ${what}`, hosts: names, oddity: 'malformed' }
-    const isRefused = ({ status, failure }: Received): boolean =>
-      failure !== undefined || (status >= 400 && status < 500)
-    yield row('H20', odd, isRefused, '400')
-  }
+  const isRefused = ({ status, failure }: Received): boolean =>
+    failure !== undefined || (status >= 400 && status < 500)
+  for (const [question, what, ...hosts] of odd)
+    yield row(
+      'H20',
+      { ...question, what: `${question.what} ${what}`, hosts, oddity: 'malformed' },
+      isRefused,
+      '400',
+    )
   // A redirection is no content, so it is no harm. A server error is: the server tried to serve the request.
   const isNoContent = ({ status }: Received): boolean => status < 500 && (status < 200 || status >= 300)
   for (const other of disguises(path)) {

@@ -128,7 +128,7 @@ export const PARTS: readonly Part[] = [
     cost: () => ({ requests: 1, seconds: 1 }),
     async run(session, known) {
       const { options, findings, time } = session
-      await play(session, lateUse(options, known, time.wall()))
+      if (!options.quick && !known.isUsedLate) await play(session, lateUse(options, known, time.wall()))
       const note = options.quick
         ? 'only expires_in was read, because of --quick'
         : 'that tokens expire would take an hour and a week to see'

@@ -141,6 +141,18 @@ it('a burst beside other clients says nothing: of equal requests one takes one, 
   )
 })
 
+it('a burst that takes longer than a window, of which no response tells, says nothing', () => {
+  const steps = burst(20, Array(30).fill(0), { shows: () => undefined, extra: 5 }).map((step, i) => {
+    const at = NOW + i * 2_500
+    return { ...step, received: { ...step.received, sentAt: at, at } }
+  })
+  const findings = new Findings()
+  judgeInOrder(findings, steps, limitOf(20), true)
+  const notes = ['a window ended before it was used up']
+  for (const id of ['C13', 'C14'] as const)
+    expect(findings.verdictOf(id)).toMatchObject({ result: 'not testable', notes })
+})
+
 it('a window that has to be new, and that others have used, says nothing', () => {
   fc.assert(
     fc.property(window, fc.integer({ min: 1, max: 5 }), ({ requests, kinds }, used) => {
