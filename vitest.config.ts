@@ -14,8 +14,6 @@ const LONG = [
   'test/machine/drop-in',
   'test/machine/memory',
   'test/machine/image',
-  'test/verify/faults',
-  'test/verify/postern',
   'test/memory/costs',
   'test/fleet/s',
   'test/pages/clients',

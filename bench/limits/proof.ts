@@ -1,5 +1,5 @@
+import type { Account } from '../../src/verify/ledger.ts'
 import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
-import type { Account } from '../../src/verify/windows.ts'
 import type { Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
 import { type RequestKind, RIGHT_PASSWORD, WITHOUT_TOKEN, WRONG_PASSWORD, withToken } from './request-kind.ts'

@@ -4,6 +4,7 @@ import { SetupError } from '../system/setup-error.ts'
 import { addressOf } from '../verify/client.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { mayColour, planJson, reportJson, textReporter, visible } from '../verify/report.ts'
+import { timeOf } from '../verify/session.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
@@ -50,7 +51,7 @@ export async function verifyCommand(
     return 0
   }
   const stop = stopOnSignal(io)
-  const run = checks.verify(options, shown, systemClock, stop.signal)
+  const run = checks.verify(options, shown, timeOf(systemClock), stop.signal)
   const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => {
     throw shownAsText(error)
   })

@@ -14,36 +14,6 @@ export interface Departure {
   readonly clause: string
 }
 
-/** What a round found out about a promise. `untested`: this part of the promise cannot be decided here, and why. */
-export type Judgement = { readonly promise: OutsideId } & (
-  | { readonly kind: 'kept'; readonly note?: string | undefined }
-  | ({ readonly kind: 'broken' } & Departure)
-  | { readonly kind: 'untested'; readonly reason: string }
-)
-
-export type Broken = Extract<Judgement, { readonly kind: 'broken' }>
-
-/** @param clause default: those of the promise */
-export function broken(
-  promise: OutsideId,
-  sent: string,
-  came: string | Received,
-  wanted: string,
-  clause: string = PROMISES[promise].clause,
-): Broken {
-  const inWords = typeof came === 'string' ? came : described(came)
-  return { promise, kind: 'broken', sent, came: inWords, wanted, clause }
-}
-
-/** These promises are kept unless something else breaks them. */
-export function kept(promises: readonly OutsideId[], note?: string): Judgement[] {
-  return promises.map((promise) => ({ promise, kind: 'kept', note }))
-}
-
-export function untested(promises: readonly OutsideId[], reason: string): Judgement[] {
-  return promises.map((promise) => ({ promise, kind: 'untested', reason }))
-}
-
 /** What is known of a promise at the end. */
 export interface Verdict {
   readonly id: OutsideId
@@ -51,26 +21,56 @@ export interface Verdict {
   readonly clause: string
   readonly result: 'kept' | 'broken' | 'not testable'
   readonly departures: readonly Departure[]
-  /** Observations such as `the refresh token rotates`, and the parts of the promise that were not tested. */
+  /** Why it is not testable; observations, such as `the refresh token stays the same`. */
   readonly notes: readonly string[]
 }
 
-/** Broken if one judgement says so; kept if one says so and none breaks it. */
-export function verdictOf(id: OutsideId, judgements: readonly Judgement[], quick = false): Verdict {
-  const { sentence, clause } = PROMISES[id]
-  const own = judgements.filter(({ promise }) => promise === id)
-  const departures = own
-    .filter((each) => each.kind === 'broken')
-    .map(({ sent, came, wanted, clause }) => ({ sent, came, wanted, clause }))
-  const isKept = own.some(({ kind }) => kind === 'kept')
-  const result = departures.length > 0 ? 'broken' : isKept ? 'kept' : 'not testable'
-  const notes = own.flatMap((each) => {
-    if (each.kind === 'kept') return each.note ?? []
-    if (each.kind === 'broken') return []
-    return result === 'not testable' ? each.reason : `not tested: ${each.reason}`
-  })
-  if (own.length === 0) notes.push(quick ? 'left out by --quick' : 'no request of this run shows it')
-  return { id, sentence, clause, result, departures, notes: [...new Set(notes)] }
+/** What a run has found out about the promises so far. */
+export class Findings {
+  readonly #departures: (Departure & { readonly promise: OutsideId })[] = []
+  readonly #untestable: (readonly [promise: OutsideId, reason: string])[] = []
+  readonly #kept: (readonly [promise: OutsideId, note: string | undefined])[] = []
+
+  /** @param clause default: those of the promise */
+  broken(
+    promise: OutsideId,
+    sent: string,
+    came: string | Received,
+    wanted: string,
+    clause: string = PROMISES[promise].clause,
+  ): void {
+    const inWords = typeof came === 'string' ? came : described(came)
+    this.#departures.push({ promise, sent, came: inWords, wanted, clause })
+  }
+
+  /** These promises are kept, unless something breaks them or is not testable. The note is an observation. */
+  kept(promises: readonly OutsideId[], note?: string): void {
+    for (const promise of promises) this.#kept.push([promise, note])
+  }
+
+  /** These promises cannot be decided here, because of the reason. A departure counts all the same. */
+  untestable(promises: readonly OutsideId[], reason: string): void {
+    for (const promise of promises) this.#untestable.push([promise, reason])
+  }
+
+  isBroken(id: OutsideId): boolean {
+    return this.#departures.some(({ promise }) => promise === id)
+  }
+
+  /** Broken if something broke it; not testable if a part could not be decided, or nothing showed it; otherwise kept. */
+  verdictOf(id: OutsideId, quick = false): Verdict {
+    const { sentence, clause } = PROMISES[id]
+    const own = this.#departures.filter(({ promise }) => promise === id)
+    const departures = own.map(({ promise: _, ...departure }) => departure)
+    const kept = this.#kept.filter(([promise]) => promise === id)
+    const reasons = this.#untestable.flatMap(([promise, reason]) => (promise === id ? [reason] : []))
+    if (own.length + kept.length + reasons.length === 0)
+      reasons.push(quick ? 'left out by --quick' : 'no request of this run shows it')
+    const result = departures.length > 0 ? 'broken' : reasons.length > 0 ? 'not testable' : 'kept'
+    const said = result === 'broken' ? reasons.map((reason) => `not tested: ${reason}`) : reasons
+    const notes = new Set([...said, ...kept.flatMap(([, note]) => note ?? [])])
+    return { id, sentence, clause, result, departures, notes: [...notes] }
+  }
 }
 
 /** Response times (ms); all 0 if there are no responses. */
@@ -91,7 +91,7 @@ export interface FloodFigures {
   readonly beside: Latencies
 }
 
-/** What a round, or a whole run, does to the server, at most, apart from floods. `seconds` is an estimate with all waits. */
+/** What a part of a run, or all of it, does to the server, at most, apart from floods. `seconds` is an estimate with all waits. */
 export interface Cost {
   readonly logins?: number
   /** Logins with a wrong or an empty password: a server may count them. */

@@ -1,51 +1,221 @@
-import type { Clock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
+import { crowds, EXTRA, floods } from './at-once.ts'
+import type { Client } from './client.ts'
+import { described, member, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
-import { bearer, spelling } from './rounds/access.ts'
-import { crowds, floods } from './rounds/at-once.ts'
-import { oneConnection } from './rounds/one-connection.ts'
-import { lifetime, refresh } from './rounds/refresh.ts'
-import type { Facts, Round } from './rounds/round.ts'
-import { login, tokenErrors } from './rounds/token-endpoint.ts'
-import { Server } from './server.ts'
 import {
-  type Cost,
-  type Judgement,
-  kept,
-  type Plan,
-  type Report,
-  type Reporter,
-  untested,
-  type Verdict,
-  verdictOf,
-} from './verdict.ts'
+  afterRevocation,
+  bearer,
+  bearerOverHttp2,
+  disguises,
+  GRACE,
+  type Known,
+  LOGIN_SPELLINGS,
+  lateUse,
+  logins,
+  type Row,
+  type Rows,
+  refreshes,
+  spellings,
+  tokenErrors,
+} from './rows.ts'
+import { Session, type Time } from './session.ts'
+import type { Cost, Plan, Report, Reporter, Verdict } from './verdict.ts'
+import { oneConnection, PAST_THE_LIMIT } from './windows.ts'
 
-/** C8, and what all responses of the run say of C9, C11, C15, C16 and C19. */
-const end: Round = {
-  promises: ['C8', 'C9', 'C11', 'C15', 'C16', 'C19'],
-  cost: () => ({ requests: 0, seconds: 0 }),
-  needsTokens: false,
-  async *run({ records, clockNote }) {
-    yield* untested(['C8'], 'no run checks this, because the password of the device would have to change')
-    yield* records.judgements()
-    return yield* clockNote === undefined ? [] : kept(['C16'], clockNote)
+/** Rows, or checks of a window, that belong together, and what they cost. */
+interface Part {
+  /** A promise is decided when no later part has it. */
+  readonly promises: readonly OutsideId[]
+  readonly cost: (options: VerifyOptions) => Cost
+  /** `--quick` leaves it out. */
+  readonly isSlow?: true
+  /** Resolves to what is known then. */
+  readonly run?: (session: Session, known: Known) => Promise<Known>
+}
+
+/** A part of rows that change nothing that is known. */
+function played(rows: (options: VerifyOptions, known: Known) => Rows): Required<Part>['run'] {
+  return async (session, known) => {
+    await play(session, rows(session.options, known))
+    return known
+  }
+}
+
+const longest = ({ limits: { api, oauth } }: VerifyOptions): number => Math.max(api.window, oauth.window)
+const both = ({ limits: { api, oauth } }: VerifyOptions): number => api.requests + oauth.requests
+
+const LOGINS: Part = { promises: ['C3', 'C4'], cost: () => ({ logins: 3, requests: 6, seconds: 1 }) }
+
+const BEARER: Part = {
+  promises: ['C10', 'C11'],
+  cost: () => ({ requests: 23, seconds: 1 }),
+  async run(session, known) {
+    await play(session, bearer(session.options, known))
+    const client = await session.http2()
+    if (typeof client === 'string') return known
+    await play(session, bearerOverHttp2(session.options), client)
+    client.close()
+    return known
   },
 }
 
-/** All rounds, in their order. Each promise of `OUTSIDE` has at least one. */
-export const ROUNDS: readonly Round[] = [
-  ...[login, tokenErrors, refresh, bearer, spelling, oneConnection],
-  ...[lifetime, crowds, floods, end],
+const SPELLINGS: Part = {
+  promises: ['C1', 'H20', 'H24'],
+  cost: ({ path }) => {
+    return { logins: LOGIN_SPELLINGS.length, requests: 8 + disguises(path).length, seconds: 1 }
+  },
+  run: played(spellings),
+}
+
+const ONE_CONNECTION: Part = {
+  promises: ['C13', 'C14', 'C15', 'C16', 'H69'],
+  cost: (options) => ({
+    requests: 2 * (both(options) + PAST_THE_LIMIT) + 100,
+    seconds: options.quick ? 2 : 2 * longest(options),
+  }),
+  run: oneConnection,
+}
+
+const CROWDS: Part = {
+  promises: ['C14', 'C15'],
+  cost(options) {
+    const ways = options.url.protocol === 'https:' ? 2 : 1
+    const requests = ways * (both(options) + 2 * (EXTRA + options.flood.connections))
+    return { requests, seconds: (ways - 1) * longest(options) + 2 * ways }
+  },
+  isSlow: true,
+  async run(session, known) {
+    await crowds(session, known)
+    return known
+  },
+}
+
+const FLOODS: Part = {
+  promises: ['C15', 'H125'],
+  cost: (options) => {
+    return { requests: both(options), seconds: 2 * (longest(options) + options.flood.seconds) }
+  },
+  isSlow: true,
+  run: floods,
+}
+
+/** What all responses of a run show, those of the logins, too. */
+const SHOWN_BY_ALL: readonly OutsideId[] = ['C9', 'C11', 'C15', 'C16', 'C19']
+
+/** All parts of a run, in their order. Each promise of `OUTSIDE` has at least one. */
+export const PARTS: readonly Part[] = [
+  LOGINS,
+  {
+    promises: ['C2', 'C5', 'C9', 'C19'],
+    cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
+    run: played(tokenErrors),
+  },
+  {
+    promises: ['C6', 'C7'],
+    cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
+    async run(session, known) {
+      return play(session, refreshes(session.options, known))
+    },
+  },
+  BEARER,
+  SPELLINGS,
+  ONE_CONNECTION,
+  {
+    promises: ['C7'],
+    cost: () => ({ requests: 1, seconds: 1 }),
+    async run(session, known) {
+      const { options, findings, time } = session
+      if (!options.quick && !known.isUsedLate) await play(session, lateUse(options, known, time.wall()))
+      const note = options.quick
+        ? 'only expires_in was read, because of --quick'
+        : 'that tokens expire would take an hour and a week to see'
+      findings.kept(['C7'], note)
+      return known
+    },
+  },
+  CROWDS,
+  FLOODS,
+  { promises: ['C8', ...SHOWN_BY_ALL], cost: () => ({ requests: 0, seconds: 0 }) },
 ]
 
-/** The rounds that the promises need, with their costs. The first one logs in, so it is always among them. */
-function roundsFor(options: VerifyOptions): { readonly round: Round; readonly cost: Cost }[] {
+/** Logs in, and resolves to the tokens that the API admits. */
+async function logIn(session: Session): Promise<Known | undefined> {
+  const { known, third } = await play(session, logins(session.options, requireUsable(session.options)))
+  // The run needs no third login.
+  if (third !== undefined && (await session.revoke(third.refreshToken)) === undefined)
+    await play(session, afterRevocation(third))
+  return known
+}
+
+/** Sends the rows one after the other, judges what comes, and resolves to what they return. */
+async function play<Result>(session: Session, rows: Rows<Result>, client?: Client): Promise<Result> {
+  let next = rows.next()
+  while (next.done !== true) {
+    const { question, after } = next.value
+    if (after !== undefined) {
+      session.say(`waits ${after} s, then sends ${question.what}`)
+      await session.pauseUntil(session.time.wall() + 1000 * after)
+    }
+    const received = await session.ask(question, client)
+    judge(session, next.value, received)
+    next = rows.next(received)
+  }
+  return next.value
+}
+
+function judge({ findings }: Session, { promise, question, expects, note }: Row, received: Received): void {
+  const failed = expects.filter(({ holds }) => !holds(received))
+  const wrong = failed[0] === expects[0] ? failed.slice(0, 1) : failed
+  if (wrong.length > 0 && received.status === 429) {
+    findings.untestable([promise], `${question.what}: 429, also in a new window`)
+    return
+  }
+  for (const each of wrong) {
+    const came = each.came?.(received) ?? received
+    findings.broken(each.promise ?? promise, question.what, came, each.wanted, each.clause)
+  }
+  if (note !== undefined && wrong.length === 0) findings.kept([promise], note)
+  findings.kept([promise, ...expects.flatMap((each) => each.promise ?? [])])
+}
+
+/** Throws if nothing can be checked: no connection, a password that the server does not take, or a name that may not read the path. */
+function requireUsable({ url: { origin }, path, tls }: VerifyOptions): (received: Received) => void {
+  return (received) => {
+    const { failure, status } = received
+    const error = member(received, 'error')
+    const end = (problem: string, remedy: string): never => {
+      throw new SetupError(`${problem}: ${described(received)}`, { exitCode: 1, remedy })
+    }
+    if (failure !== undefined) end(origin, remedyFor(failure, tls))
+    if (error === 'insufficient_scope')
+      end(
+        `the name of this password may not GET ${path}`,
+        'name a path that it may read with --path, or verify with a password that may do everything',
+      )
+    if (error === 'invalid_grant' || status === 401 || status === 403)
+      end(`${origin} does not accept the password`, 'correct the password file; nothing was checked')
+  }
+}
+
+/** @param failure in the words of OpenSSL and Node */
+function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
+  if (/certificate|hostname|altnames|unable to verify/i.test(failure))
+    return ca === undefined
+      ? 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+      : 'the file of --ca has to hold its certificate, or that of its authority, for this name'
+  const plain = /wrong version number|packet length too long/i.test(failure)
+  return plain ? 'it may speak http, not https, at this port' : 'check address and port'
+}
+
+/** The parts that the promises need, with their costs. The first one logs in, so it is always among them. */
+function partsFor(options: VerifyOptions): { readonly part: Part; readonly cost: Cost }[] {
   const wanted = selected(options)
-  return ROUNDS.flatMap((round) => {
-    const cost = round.cost(options)
-    const needed = round === login || round.promises.some((id) => wanted.has(id))
-    return cost === undefined || !needed ? [] : [{ round, cost }]
+  return PARTS.flatMap((part) => {
+    const isNeeded = part === LOGINS || part.promises.some((id) => wanted.has(id))
+    return isNeeded && !(options.quick && part.isSlow) ? [{ part, cost: part.cost(options) }] : []
   })
 }
 
@@ -56,16 +226,16 @@ function selected({ only }: VerifyOptions): ReadonlySet<OutsideId> {
 
 /** What a run with these options is going to do. */
 export function planOf(options: VerifyOptions): Plan {
-  const planned = roundsFor(options)
-  const sum = (part: keyof Cost): number => planned.reduce((total, { cost }) => total + (cost[part] ?? 0), 0)
+  const planned = partsFor(options)
+  const sum = (key: keyof Cost): number => planned.reduce((total, { cost }) => total + (cost[key] ?? 0), 0)
   const [logins, seconds] = [sum('logins'), sum('seconds')]
-  const has = (...rounds: readonly Round[]): boolean => planned.some(({ round }) => rounds.includes(round))
+  const has = (...parts: readonly Part[]): boolean => planned.some(({ part }) => parts.includes(part))
   const testable = (id: OutsideId): boolean =>
-    OUTSIDE.get(id)?.untestable !== true && planned.some(({ round }) => round.promises.includes(id))
+    OUTSIDE.get(id)?.untestable !== true && planned.some(({ part }) => part.promises.includes(id))
   const wanted = [...selected(options)]
   const { url, path, limits, flood, revocationPath } = options
   const revocations = revocationPath === undefined ? 0 : logins
-  // `Server.ask` sends a request once more if it met a used-up window, and so opens the next one.
+  // `Session.ask` sends a request once more if it met a used-up window, and so opens the next one.
   const repeats = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
   return {
     url: url.origin,
@@ -76,10 +246,10 @@ export function planOf(options: VerifyOptions): Plan {
     wrongPasswords: sum('wrongPasswords'),
     requests: repeats.reduce((total, each) => total + each, revocations + sum('requests')),
     seconds,
-    floods: has(floods) ? flood : undefined,
-    usesUpLimits: has(oneConnection, crowds, floods),
-    otherSpellings: has(spelling, oneConnection),
-    tokenInQuery: has(bearer),
+    floods: has(FLOODS) ? flood : undefined,
+    usesUpLimits: has(ONE_CONNECTION, CROWDS, FLOODS),
+    otherSpellings: has(SPELLINGS, ONE_CONNECTION),
+    tokenInQuery: has(BEARER),
     revocationPath,
   }
 }
@@ -93,27 +263,27 @@ export function planOf(options: VerifyOptions): Plan {
 export async function verify(
   options: VerifyOptions,
   reporter: Reporter,
-  clock: Clock,
+  time: Time,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Report> {
-  const start = clock.monotonic()
-  const startedAt = new Date(clock.wall()).toISOString()
+  const start = time.monotonic()
+  const startedAt = new Date(time.wall()).toISOString()
   reporter.announce(planOf(options))
-  const server = new Server(options, clock, signal, reporter.progress)
+  const session = new Session(options, time, signal, reporter.progress)
   try {
-    const { promises, floods } = await runRounds(server, reporter).catch(async (error: unknown) => {
+    const { promises, floods } = await runParts(session, reporter).catch(async (error: unknown) => {
       // A run that is broken off leaves no tokens either.
-      const left = await server.revokeAll()
-      if (server.records.logins.size > 0) reporter.progress(`tokens: ${left}`)
+      const left = await session.revokeAll()
+      if (session.hasLoggedIn) reporter.progress(`tokens: ${left}`)
       throw error
     })
-    const tokens = await server.revokeAll()
+    const tokens = await session.revokeAll()
     const report: Report = {
       url: options.url.origin,
       version: VERSION,
       startedAt,
-      seconds: (clock.monotonic() - start) / 1000,
-      requests: server.records.requests,
+      seconds: (time.monotonic() - start) / 1000,
+      requests: session.requests,
       result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
       promises,
       floods,
@@ -122,36 +292,32 @@ export async function verify(
     reporter.finished(report)
     return report
   } finally {
-    server.close()
+    session.close()
   }
 }
 
-/** Runs the rounds one after the other. */
-async function runRounds(server: Server, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
-  const { options } = server
-  const rounds = roundsFor(options).map(({ round }) => round)
-  const judgements: Judgement[] = []
+/** Runs the parts one after the other. */
+async function runParts(session: Session, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
+  const { options, findings } = session
+  const parts = partsFor(options).map(({ part }) => part)
   const verdicts = new Map<OutsideId, Verdict>()
-  let facts: Facts | undefined
-  for (const [i, round] of rounds.entries()) {
-    const findings = findingsOf(round, server, facts)
-    let next = await findings.next()
-    for (; next.done !== true; next = await findings.next()) judgements.push(next.value)
-    facts = next.value
-    // A promise that none of the later rounds has is decided.
-    const open = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
+  let known: Known | undefined
+  findings.untestable(['C8'], 'no run checks this, because the password of the device would have to change')
+  for (const [i, part] of parts.entries()) {
+    if (part === LOGINS) known = await logIn(session)
+    else if (known !== undefined) known = (await part.run?.(session, known)) ?? known
+    else if (part.run !== undefined)
+      findings.untestable(
+        part.promises.filter((id) => !SHOWN_BY_ALL.includes(id)),
+        'no two logins gave tokens that the API admits',
+      )
+    const open = new Set(parts.slice(i + 1).flatMap(({ promises }) => promises))
     for (const id of selected(options).difference(verdicts).difference(open)) {
-      const verdict = verdictOf(id, judgements, options.quick)
+      const verdict = findings.verdictOf(id, options.quick)
       verdicts.set(id, verdict)
       reporter.decided(verdict)
     }
   }
   const promises = [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? [])
-  return { promises, floods: facts?.floods ?? [] }
-}
-
-async function* findingsOf(round: Round, server: Server, facts: Facts | undefined): ReturnType<Round['run']> {
-  if (!round.needsTokens) return (yield* round.run(server)) ?? facts
-  if (facts !== undefined) return (yield* round.run(server, facts)) ?? facts
-  return yield* untested(round.promises, 'no two logins gave tokens that the API admits')
+  return { promises, floods: known?.floods ?? [] }
 }

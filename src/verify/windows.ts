@@ -1,248 +1,315 @@
-import { dateOf, type Observation, only, wholeNumber } from './exchange.ts'
+import { randomUUID } from 'node:crypto'
+import type { Endpoint } from '../http/admission.ts'
+import { judgeInOrder, remainingOf } from './burst.ts'
+import {
+  type Asked,
+  apiRequest,
+  ENDPOINTS,
+  GET_TOKEN,
+  type Question,
+  type Received,
+  refreshGrant,
+  TOKEN_PATH,
+  tokenRequest,
+  UNSUPPORTED_GRANT,
+  unauthorized,
+  withParameter,
+} from './exchange.ts'
+import { limitFieldsOf, retryAfter } from './limit-fields.ts'
+import { type Known, refreshed, useOfFirstToken } from './rows.ts'
+import { endpointName, type Session } from './session.ts'
 
-/** The limit of one endpoint type (C13). */
-export interface Limit {
-  readonly requests: number
-  /** Seconds. */
-  readonly window: number
+/** A request that has the same outcome each time, and the status of its response. */
+export type UsualRequest = Omit<Asked, 'received'>
+
+/** One that can be sent any number of times, at little cost. */
+export function usualRequest({ options }: Session, { admitted }: Known, endpoint: Endpoint): UsualRequest {
+  return endpoint === 'api'
+    ? { question: apiRequest(options.path, admitted.accessToken), expected: admitted.status }
+    : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
-export interface LimitFields {
-  readonly limit: number
-  readonly remaining: number
-  /** Unix time in seconds. */
-  readonly reset: number
+/** C13: requests to the API between two to the token endpoint take nothing from the window of the latter. */
+export async function separateWindows(session: Session, { admitted }: Known): Promise<void> {
+  const api = apiRequest(session.options.path, admitted.accessToken)
+  const before = limitFieldsOf(await session.send(UNSUPPORTED_GRANT))
+  for (let i = 0; i < 2; i += 1) await session.send(api)
+  const received = await session.send(UNSUPPORTED_GRANT)
+  const after = limitFieldsOf(received)
+  // Another number is that of other clients, and with a later reset the window is another one.
+  if (before === undefined || after === undefined || received.status === 429) return
+  if (before.remaining - after.remaining !== 3 || Math.abs(after.reset - before.reset) > 1) return
+  session.findings.broken(
+    'C13',
+    `${api.what}, twice, between two requests to /oauth/token`,
+    `X-RateLimit-Remaining at /oauth/token: ${after.remaining}, after ${before.remaining}`,
+    'one less: each endpoint type has a window of its own',
+  )
 }
 
-const NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
+/** Requests past the limit: each kind comes several times. */
+export const PAST_THE_LIMIT = 12
 
-/** Undefined if a field is missing, repeated or not a whole number. */
-export function limitFieldsOf(observation: Pick<Observation, 'fields'>): LimitFields | undefined {
-  const [limit, remaining, reset] = NAMES.map((name) => wholeNumber(only(observation, name.toLowerCase())))
-  if (limit === undefined || remaining === undefined || reset === undefined) return undefined
-  return { limit, remaining, reset }
-}
-
-/** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
-const MAX_DELAY = 5
+/** These need a used-up window. */
+const DECIDED_BY_429 = ['C15', 'H69'] as const
 
 /**
- * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while
- * the response was on its way; otherwise undefined. It is rounded up, so it may be a second later than the end.
+ * C13, C14, C15 and H69: both windows are used up over one connection with requests of every outcome, half of it later than the rest,
+ * because a sliding window has no single end. Then they have to stay closed, and open again. A quick run uses up what is left of the
+ * open windows, and does not wait for their end. Returns what is known then.
  */
-export function statedReset(observation: Observation, limit: Limit): number | undefined {
-  const reset = limitFieldsOf(observation)?.reset ?? Number.NaN
-  const at = observation.at / 1000
-  return reset <= at + limit.window + 1 && reset >= at - MAX_DELAY ? reset : undefined
-}
-
-/** The latest end of a window whose first response this is (Unix time in ms). Windows that open on the clock end at the reset. */
-export function windowEndOf(first: Observation, limit: Limit): number {
-  const latest = first.at + limit.window * 1000
-  const reset = (limitFieldsOf(first)?.reset ?? 0) * 1000
-  return reset > first.at ? Math.min(latest, reset) : latest
-}
-
-/** The faults of the rate-limit fields of a response with any status (C16). */
-export function limitFieldFaults(observation: Observation, limit: Limit): readonly string[] {
-  const fields = limitFieldsOf(observation)
-  if (fields === undefined) return [malformedFields(observation)]
-  const early = fields.reset < observation.at / 1000
-  const faults = {
-    [`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`]: fields.limit !== limit.requests,
-    'X-RateLimit-Remaining not below the limit': fields.remaining >= limit.requests,
-    '429 although X-RateLimit-Remaining is not 0': observation.status === 429 && fields.remaining !== 0,
-    [`X-RateLimit-Reset ${early ? 'in the past' : 'further away than the window is long'}`]:
-      statedReset(observation, limit) === undefined,
+export async function oneConnection(session: Session, known: Known): Promise<Known> {
+  const { options, findings } = session
+  const { quick, limits } = options
+  await separateWindows(session, known)
+  const bursts = ENDPOINTS.map((endpoint) => createBurst(session, known, endpoint))
+  if (!quick) {
+    for (const { endpoint } of bursts) await session.waitForWindow(endpoint, 'one connection')
+    for (const burst of bursts) await burst.open()
+    const half = 500 * Math.min(limits.api.window, limits.oauth.window)
+    await session.pauseUntil(session.time.wall() + half)
+    for (const burst of bursts) await burst.useUp()
   }
-  return Object.keys(faults).filter((fault) => faults[fault])
+  const closed: Closed[] = []
+  let usedUp = true
+  for (const { endpoint, steps, open, useUp } of bursts) {
+    // Once its window is used up, the revocation would have to wait for a new one.
+    if (quick && endpoint === 'oauth') await session.revokeAll(false)
+    if (quick) await open()
+    if (quick) await useUp()
+    judgeInOrder(findings, steps, limits[endpoint], !quick, session.everyResponse.clock)
+    const refused = steps.findLast(({ received }) => received.status === 429)?.received
+    usedUp &&= refused !== undefined
+    if (refused === undefined) continue
+    const reopened = await secondWindows(session, known, endpoint)
+    if (!quick && !reopened) closed.push({ endpoint, refused, isOpen: false })
+  }
+  const isUsedLate = await recovery(session, known, closed)
+  findings.kept(quick ? ['C13'] : ['C13', 'C14'])
+  if (usedUp) findings.kept(DECIDED_BY_429)
+  else findings.untestable(DECIDED_BY_429, 'the server refused no request past a limit')
+  if (quick) findings.kept(['C15'], 'how a used-up window ends is left out by --quick')
+  return isUsedLate ? { ...known, isUsedLate } : known
 }
 
-function malformedFields({ fields }: Observation): string {
-  const problems = NAMES.flatMap((name) => {
-    const values = fields.get(name.toLowerCase()) ?? []
-    if (values.length !== 1) return [`${name} ${values.length === 0 ? 'missing' : 'repeated'}`]
-    return wholeNumber(values[0]) === undefined ? [`${name} not a whole number`] : []
-  })
-  return problems.join(', ')
-}
+/** The kinds of the first requests: with a token, twice without, with a token. */
+const OPENING = [0, 1, 1, 0]
 
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
-
-/**
- * The seconds of `Retry-After` (RFC 9110 §10.2.3), which is a whole number or a date. A date is compared with the `Date` of the
- * response, or else with the time of arrival. Undefined if the field is missing, repeated or neither of the two.
- */
-export function retryAfter(observation: Observation): number | undefined {
-  const value = only(observation, 'retry-after') ?? ''
-  const until = HTTP_DATE.test(value) ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(until)) return wholeNumber(value)
-  return Math.max(0, Math.ceil((until - (dateOf(observation) ?? observation.at)) / 1000))
-}
-
-/** X-RateLimit-Reset and Retry-After are both rounded up, and the clocks of server and client differ a little (s). */
-const TOLERANCE = 2
-
-/**
- * The faults of the `Retry-After` of a 429 (C15).
- *
- * @param sentAt when the request was sent (Unix time in ms), if the field is to be held against a reset before its end, too
- */
-export function retryAfterFaults(
-  observation: Observation,
-  limit: Limit,
-  sentAt: number = Number.NEGATIVE_INFINITY,
-): readonly string[] {
-  const reset = statedReset(observation, limit)
-  const wait = retryAfter(observation)
-  if (wait === undefined || wait < 1) return ['429 without a Retry-After of at least 1']
-  if (wait > limit.window) return ['Retry-After longer than the window']
-  if (reset === undefined) return []
-  // The window closes within the second before the rounded reset. The response was made between `sentAt` and `at`.
-  if (observation.at / 1000 + wait < reset - 1) return ['Retry-After ends before the reset']
-  // A window that is still closed after its reset is a matter of the request that comes when it should be open.
-  const late = sentAt / 1000 < reset && sentAt / 1000 + wait > reset + TOLERANCE
-  return late ? ['Retry-After ends after the reset'] : []
-}
-
-/** A fault of a window, or of a number of responses. `promise` is undefined for responses that are wrong apart from the limits. */
-export interface LedgerFault {
-  readonly promise: 'C14' | 'C15' | 'C16' | undefined
-  readonly text: string
-}
-
-export interface Account {
-  /** Whether every response stated its window. Without that, the windows of a long flood cannot be told apart. */
-  readonly told: boolean
-  /** Requests that passed in each window, in the order of the windows. */
-  readonly passed: readonly number[]
-  readonly refused: number
-  /** Responses that are neither 429 nor the expected status. */
-  readonly other: number
-  /** Those of the windows come first; each of responses has their number. */
-  readonly faults: readonly LedgerFault[]
-}
-
-/** Judges the responses to requests that were sent at the same time, in any order. */
-export interface Ledger {
-  /** `expected` is the status when the request passes the limit, `more` what else the caller finds wrong with the response. */
-  add(expected: number, observation: Observation, more?: readonly string[]): void
-  account(): Account
-}
-
-/** One window, identified by its X-RateLimit-Reset, which is undefined until a response states a plausible one. */
-interface Window {
-  reset: number | undefined
-  passed: number
-  refused: number
-  /** How often each X-RateLimit-Remaining occurred among the requests that passed. Empty if none stated it. */
-  readonly remaining: Map<number, number>
-  firstPass: number
-}
-
-/**
- * Counts the responses of one endpoint type by window. Within one window X-RateLimit-Reset may differ by a second (rounding). A
- * response without a plausible one is counted in the latest window.
- *
- * @param expectedWindows undefined if the responses may be of any number of windows. The last of several may have been cut off, so
- * fewer requests than the limit may have passed in it
- */
-export function createLedger(limit: Limit, expectedWindows: number | undefined): Ledger {
-  const windows: Window[] = []
-  const faults = new Map<string, { readonly promise: LedgerFault['promise']; times: number }>()
+/** The requests that use up one window, one after the other. */
+function createBurst(session: Session, known: Known, endpoint: Endpoint) {
+  // A window on the clock may end on the way.
+  const most = 2 * session.options.limits[endpoint].requests + PAST_THE_LIMIT
+  const statuses = new Map<string, number>()
+  const steps: Asked[] = []
+  let [login] = known.logins
   let refused = 0
-  let other = 0
 
-  function addFaults(promise: LedgerFault['promise'], texts: readonly string[]): void {
-    for (const text of texts) faults.getOrInsert(text, { promise, times: 0 }).times += 1
-  }
-
-  function windowOf(observation: Observation): Window {
-    const reset = statedReset(observation, limit)
-    const rounding = Math.min(1, limit.window - 1)
-    const known = windows.findLast(
-      (each) => reset === undefined || each.reset === undefined || Math.abs(each.reset - reset) <= rounding,
-    )
-    if (known !== undefined) {
-      known.reset ??= reset
-      return known
-    }
-    const window = { reset, passed: 0, refused: 0, remaining: new Map(), firstPass: Number.POSITIVE_INFINITY }
-    windows.push(window)
-    windows.sort((a, b) => (a.reset ?? 0) - (b.reset ?? 0))
-    return window
+  /** The kinds of requests follow each other in a circle. */
+  async function sendNext(i: number): Promise<void> {
+    const kinds = kindsOf(session, known, endpoint, login.refreshToken)
+    const { question, expected } = kinds[i % kinds.length] ?? usualRequest(session, known, endpoint)
+    const received = await session.send(question)
+    // A refresh token that was replaced must not be shown again, not even in another window.
+    if (endpoint === 'oauth') login = refreshed(login, received)
+    // Whether the status is right is a matter of other rows: here it has to stay the same until the window is used up.
+    if (received.status === 429) refused += 1
+    else if (received.status !== 0) statuses.getOrInsert(question.what, received.status)
+    steps.push({ question, expected: statuses.get(question.what) ?? expected, received })
   }
 
   return {
-    add(expected, observation, more = []) {
-      const { status, at } = observation
-      addFaults(undefined, more)
-      if (status === 429) {
-        refused += 1
-        addFaults('C15', retryAfterFaults(observation, limit))
-        windowOf(observation).refused += 1
-      } else if (status === expected) {
-        const window = windowOf(observation)
-        window.passed += 1
-        window.firstPass = Math.min(window.firstPass, at)
-        const left = limitFieldsOf(observation)?.remaining
-        if (left !== undefined) window.remaining.set(left, (window.remaining.get(left) ?? 0) + 1)
-      } else {
-        other += 1
-        addFaults(undefined, [`${status === 0 ? 'no response' : status} instead of ${expected} or 429`])
-      }
+    endpoint,
+    steps,
+    async open() {
+      for (const kind of OPENING) await sendNext(kind)
     },
-    account() {
-      const ofResponses = [...faults].map(([text, { promise, times }]) => {
-        return { promise, text: times === 1 ? text : `${text} (${times} times)` }
-      })
-      return {
-        told: windows.every(({ reset }) => reset !== undefined),
-        passed: windows.map(({ passed }) => passed),
-        refused,
-        other,
-        faults: [...windowFaults(windows, limit.requests, expectedWindows, other), ...ofResponses],
-      }
+    /** Sends the others, until some were refused. */
+    async useUp() {
+      const apart = endpoint === 'api' && countsApart(steps)
+      // Those without a token are of another window then.
+      if (apart) steps.splice(1, 2)
+      while (steps.length < most && refused < PAST_THE_LIMIT) await sendNext(apart ? 0 : steps.length)
     },
   }
 }
 
-function windowFaults(
-  windows: readonly Window[],
-  requests: number,
-  expected: number | undefined,
-  other: number,
-): LedgerFault[] {
-  const found: LedgerFault[] = []
-  const add = (promise: 'C14' | 'C16', text: string): void => void found.push({ promise, text })
-  if (expected !== undefined && windows.length !== expected)
-    add('C14', `${windows.length} windows instead of ${expected}`)
-  for (const [i, window] of windows.entries()) {
-    const { passed, refused, remaining, firstPass } = window
-    // A flood may be too slow to use a window up. That proves nothing.
-    if (expected === undefined && refused === 0 && passed <= requests) continue
-    const name = windows.length === 1 ? '' : ` in window ${i + 1}`
-    const cutOff = expected === undefined && i > 0 && i === windows.length - 1
-    // Responses with another status may have used up places of the window.
-    if (cutOff || other > 0 ? passed > requests : passed !== requests)
-      add('C14', `${passed} passed instead of ${requests}${name}`)
-    if (refused === 0 && other === 0 && !cutOff) add('C14', `no request was refused${name}`)
-    // With another number of passes these numbers are wrong, too, and say no more.
-    const wrong = remaining.size > 0 && passed === requests ? remainingFault(remaining, requests) : ''
-    if (wrong !== '') add('C16', `${wrong}${name}`)
-    const before = windows[i - 1]?.reset
-    // X-RateLimit-Reset is rounded up by less than a second: the window before closed no earlier than this.
-    if (before !== undefined && firstPass < (before - 1) * 1000)
-      add('C14', `window ${i + 1} opened before window ${i} had closed`)
-  }
-  return found
+/**
+ * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only those with a token can use
+ * up a window here. A server that does not count the others shows the same number for both.
+ */
+function countsApart(steps: readonly Asked[]): boolean {
+  const [first = Number.NaN, second = Number.NaN, third = Number.NaN, fourth = Number.NaN] =
+    steps.map(remainingOf)
+  return first - fourth === 1 && second - third === 1 && first - second !== 1
 }
 
-/** Each number below the limit has to be shown once. The text names the first few that are not. */
-function remainingFault(shown: ReadonlyMap<number, number>, requests: number): string {
-  const wrong = Array.from({ length: requests }, (_, left) => left).filter((left) => shown.get(left) !== 1)
-  if (wrong.length === 0) return ''
-  const named = wrong.slice(0, 3).map((left) => `${left} shown ${shown.get(left) ?? 0} times`)
-  const more = wrong.length > 3 ? `, and ${wrong.length - 3} more` : ''
-  return `X-RateLimit-Remaining: ${named.join(', ')}${more}; each number should come once`
+const UNKNOWN = ['Authorization', `Bearer ${randomUUID()}`]
+
+const INCOMPLETE: Question = {
+  ...tokenRequest({ grant_type: 'password' }, 'without password'),
+  refused: true,
+}
+
+function kindsOf(
+  session: Session,
+  known: Known,
+  endpoint: Endpoint,
+  refreshToken: string,
+): readonly UsualRequest[] {
+  const { path, quick } = session.options
+  const usual = usualRequest(session, known, endpoint)
+  const of = (expected: number, questions: readonly Question[]): UsualRequest[] =>
+    questions.map((question) => ({ question, expected }))
+  if (endpoint === 'api')
+    return [
+      usual,
+      ...of(401, [
+        unauthorized(path, [], 'without a token'),
+        unauthorized(path, UNKNOWN, 'with an unknown token'),
+        unauthorized(path, [], 'without a token', 'HEAD'),
+        unauthorized(path, [], 'without a token', 'OPTIONS'),
+      ]),
+    ]
+  // In a quick run the tokens are revoked by now.
+  const refreshes = !quick && known.refreshing !== undefined
+  const first = refreshes ? { question: refreshGrant(refreshToken), expected: 200 } : usual
+  return [first, ...of(400, [UNSUPPORTED_GRANT, INCOMPLETE, GET_TOKEN])]
+}
+
+/** RFC 5737: an address of no host. */
+const SPOOFED = '203.0.113.7'
+
+/** Fields by which a request claims to be of another client, and their name in a report. */
+const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
+  ['X-Forwarded-For', 'X-Forwarded-For', SPOOFED],
+  ['Forwarded', 'Forwarded', `for=${SPOOFED}`],
+  ['X-Real-IP', 'X-Real-IP', SPOOFED],
+  ['X-Forwarded-For with two addresses', 'X-Forwarded-For', `${SPOOFED}, 203.0.113.8`],
+  ['second X-Forwarded-For', 'X-Forwarded-For', '203.0.113.8', 'X-Forwarded-For', SPOOFED],
+  [
+    'X-Client-IP, True-Client-IP, CF-Connecting-IP, X-Cluster-Client-IP, X-Forwarded and Via',
+    ...['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED, 'CF-Connecting-IP', SPOOFED],
+    ...['X-Cluster-Client-IP', SPOOFED, 'X-Forwarded', `for=${SPOOFED}`, 'Via', '1.1 other.invalid'],
+  ],
+  [
+    'User-Agent, Cookie and Accept-Language',
+    ...['User-Agent', 'other', 'Cookie', 'session=other', 'Accept-Language', 'eo'],
+  ],
+]
+
+/**
+ * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes has
+ * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
+ * bucket, which has a new place from time to time (C14). Returns whether it has: then the next request does not open a window.
+ */
+async function secondWindows(session: Session, known: Known, endpoint: Endpoint): Promise<boolean> {
+  let reopened = false
+  const { question: plain } = usualRequest(session, known, endpoint)
+  // A server may take a disguised path for malformed. At the token endpoint a 400 says that it has looked at the form.
+  const refusals = endpoint === 'api' ? [0, 429, 400] : [0, 429]
+  const passes = ({ status }: Received): boolean => !refusals.includes(status)
+  for (const each of questionsPastTheLimit(endpoint, session.options.path, known)) {
+    const question = { ...each, what: `${each.what}, past the limit` }
+    const received = await session.send(question)
+    if (!passes(received)) continue
+    const closed = [0, 429].includes((await session.send(plain)).status)
+    reopened ||= !closed
+    if (closed && passes(await session.send(question)))
+      session.findings.broken('H69', question.what, received, '429: the same client, the same window')
+  }
+  return reopened
+}
+
+/** Those to the API carry a token that was valid until now. */
+function questionsPastTheLimit(
+  endpoint: Endpoint,
+  path: string,
+  { first, admitted }: Known,
+): readonly Question[] {
+  const { accessToken } = admitted
+  const ofApi = endpoint === 'api'
+  const usual = ofApi ? apiRequest(path, accessToken) : UNSUPPORTED_GRANT
+  const named = ofApi ? `${usual.what} and` : `POST ${TOKEN_PATH} with`
+  const spoofed = CLAIMS.map(([name, ...fields]) => {
+    return { ...usual, fields: [...usual.fields, ...fields], what: `${named} a spoofed ${name}` }
+  })
+  const query = withParameter(usual.path, 'postern-verify')
+  if (!ofApi) return [...spoofed, { ...usual, path: query, what: `POST ${query}` }]
+  const older = apiRequest(path, first.accessToken, 'with the access token from before a refresh')
+  const others = [apiRequest(query, accessToken), apiRequest(`/${path}`, accessToken)]
+  return [...spoofed, ...others, ...(first.accessToken === accessToken ? [] : [older])]
+}
+
+/** A window that is used up, and a 429 that says so. */
+interface Closed {
+  readonly endpoint: Endpoint
+  readonly refused: Received
+  isOpen: boolean
+}
+
+/** A request that has to come before a time is sent so long before (ms). */
+const EARLY = 600
+
+/**
+ * Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). Both times
+ * follow from `Retry-After` alone, which is rounded up: the window ends within its last second, counted from when the 429 was made.
+ * Returns whether the first token was used late.
+ */
+async function recovery(session: Session, known: Known, closed: readonly Closed[]): Promise<boolean> {
+  const { limits } = session.options
+  let isUsedLate = false
+  const steps = closed.flatMap((window) => {
+    const { refused, endpoint } = window
+    const stated = retryAfter(refused) ?? 0
+    const { window: length } = limits[endpoint]
+    const isRight = stated >= 1 && stated <= length
+    const wait = isRight ? stated : length
+    session.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
+    const sure = refused.sentAt + 1000 * (wait - 1)
+    const end = { at: refused.at + 1000 * wait, act: () => askAtTheEnd(session, known, window) }
+    // Without a right Retry-After no moment is sure.
+    return isRight ? [{ at: sure - EARLY, act: () => askEarly(session, known, window, sure) }, end] : [end]
+  })
+  for (const { at, act } of steps.toSorted((a, b) => a.at - b.at)) {
+    await session.pauseUntil(at)
+    isUsedLate = (await act()) || isUsedLate
+  }
+  return isUsedLate
+}
+
+/** @param sure when the window is still closed for certain (Unix time in ms) */
+async function askEarly(session: Session, known: Known, window: Closed, sure: number): Promise<false> {
+  const { question } = usualRequest(session, known, window.endpoint)
+  if (session.time.wall() >= sure) return false
+  const received = await session.send(question)
+  window.isOpen = received.status !== 429
+  const sent = `${question.what}, before the last second of Retry-After`
+  // A response that came too late proves nothing.
+  if (window.isOpen && received.at < sure)
+    session.findings.broken('C14', sent, received, '429: a used-up window stays closed until its reset')
+  return false
+}
+
+/** Returns whether the first token was used. */
+async function askAtTheEnd(session: Session, known: Known, { endpoint, isOpen }: Closed): Promise<boolean> {
+  if (isOpen) return false
+  const { options, findings, time } = session
+  const { requests } = options.limits[endpoint]
+  const isFirst = endpoint === 'api'
+  const question = isFirst
+    ? useOfFirstToken(options.path, known.first, time.wall())
+    : usualRequest(session, known, endpoint).question
+  const received = await session.send(question)
+  const sent = `${question.what}, when Retry-After is over`
+  if (received.status === 429) {
+    findings.broken('C15', sent, received, 'a request that passes, in a new window')
+    return false
+  }
+  // At the reset all of a fixed window comes back. A sliding window still counts the later requests.
+  const left = limitFieldsOf(received)?.remaining ?? requests
+  const wanted = `${requests - 1}: the window is new`
+  if (left < requests - 1) findings.broken('C14', sent, `X-RateLimit-Remaining: ${left}`, wanted)
+  if (isFirst && received.status === 401)
+    findings.broken('C7', sent, received, 'no 401: the token is still valid', 'device API §5.6')
+  return isFirst
 }

@@ -8,7 +8,7 @@ import {
 } from '../../bench/limits/request-kind.ts'
 import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import { foldFields, type Observation } from '../../src/verify/exchange.ts'
-import { type Account, createLedger, type Ledger } from '../../src/verify/windows.ts'
+import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000
@@ -73,7 +73,19 @@ test('a window that a flood of any length did not use up proves nothing', () => 
 })
 
 test('a limit that holds has no fault', () => {
-  expect(account(KEPT)).toEqual({ told: true, passed: [3], refused: 1, other: 0, faults: [] })
+  expect(account(KEPT)).toEqual({
+    told: true,
+    passed: [3],
+    refused: 1,
+    other: 0,
+    shared: false,
+    faults: [],
+  })
+})
+
+test('a window that other clients have used, too, is told from a limit that is too low', () => {
+  expect(account([passed(2), passed(0), refused()]).shared).toBe(true)
+  expect(account([passed(2), passed(1), refused()]).shared).toBe(false)
 })
 
 test.for([

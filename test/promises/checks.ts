@@ -12,7 +12,7 @@ export const CHECKS: Readonly<Record<string, string>> = {
   C10: 'asks without a token by GET, HEAD and OPTIONS, with eleven wrong credentials, and with a valid token in the query and in a cookie; in return, two other spellings of the right credential have to be admitted',
   C11: 'reads the challenge of each 401 that C10 causes',
   C13: 'uses up both windows over one connection with requests of every outcome, and sends requests to the API between two to `/oauth/token`; with `--quick` it uses up what is left of them',
-  C14: 'uses up new windows over one connection, with half a window between the first requests and the others, over many connections, and over HTTP/2; it asks shortly before the reset, and at the reset',
+  C14: 'uses up new windows over one connection, with half a window between the first requests and the others, over many connections, and over HTTP/2; it asks before the last second of `Retry-After`, and when that is over',
   C15: 'asks past both limits, with and without a token, compares `Retry-After` with the reset, and, without `--quick`, asks again when it is over',
   C16: 'reads the fields of every response, apart from those of the floods and to malformed requests, and compares them within the windows that it uses up',
   C19: 'reads the status of each refusal, and sends GET to `/oauth/token`',

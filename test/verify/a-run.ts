@@ -1,19 +1,14 @@
 import { systemClock } from '../../src/system/clock.ts'
-import { DEFAULTS, type VerifyOptions } from '../../src/verify/options.ts'
+import { DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { floods } from '../../src/verify/rounds/at-once.ts'
+import { type Time, timeOf } from '../../src/verify/session.ts'
 import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
-/** The documented numbers in the shortest windows that a whole run can judge. It takes about 20 s then. */
-export const SHORT: VerifyOptions['limits'] = {
-  api: { requests: 60, window: 3 },
-  oauth: { requests: 30, window: 3 },
-}
-
-/** The promises apart from those that only a flood shows. A run without floods takes 8 s less. */
+/** The promises apart from those that only a flood shows. */
 export const WITHOUT_FLOODS: readonly OutsideId[] = [...OUTSIDE.keys()].filter(
-  (id) => !floods.promises.includes(id),
+  (id) => !['C15', 'H125'].includes(id),
 )
 
 /** A run and what it has told on the way. */
@@ -23,7 +18,7 @@ export interface Run {
   readonly progress: readonly string[]
 }
 
-/** Options of a run against a server under test, which accepts any certificate. The flood ends before any window does. */
+/** Options of a run against a server under test, which accepts any certificate. */
 export function runOptions(
   url: string,
   password: string,
@@ -35,16 +30,35 @@ export function runOptions(
     password,
     path: '/api/status',
     tls: { ca: undefined, insecure: true },
-    limits: SHORT,
+    limits: DOCUMENTED_LIMITS,
     quick: false,
     only: [],
-    flood: { seconds: 1, connections: 10 },
+    flood: { seconds: 10, connections: 10 },
     ...changes,
   }
 }
 
+/** Time that stands still until a wait moves it, which takes no time then. */
+export interface MovedTime extends Time, MovableClock {}
+
+export function movedTime(): MovedTime {
+  const clock = stillClock()
+  return {
+    ...clock,
+    async sleep(ms) {
+      clock.advance(ms)
+      // The client beside a flood does not starve it.
+      await new Promise(setImmediate)
+    },
+  }
+}
+
 /** Runs `verify` and records what it tells. */
-export async function runVerify(options: VerifyOptions, signal?: AbortSignal): Promise<Run> {
+export async function runVerify(
+  options: VerifyOptions,
+  time: Time = timeOf(systemClock),
+  signal?: AbortSignal,
+): Promise<Run> {
   const decided: Verdict[] = []
   const progress: string[] = []
   const reporter = {
@@ -53,7 +67,7 @@ export async function runVerify(options: VerifyOptions, signal?: AbortSignal): P
     decided: (verdict: Verdict) => decided.push(verdict),
     finished() {},
   }
-  const report = await verify(options, reporter, systemClock, signal)
+  const report = await verify(options, reporter, time, signal)
   return { report, decided, progress }
 }
 
@@ -66,20 +80,4 @@ export function idsOf({ promises }: Report, result: Verdict['result']): OutsideI
 export function brokenIn({ promises }: Report): Record<string, readonly Departure[]> {
   const broken = promises.filter(({ departures }) => departures.length > 0)
   return Object.fromEntries(broken.map(({ id, departures }) => [id, departures]))
-}
-
-/** Runs that mostly wait, so many at a time, in their order. The results are for tests to await. */
-export function inTurn<Name, Result>(
-  names: readonly Name[],
-  atATime: number,
-  start: (name: Name) => Promise<Result>,
-): Map<Name, Promise<Result>> {
-  const settled: Promise<unknown>[] = []
-  return new Map(
-    names.map((name, i) => {
-      const result = (settled[i - atATime] ?? Promise.resolve()).then(() => start(name))
-      settled.push(result.catch(() => {}))
-      return [name, result]
-    }),
-  )
 }

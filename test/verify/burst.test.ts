@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { judgeInOrder } from '../../src/verify/burst.ts'
 import { type Asked, unauthorized } from '../../src/verify/exchange.ts'
-import { judgeInOrder } from '../../src/verify/rounds/in-order.ts'
+import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
+import { Findings } from '../../src/verify/verdict.ts'
 
 const NOW = 1_700_000_000_000
 
@@ -40,9 +42,19 @@ function burst(requests: number, kinds: readonly number[], server: Server = {}, 
 }
 
 const limitOf = (requests: number) => ({ requests, window: 60 })
-const promisesOf = (steps: readonly Asked[], requests: number, whole = true): string[] => [
-  ...new Set(judgeInOrder(steps, limitOf(requests), whole).map(({ promise }) => promise)),
-]
+
+/** What a burst breaks, and what it leaves untestable. */
+function judged(steps: readonly Asked[], requests: number, whole = true) {
+  const findings = new Findings()
+  judgeInOrder(findings, steps, limitOf(requests), whole)
+  const verdicts = [...OUTSIDE.keys()].map((id) => findings.verdictOf(id))
+  const broken = verdicts.filter(({ result }) => result === 'broken')
+  const shared = verdicts.filter(({ notes }) => notes.some((note) => note.includes('other clients')))
+  return { broken, shared: shared.map(({ id }): OutsideId => id) }
+}
+
+const promisesOf = (steps: readonly Asked[], requests: number, whole = true): string[] =>
+  judged(steps, requests, whole).broken.map(({ id }) => id)
 
 /** A limit, and kinds of requests in any order: enough to use it up, and each kind once in the first ten. */
 const window = fc.integer({ min: 10, max: 80 }).chain((requests) =>
@@ -58,7 +70,7 @@ describe('the judgement of a burst', () => {
   it('H127 finds nothing where each request counts once and exactly the limit passes', () => {
     fc.assert(
       fc.property(window, ({ requests, kinds }) => {
-        expect(judgeInOrder(burst(requests, kinds), limitOf(requests), true)).toEqual([])
+        expect(judged(burst(requests, kinds), requests)).toEqual({ broken: [], shared: [] })
       }),
     )
   })
@@ -67,7 +79,7 @@ describe('the judgement of a burst', () => {
     fc.assert(
       fc.property(window, fc.double({ min: 0.2, max: 0.99, noNaN: true }), ({ requests, kinds }, share) => {
         const steps = burst(requests, kinds, {}, Math.ceil(requests * share))
-        expect(judgeInOrder(steps, limitOf(requests), false)).toEqual([])
+        expect(judged(steps, requests, false)).toEqual({ broken: [], shared: [] })
       }),
     )
   })
@@ -80,9 +92,9 @@ describe('the judgement of a burst', () => {
         fc.constantFrom(0, 2),
         ({ requests, kinds }, odd, amount) => {
           const steps = burst(requests, kinds, { takes: (kind) => (kind === odd ? amount : 1) })
-          const found = judgeInOrder(steps, limitOf(requests), true)
-          expect(found.map(({ promise }) => promise)).toEqual(['C13'])
-          expect(found[0]?.sent).toContain(KINDS[odd])
+          const [found, ...others] = judged(steps, requests).broken
+          expect([found?.id, ...others]).toEqual(['C13'])
+          expect(found?.departures[0]?.sent).toContain(KINDS[odd])
         },
       ),
     )
@@ -91,18 +103,16 @@ describe('the judgement of a burst', () => {
   it.each([-1, 1, 3])('H127 C14 finds a limit that is off by %i', (extra) => {
     fc.assert(
       fc.property(window, ({ requests, kinds }) => {
-        const stated = extra > 0 ? {} : { shows: (left: number) => String(left + extra) }
-        expect(promisesOf(burst(requests, kinds, { extra, ...stated }), requests)).toContain('C14')
+        expect(promisesOf(burst(requests, kinds, { extra }), requests)).toContain('C14')
       }),
     )
   })
 
   it('H127 C15 finds another status past the limit', () => {
     const kinds = Array.from({ length: 30 }, (_, i) => i % 3)
-    const found = judgeInOrder(burst(20, kinds, { refusal: 503 }), limitOf(20), true)
-    expect(found.map(({ promise, came }) => [promise, came])).toEqual(
-      Array(3).fill(['C15', '503 without a body']),
-    )
+    const [found, ...others] = judged(burst(20, kinds, { refusal: 503 }), 20).broken
+    expect([found?.id, others]).toEqual(['C15', []])
+    expect(found?.departures.map(({ came }) => came)).toEqual(Array(3).fill('503 without a body'))
   })
 
   it('H127 C16 finds a number that never changes, which is no fault of the count', () => {
@@ -110,22 +120,46 @@ describe('the judgement of a burst', () => {
     expect(promisesOf(burst(20, kinds, { shows: () => '7' }), 20)).toEqual(['C16'])
   })
 
-  it('H127 C13 counts the responses where X-RateLimit-Remaining is missing', () => {
+  it('H127 C14 counts the responses where X-RateLimit-Remaining is missing', () => {
     const kinds = Array.from({ length: 30 }, (_, i) => i % 3)
     const shows = (): undefined => undefined
     expect(promisesOf(burst(20, kinds, { shows }), 20)).toEqual([])
-    expect(promisesOf(burst(20, kinds, { shows, extra: 2 }), 20)).toEqual(['C13'])
+    expect(promisesOf(burst(20, kinds, { shows, extra: 2 }), 20)).toEqual(['C14'])
   })
+})
 
-  it('H127 C14 takes what a leaky bucket forgets in the time of the burst for no fault of the count', () => {
-    const kinds = Array.from({ length: 30 }, (_, i) => i % 3)
-    const steps = burst(20, kinds, { shows: () => undefined, extra: 2 })
-    const slow = steps.map((step, i) => {
-      const at = NOW + i * 300
-      return { ...step, received: { ...step.received, sentAt: at, at } }
-    })
-    expect(promisesOf(slow, 20)).toEqual(['C14'])
+it('a burst beside other clients says nothing: of equal requests one takes one, and another one more', () => {
+  fc.assert(
+    fc.property(window, fc.integer({ min: 2, max: 6 }), ({ requests, kinds }, other) => {
+      let sent = 0
+      const takes = (): number => (++sent === other ? 2 : 1)
+      expect(judged(burst(requests, kinds, { takes }), requests)).toEqual({
+        broken: [],
+        shared: ['C13', 'C14'],
+      })
+    }),
+  )
+})
+
+it('a burst that takes longer than a window, of which no response tells, says nothing', () => {
+  const steps = burst(20, Array(30).fill(0), { shows: () => undefined, extra: 5 }).map((step, i) => {
+    const at = NOW + i * 2_500
+    return { ...step, received: { ...step.received, sentAt: at, at } }
   })
+  const findings = new Findings()
+  judgeInOrder(findings, steps, limitOf(20), true)
+  const notes = ['a window ended before it was used up']
+  for (const id of ['C13', 'C14'] as const)
+    expect(findings.verdictOf(id)).toMatchObject({ result: 'not testable', notes })
+})
+
+it('a window that has to be new, and that others have used, says nothing', () => {
+  fc.assert(
+    fc.property(window, fc.integer({ min: 1, max: 5 }), ({ requests, kinds }, used) => {
+      const steps = burst(requests, kinds, {}, requests - used)
+      expect(judged(steps, requests)).toEqual({ broken: [], shared: ['C13', 'C14'] })
+    }),
+  )
 })
 
 it('a burst that ends in a window that it has not used up says nothing about the number', () => {

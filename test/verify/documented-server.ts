@@ -1,12 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { closeLater } from '../support/cleanup.ts'
-import { refuseBearer } from './bearer.ts'
 import { type Answer, type Endpoint, type Incoming, json, type Reply } from './exchange.ts'
-import type { Fault, Inside, Layer } from './fault.ts'
+import type { Fault, Inside, Layer } from './faults/fault.ts'
 import { listen } from './listening.ts'
-import { answerRevocation, answerTokenRequest } from './token-endpoint.ts'
+import { answerRevocation, answerTokenRequest, refuseBearer } from './token-endpoint.ts'
 import { createTokens } from './tokens.ts'
-import { fixedWindows, type Limit, limitFields, secondsUntil } from './windows.ts'
+import { fixedWindows, type Limit, limitFields, type Now, secondsUntil } from './windows.ts'
 
 export interface DocumentedServerOptions {
   /** Deviations. Without any, the server keeps the documented API. */
@@ -25,6 +23,8 @@ export interface DocumentedServerOptions {
   readonly revocationPath?: string
   /** Default: `correct horse battery`. */
   readonly password?: string
+  /** Default: the real clock. */
+  readonly now?: Now
 }
 
 export interface DocumentedServer {
@@ -41,12 +41,6 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Endpoint, Limit>> = {
   api: { requests: 60, seconds: 60 },
   oauth: { requests: 30, seconds: 60 },
 }
-
-/** More refusals than those of a run without floods. */
-const FLOOD = 150
-
-/** How long a refusal takes then (ms): a flood leaves processor time to the servers and clients beside it. */
-const SLOW = 50
 
 /**
  * Starts a server that keeps the documented API of the devices, apart from `faults`. It shares no code with Postern, so
@@ -75,21 +69,21 @@ export async function startDocumentedServer(
 
 /** The server from the request to its reply: count, check, answer, add the limit fields. */
 function createAnswer(options: DocumentedServerOptions, password: string): Answer {
-  const { faults = [], limits = DOCUMENTED_LIMITS, rotate = false, grace = 0, onTheClock = false } = options
+  const { faults = [], limits = DOCUMENTED_LIMITS, rotate = false, grace = 0 } = options
+  const { onTheClock = false, now = Date.now } = options
   const makeWindows = faults.find(({ windows }) => windows)?.windows ?? defaultWindows
   const keyOf = faults.find(({ key }) => key)?.key ?? (({ address }: Incoming) => address)
-  const tokens = createTokens({ rotate, grace })
-  let refusals = 0
+  const tokens = createTokens({ rotate, grace }, now)
 
   function defaultWindows(limit: Limit) {
-    return fixedWindows(limit, { onTheClock })
+    return fixedWindows(limit, now, { onTheClock })
   }
 
   const inside: Inside = {
     tokens,
-    password,
-    limits,
-    windows: { api: makeWindows(limits.api), oauth: makeWindows(limits.oauth) },
+    now,
+    memory: new Map(),
+    windows: { api: makeWindows(limits.api, now), oauth: makeWindows(limits.oauth, now) },
     endpointOf: ({ path }) => (path === '/oauth/token' ? 'oauth' : 'api'),
     keyOf: (request) => keyOf(request, inside),
   }
@@ -109,13 +103,12 @@ function createAnswer(options: DocumentedServerOptions, password: string): Answe
   const counted: Answer = async (request) => {
     const endpoint = inside.endpointOf(request)
     const count = await inside.windows[endpoint].count(inside.keyOf(request))
-    const retryAfter = { 'Retry-After': String(secondsUntil(count.closesAt)) }
+    const retryAfter = { 'Retry-After': String(secondsUntil(count.closesAt, now())) }
     const reply = count.passes
       ? await answers(request)
       : json(429, { error: 'too many requests' }, retryAfter)
-    if (!count.passes) refusals += 1
-    if (!count.passes && refusals > FLOOD) await pause(SLOW)
-    return withFields(reply, limitFields(limits[endpoint], count))
+    const date = { Date: new Date(now()).toUTCString() }
+    return withFields(reply, { ...limitFields(limits[endpoint], count), ...date })
   }
   return layered(
     counted,

@@ -78,6 +78,7 @@ function breakOff(request: NodeRequest, { status }: Reply): void {
 }
 
 function send(request: NodeRequest, response: NodeResponse, reply: Reply): void {
+  response.sendDate = false
   const headers: http.OutgoingHttpHeaders = { 'Content-Length': Buffer.byteLength(reply.body) }
   for (const [name, value] of Object.entries(reply.fields))
     headers[name] = typeof value === 'string' ? value : [...value]

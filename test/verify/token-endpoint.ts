@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { type Incoming, oauthError, onlyValue, type Reply, uncached } from './exchange.ts'
+import { type Incoming, json, oauthError, onlyValue, type Reply, uncached } from './exchange.ts'
 import { ACCESS_LIFETIME, type Issued, type Tokens } from './tokens.ts'
 
 /** The parameters of a form, each sent once. Undefined: the form is malformed or repeats a parameter. */
@@ -88,4 +88,14 @@ export async function answerRevocation(request: Incoming, tokens: Tokens): Promi
 function equal(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)]
   return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** Undefined if the request may pass; otherwise 401 with a challenge (RFC 6750 §3). The scheme is case-insensitive (RFC 9110 §11.1). */
+export function refuseBearer(request: Incoming, tokens: Tokens): Reply | undefined {
+  if (!request.fields.has('authorization'))
+    return json(401, { error: 'missing_token' }, { 'WWW-Authenticate': 'Bearer realm="device"' })
+  const [, token = ''] = /^bearer +([\w.~+/-]+=*)$/i.exec(onlyValue(request, 'authorization') ?? '') ?? []
+  if (tokens.admits(token)) return undefined
+  const challenge = 'Bearer realm="device", error="invalid_token"'
+  return json(401, { error: 'invalid_token' }, { 'WWW-Authenticate': challenge })
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Now } from './windows.ts'
 
 export interface TokenRules {
   /** A refresh replaces the refresh token, instead of keeping it. */
@@ -13,13 +14,11 @@ export interface Issued {
   readonly refreshToken: string
 }
 
-/** Lifetime of an access token, and of a refresh token (s). */
+/** The lifetime of an access token that the server states (s). No run lives to see one end. */
 export const ACCESS_LIFETIME = 3600
-const REFRESH_LIFETIME = 604_800
 
 interface Login {
   revoked: boolean
-  readonly refreshExpiresAt: number
 }
 
 interface RefreshToken {
@@ -51,13 +50,13 @@ export function randomToken(): string {
 }
 
 /** An empty store. */
-export function createTokens({ rotate, grace }: TokenRules): Tokens {
-  const access = new Map<string, { readonly login: Login; readonly expiresAt: number }>()
+export function createTokens({ rotate, grace }: TokenRules, now: Now): Tokens {
+  const access = new Map<string, Login>()
   const refreshing = new Map<string, RefreshToken>()
 
   function issueAccess(login: Login): string {
     const accessToken = randomToken()
-    access.set(accessToken, { login, expiresAt: Date.now() + ACCESS_LIFETIME * 1000 })
+    access.set(accessToken, login)
     return accessToken
   }
 
@@ -68,27 +67,25 @@ export function createTokens({ rotate, grace }: TokenRules): Tokens {
   }
 
   function admits(accessToken: string): boolean {
-    const known = access.get(accessToken)
-    return known !== undefined && !known.login.revoked && Date.now() < known.expiresAt
+    return access.get(accessToken)?.revoked === false
   }
 
   return {
     login() {
-      const login = { revoked: false, refreshExpiresAt: Date.now() + REFRESH_LIFETIME * 1000 }
+      const login = { revoked: false }
       return { accessToken: issueAccess(login), refreshToken: issueRefresh(login) }
     },
     refresh(refreshToken) {
       const known = refreshing.get(refreshToken)
-      if (known === undefined || known.login.revoked || Date.now() >= known.login.refreshExpiresAt)
-        return undefined
+      if (known === undefined || known.login.revoked) return undefined
       if (known.spent !== undefined) {
-        if (Date.now() < known.spent.at + grace) return known.spent.issued
+        if (now() < known.spent.at + grace) return known.spent.issued
         known.login.revoked = true
         return undefined
       }
       const accessToken = issueAccess(known.login)
       const issued = { accessToken, refreshToken: rotate ? issueRefresh(known.login) : refreshToken }
-      if (rotate) known.spent = { at: Date.now(), issued }
+      if (rotate) known.spent = { at: now(), issued }
       return issued
     },
     admits,
@@ -98,7 +95,7 @@ export function createTokens({ rotate, grace }: TokenRules): Tokens {
       access.delete(accessToken)
     },
     revoke(token) {
-      const login = access.get(token)?.login ?? refreshing.get(token)?.login
+      const login = access.get(token) ?? refreshing.get(token)?.login
       if (login !== undefined) login.revoked = true
     },
     isRefreshToken: (token) => refreshing.has(token),

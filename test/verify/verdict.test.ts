@@ -1,82 +1,74 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { floods } from '../../src/verify/rounds/at-once.ts'
-import { login } from '../../src/verify/rounds/token-endpoint.ts'
-import { type Judgement, verdictOf } from '../../src/verify/verdict.ts'
-import { planOf, ROUNDS } from '../../src/verify/verify.ts'
-import { runOptions } from './a-run.ts'
+import { Findings, type Verdict } from '../../src/verify/verdict.ts'
+import { PARTS, planOf } from '../../src/verify/verify.ts'
+import { runOptions, WITHOUT_FLOODS } from './a-run.ts'
 
 const IDS = [...OUTSIDE.keys()]
-const DEPARTURE = { sent: 'GET /', came: '200', wanted: '401', clause: 'RFC 6750 §3' }
+const DEPARTURE = ['GET /', '200', '401', 'RFC 6750 §3'] as const
 
-const text = fc.constantFrom('one', 'two', 'three')
+type Finding = 'kept' | 'broken' | 'untestable' | 'noted'
 
-function finding(id: OutsideId): fc.Arbitrary<Judgement> {
-  return fc.oneof(
-    fc.constant<Judgement>({ promise: id, kind: 'kept' }),
-    text.map((note): Judgement => ({ promise: id, kind: 'kept', note })),
-    text.map((came): Judgement => ({ promise: id, kind: 'broken', ...DEPARTURE, came })),
-    text.map((reason): Judgement => ({ promise: id, kind: 'untested', reason })),
-  )
+/** The verdict on C4 after findings on it, between findings on another promise. */
+function verdictAfter(own: readonly Finding[], quick = false): Verdict {
+  const findings = new Findings()
+  const add: Readonly<Record<Finding, (id: OutsideId) => void>> = {
+    kept: (id) => findings.kept([id]),
+    noted: (id) => findings.kept([id], 'seen'),
+    broken: (id) => findings.broken(id, ...DEPARTURE),
+    untestable: (id) => findings.untestable([id], 'no occasion'),
+  }
+  for (const finding of own) {
+    for (const each of Object.values(add)) each('C16')
+    add[finding]('C4')
+  }
+  return findings.verdictOf('C4', quick)
 }
 
 describe('the verdict on a promise', () => {
-  it('is broken if a finding says so, kept if one says so and none breaks it, and otherwise not testable', () => {
+  it('is broken if a finding says so, not testable if a part could not be decided, and otherwise kept', () => {
+    const finding = fc.constantFrom<Finding[]>('kept', 'broken', 'untestable', 'noted')
     fc.assert(
-      fc.property(fc.array(finding('C4')), fc.array(finding('C16')), fc.boolean(), (own, others, quick) => {
-        const kinds = new Set(own.map(({ kind }) => kind))
-        const expected = kinds.has('broken') ? 'broken' : kinds.has('kept') ? 'kept' : 'not testable'
-        const verdict = verdictOf('C4', own, quick)
+      fc.property(fc.array(finding), (own) => {
+        const undecided = own.length === 0 || own.includes('untestable')
+        const expected = own.includes('broken') ? 'broken' : undecided ? 'not testable' : 'kept'
+        const verdict = verdictAfter(own)
         expect(verdict.result).toBe(expected)
-        expect(verdict.departures).toHaveLength(own.filter(({ kind }) => kind === 'broken').length)
-        expect(verdictOf('C4', [...others, ...own], quick)).toEqual(verdict)
-        expect(verdictOf('C4', own.toReversed(), quick).result).toBe(expected)
+        expect(verdict.departures).toHaveLength(own.filter((each) => each === 'broken').length)
+        expect(verdictAfter(own.toReversed()).result).toBe(expected)
         expect(new Set(verdict.notes).size).toBe(verdict.notes.length)
       }),
     )
   })
 
   it('shows each departure as it was found, and the words of the promise', () => {
-    const verdict = verdictOf('C4', [{ promise: 'C4', kind: 'broken', ...DEPARTURE }])
     const { sentence, clause } = OUTSIDE.get('C4') ?? expect.unreachable()
-    expect(verdict).toEqual({
+    const [sent, came, wanted, source] = DEPARTURE
+    const departures = [{ sent, came, wanted, clause: source }]
+    expect(verdictAfter(['broken'])).toEqual({
       id: 'C4',
       sentence,
       clause,
       result: 'broken',
-      departures: [DEPARTURE],
+      departures,
       notes: [],
     })
   })
 
-  it.each<readonly [what: string, findings: readonly Judgement[], quick: boolean, notes: readonly string[]]>([
+  it.each<readonly [what: string, findings: readonly Finding[], quick: boolean, notes: readonly string[]]>([
     ['nothing, if no finding is of it', [], false, ['no request of this run shows it']],
     ['that it was left out', [], true, ['left out by --quick']],
-    ['an observation, once', Array(2).fill({ promise: 'C6', kind: 'kept', note: 'x' }), false, ['x']],
-    ['why it is not testable', [{ promise: 'C6', kind: 'untested', reason: 'x' }], false, ['x']],
-    [
-      'what of it was not tested',
-      [
-        { promise: 'C6', kind: 'kept' },
-        { promise: 'C6', kind: 'untested', reason: 'x' },
-      ],
-      false,
-      ['not tested: x'],
-    ],
+    ['an observation, once', ['noted', 'noted'], false, ['seen']],
+    ['why it is not testable', ['kept', 'untestable'], false, ['no occasion']],
+    ['what of a broken one was not tested', ['broken', 'untestable'], false, ['not tested: no occasion']],
   ])('notes %s', (_what, findings, quick, notes) => {
-    expect(verdictOf('C6', findings, quick).notes).toEqual(notes)
+    expect(verdictAfter(findings, quick).notes).toEqual(notes)
   })
 })
 
-describe('the rounds', () => {
-  it('show every promise that can be checked from outside, and no other', () => {
-    expect(new Set(ROUNDS.flatMap(({ promises }) => promises))).toEqual(new Set(IDS))
-  })
-
-  it('begin with the logins', () => {
-    expect(ROUNDS[0]).toBe(login)
-  })
+it('the parts of a run show every promise that can be checked from outside, and no other', () => {
+  expect(new Set(PARTS.flatMap(({ promises }) => promises))).toEqual(new Set(IDS))
 })
 
 describe('the plan of a run', () => {
@@ -89,7 +81,7 @@ describe('the plan of a run', () => {
         const announced = plan(only.toReversed(), quick)
         expect([...announced.promises, ...announced.notTestable].sort()).toEqual([...only].sort())
         if (!quick) expect(announced.notTestable).toEqual(only.filter((id) => id === 'C8'))
-        const flooded = !quick && only.some((id) => floods.promises.includes(id))
+        const flooded = !quick && only.some((id) => !WITHOUT_FLOODS.includes(id))
         expect(announced.floods !== undefined).toBe(flooded)
       }),
     )

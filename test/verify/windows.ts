@@ -1,3 +1,6 @@
+/** The time of day (Unix time in ms). */
+export type Now = () => number
+
 export interface Limit {
   readonly requests: number
   /** Length of a window (s). */
@@ -38,15 +41,15 @@ export interface WindowRules {
 }
 
 /** Fixed windows: a request is checked and counted in one step. The rules are there for faults. */
-export function fixedWindows(limit: Limit, rules: WindowRules = {}): Windows {
+export function fixedWindows(limit: Limit, now: Now, rules: WindowRules = {}): Windows {
   const { onTheClock = false, lasts = limit.seconds, admits = limit.requests, refused } = rules
   const length = limit.seconds * 1000
   const open = new Map<string, Window>()
 
-  function windowAt(key: string, now: number): Window {
+  function windowAt(key: string): Window {
     const window = open.get(key)
-    if (window !== undefined && now < window.closesAt + (lasts - limit.seconds) * 1000) return window
-    const opensAt = onTheClock ? now - (now % length) : now
+    if (window !== undefined && now() < window.closesAt + (lasts - limit.seconds) * 1000) return window
+    const opensAt = onTheClock ? now() - (now() % length) : now()
     const opened = { counted: 0, closesAt: opensAt + length }
     open.set(key, opened)
     return opened
@@ -54,7 +57,7 @@ export function fixedWindows(limit: Limit, rules: WindowRules = {}): Windows {
 
   return {
     count(key) {
-      const window = windowAt(key, Date.now())
+      const window = windowAt(key)
       const passes = window.counted < admits
       if (passes) window.counted += 1
       else refused?.(window)
@@ -78,6 +81,6 @@ export function limitFields(limit: Limit, { remaining, closesAt }: Count): Reado
 }
 
 /** Whole seconds until a window closes, at least 1. */
-export function secondsUntil(closesAt: number): number {
-  return Math.max(1, Math.ceil((closesAt - Date.now()) / 1000))
+export function secondsUntil(closesAt: number, now: number): number {
+  return Math.max(1, Math.ceil((closesAt - now) / 1000))
 }

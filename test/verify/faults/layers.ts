@@ -1,6 +1,6 @@
 import { type Answer, type Incoming, onlyValue, type Reply } from '../exchange.ts'
-import type { Inside, Layer } from '../fault.ts'
 import { parseForm } from '../token-endpoint.ts'
+import type { Inside, Layer } from './fault.ts'
 
 type Members = Readonly<Record<string, unknown>>
 type Form = ReadonlyMap<string, string>
@@ -103,12 +103,8 @@ export function withFields(reply: Reply, fields: Reply['fields']): Reply {
   return { ...reply, fields: { ...reply.fields, ...fields } }
 }
 
-/** State of a fault: each server has its own. */
-export function perServer<State extends object>(create: () => State): (inside: Inside) => State {
-  const states = new WeakMap<Inside, State>()
-  return (inside) => {
-    const state = states.get(inside) ?? create()
-    states.set(inside, state)
-    return state
-  }
+/** A text that the server remembers by this name. */
+export function remembered({ memory }: Inside, name: unknown): string | undefined {
+  const text = memory.get(name)
+  return typeof text === 'string' ? text : undefined
 }

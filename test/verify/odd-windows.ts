@@ -1,11 +1,11 @@
-import type { Limit, Windows } from '../windows.ts'
+import type { Limit, Now, Windows } from './windows.ts'
 
 /** Lets a request pass if fewer than the limit passed in the time of a window before it. */
-export function slidingWindows({ requests, seconds }: Limit): Windows {
+export function slidingWindows({ requests, seconds }: Limit, clock: Now): Windows {
   const passed = new Map<string, number[]>()
   return {
     count(key) {
-      const now = Date.now()
+      const now = clock()
       const times = (passed.get(key) ?? []).filter((at) => at > now - seconds * 1000)
       const passes = times.length < requests
       if (passes) times.push(now)
@@ -19,12 +19,12 @@ export function slidingWindows({ requests, seconds }: Limit): Windows {
 }
 
 /** A bucket that starts full. Every quarter of a window refills a quarter of the limit. */
-export function tokenBuckets({ requests, seconds }: Limit): Windows {
+export function tokenBuckets({ requests, seconds }: Limit, clock: Now): Windows {
   const buckets = new Map<string, { level: number; filledAt: number }>()
   const step = (seconds * 1000) / 4
   return {
     count(key) {
-      const now = Date.now()
+      const now = clock()
       const bucket = buckets.get(key) ?? { level: requests, filledAt: now }
       buckets.set(key, bucket)
       const steps = Math.floor((now - bucket.filledAt) / step)
@@ -42,18 +42,18 @@ export function tokenBuckets({ requests, seconds }: Limit): Windows {
   }
 }
 
-/** Reads the count of a fixed window, waits (ms), then writes it: requests in between are not seen. */
-export function racingWindows({ requests, seconds }: Limit, wait: number): Windows {
+/** Reads the count of a fixed window, and writes it some turns later: requests in between are not seen. */
+export function racingWindows({ requests, seconds }: Limit, clock: Now): Windows {
   const open = new Map<string, { counted: number; closesAt: number }>()
   return {
     async count(key) {
-      const now = Date.now()
+      const now = clock()
       const found = open.get(key)
       const window =
         found !== undefined && now < found.closesAt ? found : { counted: 0, closesAt: now + seconds * 1000 }
       const { counted } = window
       const passes = counted < requests
-      await new Promise((resolve) => setTimeout(resolve, wait))
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate)
       if (passes) window.counted = counted + 1
       open.set(key, window)
       return { passes, remaining: passes ? requests - counted - 1 : 0, closesAt: window.closesAt }

@@ -1,0 +1,215 @@
+import type { Endpoint } from '../http/admission.ts'
+import { SHARED } from './burst.ts'
+import type { Client } from './client.ts'
+import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from './exchange.ts'
+import { createLedger } from './ledger.ts'
+import { limitFieldsOf, statedReset } from './limit-fields.ts'
+import type { Known } from './rows.ts'
+import { endpointName, type Session } from './session.ts'
+import type { FloodFigures } from './verdict.ts'
+import { type UsualRequest, usualRequest } from './windows.ts'
+
+/** Requests past the limit, besides one for each connection. */
+export const EXTRA = 10
+
+const PROMISES = ['C14', 'C15'] as const
+
+/**
+ * C14: a new window of each endpoint type, used up by many connections at once, and another one over one HTTP/2 connection, which has
+ * to be the window of HTTP/1.1.
+ */
+export async function crowds(session: Session, known: Known): Promise<void> {
+  const { url, flood } = session.options
+  const http1 = async () => session.http1(flood.connections)
+  for (const each of ENDPOINTS)
+    await useUp(session, known, each, http1, `over ${flood.connections} connections`)
+  if (url.protocol !== 'https:') return
+  const probe = await session.http2()
+  if (typeof probe === 'string') return session.findings.kept(PROMISES, `not over HTTP/2: ${probe}`)
+  probe.close()
+  for (const each of ENDPOINTS) await useUp(session, known, each, () => session.http2(), 'over HTTP/2')
+}
+
+/**
+ * Opens a new window with one request, then sends more than the rest of it at once.
+ *
+ * @param connect opens connections for one window, because a server closes one that is idle for a window
+ */
+async function useUp(
+  session: Session,
+  known: Known,
+  endpoint: Endpoint,
+  connect: () => Promise<Client | string>,
+  how: string,
+): Promise<void> {
+  const { options, findings, time, everyResponse } = session
+  const limit = options.limits[endpoint]
+  // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
+  const { question, expected } =
+    endpoint === 'oauth' && known.refreshing === 'keeps'
+      ? { question: refreshGrant(known.logins[0].refreshToken), expected: 200 }
+      : usualRequest(session, known, endpoint)
+  const total = limit.requests + EXTRA + options.flood.connections
+  const opening = (await freshWindow(session, endpoint, how)) ?? (await session.send(question))
+  const others = limitFieldsOf(opening)?.remaining ?? limit.requests
+  // A server that counts wrongly never states a new window.
+  if (others < limit.requests - 1 && !findings.isBroken('C13')) return findings.untestable(['C14'], SHARED)
+  const client = await connect()
+  if (typeof client === 'string') return findings.untestable(PROMISES, `${how}: ${client}`)
+  const rest = Array.from({ length: total - 1 }, () => session.send(question, client))
+  const responses = await Promise.all(rest)
+  client.close()
+  if (responses.some(({ failure }) => failure === UNPROCESSED.message))
+    return findings.kept(PROMISES, `not ${how}: ${UNPROCESSED.message}`)
+  // A window on the clock ends at its reset.
+  const reset = everyResponse.clock === 'right' ? statedReset(opening, limit, 'right') : undefined
+  const end = Math.min(1000 * (reset ?? Number.POSITIVE_INFINITY), opening.sentAt + 1000 * limit.window)
+  if (time.wall() >= end) return findings.untestable(PROMISES, `${how}: a window ended before it was used up`)
+  const ledger = createLedger(limit, 1, everyResponse.clock)
+  ledger.add(opening.status, opening)
+  for (const received of responses) ledger.add(expected, received)
+  const { passed, faults, shared } = ledger.account()
+  session.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total} passed ${how}`)
+  if (shared && !findings.isBroken('C13')) return findings.untestable(['C14'], SHARED)
+  // A wrong status past the limit breaks C15; a wrong status below it also shows as too few passes (C14).
+  for (const { promise = 'C15', text } of faults)
+    findings.broken(
+      promise,
+      `${question.what}, ${total} times ${how}`,
+      text,
+      'exactly the limit passes, all else is 429',
+    )
+  findings.kept(PROMISES)
+}
+
+/** The response that has just opened a window. If there is none, waits until the next request opens one. */
+async function freshWindow(session: Session, endpoint: Endpoint, how: string): Promise<Received | undefined> {
+  const { requests, window } = session.options.limits[endpoint]
+  const latest = session.latest.get(endpoint)
+  const isFirst = latest !== undefined && limitFieldsOf(latest)?.remaining === requests - 1
+  if (isFirst && session.time.wall() < latest.sentAt + 500 * window) return latest
+  await session.waitForWindow(endpoint, how)
+  return undefined
+}
+
+/** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
+export async function floods(session: Session, known: Known): Promise<Known> {
+  // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
+  const both = [await floodOne(session, known, 'oauth'), await floodOne(session, known, 'api')]
+  return { ...known, floods: both }
+}
+
+async function floodOne(session: Session, known: Known, endpoint: Endpoint): Promise<FloodFigures> {
+  const { options, findings } = session
+  const other = endpoint === 'api' ? 'oauth' : 'api'
+  const { connections } = options.flood
+  await session.waitForWindow(endpoint, 'flood')
+  await session.waitForWindow(other, 'client beside the flood')
+  const usual = usualRequest(session, known, endpoint)
+  const [{ account, seconds, sent, refusals }, beside] = await Promise.all([
+    sendFlood(session, endpoint, usual),
+    clientBeside(session, usualRequest(session, known, other), options.limits[other].requests - SPARE),
+  ])
+  session.signal.throwIfAborted()
+  const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
+  // A flood that is longer than a window has to be told which window each response is of.
+  const counted = account.told || seconds < options.limits[endpoint].window
+  const shared = account.shared && !findings.isBroken('C13')
+  for (const { promise, text } of account.faults.filter(
+    (fault) => (counted && !shared) || fault.promise !== 'C14',
+  ))
+    findings.broken(
+      promise === undefined || promise === 'C14' ? 'H125' : promise,
+      what,
+      text,
+      'exactly the limit passes in each window, all else is 429',
+    )
+  if (account.refused + account.other === 0)
+    findings.untestable(['H125'], `${what}: too few to use up a window`)
+  else if (shared) findings.untestable(['H125'], SHARED)
+  else if (counted) findings.kept(['C15', 'H125'])
+  else findings.untestable(['H125'], 'no response of a flood says which window it is of')
+  const passed = account.passed.reduce((sum, each) => sum + each, 0)
+  return {
+    endpoint,
+    connections,
+    seconds,
+    passed,
+    refusals: latencies(refusals),
+    beside: latencies(beside),
+  }
+}
+
+/** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
+const AFTER_LOSS = 100
+
+/**
+ * Sends the same request over each connection, one after the other, for the length of the flood. Resolves to the times to the end of
+ * each 429 (ms), too.
+ */
+async function sendFlood(session: Session, endpoint: Endpoint, { question, expected }: UsualRequest) {
+  const { time, options, signal } = session
+  const { seconds: length, connections } = options.flood
+  const ledger = createLedger(options.limits[endpoint], undefined, session.everyResponse.clock)
+  const client = session.http1(connections)
+  const refusals: number[] = []
+  const start = time.monotonic()
+  let sent = 0
+
+  async function sendInTurn(): Promise<void> {
+    while (!signal.aborted && time.monotonic() < start + 1000 * length) {
+      const before = time.monotonic()
+      const received = await session.sendInFlood(question, client)
+      sent += 1
+      // The run was stopped, and its connections are closed.
+      if (signal.aborted) return
+      const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
+      ledger.add(expected, received, broke)
+      if (received.status === 429) refusals.push(time.monotonic() - before)
+      if (received.status === 0) await session.pauseUntil(time.wall() + AFTER_LOSS)
+    }
+  }
+
+  await Promise.all(Array.from({ length: connections }, sendInTurn))
+  client.close()
+  return { account: ledger.account(), seconds: (time.monotonic() - start) / 1000, sent, refusals }
+}
+
+/** The client beside the flood leaves this many requests of its window. */
+const SPARE = 3
+
+/** Faults of the client beside the flood after which it stops: more would say the same. */
+const MOST_FAULTS = 3
+
+/** Spreads requests that all pass over the flood. Resolves to the time of each (ms). */
+async function clientBeside(
+  session: Session,
+  { question, expected }: UsualRequest,
+  most: number,
+): Promise<readonly number[]> {
+  const { time, options, findings } = session
+  const length = 1000 * options.flood.seconds
+  const client = session.http1(1)
+  const start = time.wall()
+  const times: number[] = []
+  let faults = 0
+  for (let i = 0; i < most && faults < MOST_FAULTS; i += 1) {
+    await session.pauseUntil(start + (i * length) / most)
+    if (time.wall() > start + length) break
+    const received = await session.send(question, client)
+    times.push(received.ms)
+    if (received.status === expected) continue
+    faults += 1
+    const sent = `${question.what}, beside a flood of the other endpoint type`
+    findings.broken('H125', sent, received, `${expected}, as without the flood`)
+  }
+  await session.pauseUntil(start + length)
+  client.close()
+  return times
+}
+
+function latencies(times: readonly number[]) {
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0
+  return { responses: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 }
+}

@@ -1,0 +1,212 @@
+import { setTimeout as sleepFor } from 'node:timers/promises'
+import type { Endpoint } from '../http/admission.ts'
+import type { Clock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
+import { type Client, createHttp1Client, createHttp2Client } from './client.ts'
+import { EveryResponse } from './every-response.ts'
+import { described, ENDPOINTS, type Question, type Received, textMember, tokenRequest } from './exchange.ts'
+import { retryAfter } from './limit-fields.ts'
+import type { VerifyOptions } from './options.ts'
+import { Findings } from './verdict.ts'
+
+/** As lines and reports name it. */
+export function endpointName(endpoint: Endpoint): 'API' | '/oauth/token' {
+  return endpoint === 'api' ? 'API' : '/oauth/token'
+}
+
+/** The clock of a run, and how it waits. A test gives a clock that its waits move. */
+export interface Time extends Clock {
+  /** Rejects if `signal` is aborted. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>
+}
+
+export function timeOf(clock: Clock): Time {
+  return { ...clock, sleep: (ms, signal) => sleepFor(ms, undefined, { signal }) }
+}
+
+/** As many requests in a row without a response, over so long a time (ms), end the run: to wait for each of the others would take hours. */
+const MOST_FAILURES = 5
+const LONGEST_SILENCE = 7_500
+
+/** The pause after a connection that did not come about (ms): a supervisor starts a crashed server again within a few of these. */
+const APART = 2_000
+
+/** Waited for in addition to the length of a window (ms). */
+const MARGIN = 150
+
+const LEFT = 'the tokens of the run are left, and expire by themselves'
+
+/** The conversation with the server under test. Every wait ends with `signal`. */
+export class Session {
+  readonly options: VerifyOptions
+  readonly signal: AbortSignal
+  readonly say: (text: string) => void
+  readonly time: Time
+  readonly findings: Findings = new Findings()
+  readonly everyResponse: EveryResponse
+  /** Requests of the run, those of its floods included. */
+  requests = 0
+  /** The latest response of each endpoint type. */
+  readonly latest = new Map<Endpoint, Received>()
+  readonly #clients: Client[] = []
+  readonly #first: Client
+  /** One token of each login, to revoke it by: the newest refresh token, or the access token if there is none. */
+  readonly #logins = new Set<string>()
+  readonly #revoked = new Set<string>()
+  /** Why no further token is revoked. */
+  #unrevoked: string | undefined
+  /** A wait for a new window was in vain. */
+  #inVain = false
+  #failures = 0
+  #silentSince = 0
+  /** The next request is not sent before. */
+  #earliest = 0
+
+  constructor(options: VerifyOptions, time: Time, signal: AbortSignal, say: (text: string) => void) {
+    this.options = options
+    this.signal = signal
+    this.say = say
+    this.time = time
+    this.everyResponse = new EveryResponse(options.limits, options.password, this.findings)
+    this.#first = this.http1(1)
+    this.#unrevoked = options.revocationPath === undefined ? `not revoked: ${LEFT}` : undefined
+  }
+
+  /** HTTP/1.1 over this many connections. It is closed at the end of the run. */
+  http1(connections: number): Client {
+    const client = createHttp1Client(this.options, this.time, connections)
+    this.#clients.push(client)
+    return client
+  }
+
+  /** HTTP/2 over one connection, or why there is none. It is closed at the end of the run. */
+  async http2(): Promise<Client | string> {
+    const client = await createHttp2Client(this.options, this.time)
+    if (typeof client !== 'string') this.#clients.push(client)
+    return client
+  }
+
+  get hasLoggedIn(): boolean {
+    return this.#logins.size > 0
+  }
+
+  close(): void {
+    for (const client of this.#clients) client.close()
+  }
+
+  /** Sends a request. If a window is used up, it waits for the next one and sends again, until that is in vain for the first time. */
+  async ask(question: Question, client?: Client): Promise<Received> {
+    const received = await this.send(question, client)
+    if (received.status !== 429 || this.#inVain) return received
+    const wait = retryAfter(received) ?? 0
+    const { window } = this.options.limits[question.endpoint]
+    await this.waitUntil(
+      received.at + 1000 * (wait < 1 || wait > window ? window : wait),
+      `${endpointName(question.endpoint)}: waits for a new window (this one is used up)`,
+    )
+    const again = await this.send(question, client)
+    this.#inVain = again.status === 429
+    return again
+  }
+
+  /** Sends a request as it is. Rejects with a `SetupError` with exit code 1 if the server does not respond any more. */
+  async send(question: Question, client: Client = this.#first): Promise<Received> {
+    this.signal.throwIfAborted()
+    await this.pauseUntil(this.#earliest)
+    const received = await this.#sendAnyway(question, client)
+    const { status, sentAt, at, unreachable, failure } = received
+    this.#earliest = unreachable === true ? at + APART : 0
+    if (status !== 0) this.#failures = 0
+    // A burst over other connections says nothing about the next request.
+    if (status !== 0 || client !== this.#first) return received
+    if (this.#failures === 0) this.#silentSince = sentAt
+    this.#failures += 1
+    if (this.#failures < MOST_FAILURES || at - this.#silentSince < LONGEST_SILENCE) return received
+    const since = new Date(this.#silentSince).toISOString()
+    throw new SetupError(`${this.options.url.origin} has not responded since ${since}: ${failure}`, {
+      exitCode: 1,
+      remedy: 'start the server again; what was decided before stays right',
+    })
+  }
+
+  /** Sends one of very many requests, whose response is not read for what every response must show. */
+  async sendInFlood(question: Question, client: Client): Promise<Received> {
+    const received = await client.send(question)
+    this.requests += 1
+    // A server may count an odd request in either window.
+    for (const endpoint of question.oddity === undefined ? [question.endpoint] : ENDPOINTS)
+      this.latest.set(endpoint, received)
+    return received
+  }
+
+  /** Sends a request also after the run was broken off. */
+  async #sendAnyway(question: Question, client: Client = this.#first): Promise<Received> {
+    const received = await this.sendInFlood(question, client)
+    if (received.status === 0) return received
+    this.#learnLogin(question, received)
+    this.everyResponse.read(question, received)
+    return received
+  }
+
+  #learnLogin({ body = '' }: Question, received: Received): void {
+    const refresh = textMember(received, 'refresh_token')
+    const shown = new URLSearchParams(body).get('refresh_token') ?? ''
+    // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
+    const token = refresh ?? (this.#logins.has(shown) ? undefined : textMember(received, 'access_token'))
+    if (token === undefined) return
+    this.#logins.delete(shown)
+    this.#logins.add(token)
+  }
+
+  async pauseUntil(at: number): Promise<void> {
+    const ms = at - this.time.wall()
+    // It rejects only if the run is broken off.
+    if (ms > 0) await this.time.sleep(ms, this.signal).catch(() => this.signal.throwIfAborted())
+  }
+
+  /** The same, and a line about it. */
+  async waitUntil(at: number, what: string): Promise<void> {
+    const ms = at - this.time.wall()
+    if (ms <= 0) return
+    this.say(`${what}: ${Math.ceil(ms / 1000)} s`)
+    await this.pauseUntil(at)
+  }
+
+  /** Waits until the server was left alone for the length of a window: then none is open, whatever opened it, and by whatever clock. */
+  async waitForWindow(endpoint: Endpoint, why: string): Promise<void> {
+    const latest = this.latest.get(endpoint)
+    if (latest === undefined) return
+    const end = latest.at + 1000 * this.options.limits[endpoint].window + MARGIN
+    await this.waitUntil(end, `${endpointName(endpoint)}: waits for a new window (${why})`)
+  }
+
+  /**
+   * Resolves to why a token is not revoked, or to undefined if the server answered with 200. Once it has said that it takes no
+   * revocations, none is sent. A run that was stopped has tokens to revoke, too, but does not wait for a window.
+   */
+  async revoke(token: string, mayWait = true): Promise<string | undefined> {
+    const { revocationPath: path } = this.options
+    if (this.#unrevoked !== undefined || path === undefined) return this.#unrevoked
+    const question = { ...tokenRequest({ token }, 'with a token', path), oddity: 'respelled' } as const
+    let received = await this.#sendAnyway(question)
+    if (received.status === 429 && mayWait && !this.signal.aborted) {
+      await this.waitForWindow('oauth', 'to revoke the tokens').catch(() => undefined)
+      if (!this.signal.aborted) received = await this.#sendAnyway(question)
+    }
+    if (received.status === 429)
+      return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`
+    if (received.status === 200) this.#revoked.add(token)
+    else this.#unrevoked = `${path}: ${described(received)}: ${LEFT}`
+    return this.#unrevoked
+  }
+
+  /** Revokes each login by its newest token, and says what became of the tokens. Never rejects because the run was stopped. */
+  async revokeAll(mayWait = true): Promise<string> {
+    if (this.#logins.size === 0) return 'the run got no tokens'
+    for (const token of this.#logins.difference(this.#revoked)) {
+      const problem = await this.revoke(token, mayWait)
+      if (problem !== undefined) return problem
+    }
+    return 'the server answered 200 to each revocation'
+  }
+}
