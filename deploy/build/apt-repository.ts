@@ -1,4 +1,4 @@
-import { access, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { runTool } from './run-tool.ts'
@@ -62,6 +62,5 @@ export async function makeRepository({ folder, release, key, vendor }: Repositor
     runTool('gpg', ['--batch', '--yes', '--local-user', key, ...args, 'Release'], join(folder, suite))
   await gpg('--output', 'InRelease', '--clearsign')
   await gpg('--output', 'Release.gpg', '--armor', '--detach-sign')
-  await access(join(folder, suite, 'InRelease'))
   return (await readdir(join(folder, pool))).sort()
 }
