@@ -55,8 +55,8 @@ describe('a measured figure stands on one page, with the command that makes it',
   })
 
   it.each([
-    ['the memory of an idle sidecar', /\b99 MiB\b/],
-    ['its part that is not shared', /\b17 MiB of its own\b/],
+    ['the memory of an idle sidecar', /\b118 MiB\b/],
+    ['its part that is not shared', /\b25 to 36 MiB of its own\b/],
     ['the processor time of a request', /\b33 µs\b/],
     ['the time of a start', /\b0\.14 s\b/],
   ])('%s', (_, figure) => {
