@@ -215,6 +215,25 @@ const TLS_CLIENT =
 const tlsClients = (tree: SourceTree): string[] =>
   [...tree].flatMap(([path, text]) => (TLS_CLIENT.test(text) ? [path] : []))
 
+/** What of Node is not stable, or not meant for programs, and the files that use it: docs/releasing.md has the reasons. */
+const UNSTABLE: Readonly<Record<string, { readonly use: RegExp; readonly files: readonly string[] }>> = {
+  'single executables': { use: /'node:sea'/, files: ['src/main.ts'] },
+  'process.execve': { use: /\bexecve\b/, files: ['src/main.ts'] },
+  'node:sqlite': {
+    use: /'node:sqlite'/,
+    files: ['src/tokens/journal-database.ts', 'src/tokens/state-folder.ts'],
+  },
+  createHook: { use: /\bcreateHook\b/, files: ['src/system/tick-objects.ts'] },
+  '_write of a socket': { use: /\._writev?\b/, files: ['src/device/open-socket.ts'] },
+  'methods replaced in a class': {
+    use: /\.prototype\.\w+ = /,
+    files: ['src/system/peer-certificate.ts'],
+  },
+  'native code': { use: /'node:(?:ffi|wasi)'|\bdlopen\b/, files: [] },
+  'flags and contexts of V8': { use: /\bsetFlagsFromString\b|'node:(?:vm|inspector)/, files: [] },
+  'the inside of Node': { use: /\b_handle\b|\bprocess\.binding\b|\binternalBinding\b/, files: [] },
+}
+
 /** The files that cast to the view of a room. */
 const doors = (tree: SourceTree): string[] =>
   [...tree].flatMap(([path, text]) => (/\bWrittenBy<'/.test(text.replace(PROSE, '')) ? [path] : []))
@@ -229,6 +248,16 @@ describe('the source', () => {
   it('has no import that its room may not have', () => {
     expect(wrongImports(source)).toEqual([])
   })
+
+  it.each(Object.entries(UNSTABLE))(
+    'uses what is not stable only where the page says so: %s',
+    (_, { use, files }) => {
+      const found = [...source].flatMap(([path, text]) => (use.test(text.replace(PROSE, '')) ? [path] : []))
+      expect(found.sort()).toEqual(files)
+      const page = readFileSync(join(root, 'docs/releasing.md'), 'utf8')
+      for (const file of files) expect(page).toContain(`\`${file.slice(4)}\``)
+    },
+  )
 
   it('has a page that lists every room and names only existing files', () => {
     const page = readFileSync(join(root, 'src/README.md'), 'utf8')

@@ -56,9 +56,12 @@ export function describePlan({ limit, bound, isGiven, isCapped, unusable }: Memo
 /** While clients hold less than this part of the account, the memory of the process is not looked at. */
 const NOTHING_TO_SHED = 1 / 16
 
-/** The parts of its memory that the process uses when it counts as an account at its limit, and as an empty one. */
+/**
+ * The parts of its memory that the process uses when it counts as an account at its limit, and as an empty one. After floods V8 and the C
+ * library keep so much, and use it for what comes next.
+ */
 const FULL = 0.88
-const EMPTY = 0.48
+const EMPTY = 0.7
 
 export type Memory = ReturnType<typeof openMemory>
 
@@ -68,13 +71,18 @@ interface MemoryDependencies {
   readonly metrics: Pick<Metrics, 'shed'>
   /** This process runs nothing else, so what it takes is Postern's. Its memory is then looked at once a second. */
   readonly ownsProcess: boolean
+  /** How full the bounds of the memory are, for a process that may take so many bytes; default: what the system says. */
+  readonly inUse?: (most: number) => number
 }
 
 /** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
 /** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
-export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess }: MemoryDependencies) {
+export function openMemory(
+  plan: MemoryPlan,
+  { clock, log, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
+) {
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
   const floods = watchFloods(clock, log, plan.limit)
@@ -99,7 +107,7 @@ export function openMemory(plan: MemoryPlan, { clock, log, metrics, ownsProcess 
       account.measured(0)
       return
     }
-    const used = memoryInUse(ofProcess.bytes)
+    const used = inUse(ofProcess.bytes)
     account.measured(Math.max(0, (used - EMPTY) / (FULL - EMPTY)))
   })
   const hashes: HashMemory = {

@@ -100,7 +100,7 @@ export function memoryBounds({
 }
 
 /** The anonymous memory of this process (bytes): what no file can give back. 0 if it cannot be read. */
-export function privateMemory(read: ReadFile = readText): number {
+function privateMemory(read: ReadFile = readText): number {
   const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []
   return Number(resident ?? 0) * 1024
 }

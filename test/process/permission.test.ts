@@ -285,8 +285,14 @@ describe('Under the permissions of the shipped unit,', () => {
 
 it('the executable has no flag that undoes its permissions', () => {
   expect(NODE_FLAGS).toContain('--permission')
-  // These do not bind addons, and a thread can drop them.
-  for (const all of ['--allow-worker', '--allow-addons', '--allow-fs-read=*', '--allow-fs-write=*']) {
+  // They do not bind native code, and a thread can drop them.
+  for (const all of [
+    '--allow-worker',
+    '--allow-addons',
+    '--allow-ffi',
+    '--allow-fs-read=*',
+    '--allow-fs-write=*',
+  ]) {
     expect(NODE_FLAGS).not.toContain(all)
   }
 })
