@@ -216,19 +216,19 @@ async function unreadDownload(sidecar: TestSidecar, token: string): Promise<void
 }
 
 describe('H43 A stream has its own deadlines:', () => {
-  async function uploading(config: typeof SHORT): Promise<{
+  async function uploading(): Promise<{
     sidecar: TestSidecar
     session: RawSession
     token: string
   }> {
     const device = await startDevice()
-    const sidecar = await startSidecar({ transport: 'h2', device, config })
+    const sidecar = await startSidecar({ transport: 'h2', device, ...SHORT })
     const token = await sidecar.token()
     return { sidecar, session: await rawSession(sidecar.url), token }
   }
 
   it('H43 an upload that stops is 400 although the connection is busy', async () => {
-    const { sidecar, session, token } = await uploading(SHORT)
+    const { sidecar, session, token } = await uploading()
     session.send(headers(1, post(token), false), frame(FRAME.data, 0, 1, Buffer.from('slow')))
     const busy = setInterval(() => session.send(ping()), 50)
     expect(await session.status(1)).toBe(400)
@@ -238,7 +238,7 @@ describe('H43 A stream has its own deadlines:', () => {
   })
 
   it('H43 a token body that stops is 400 although the connection is busy', async () => {
-    const { sidecar, session, token } = await uploading(SHORT)
+    const { sidecar, session, token } = await uploading()
     const form = [...post(token, '/oauth/token'), 'content-type', 'application/x-www-form-urlencoded']
     session.send(headers(1, form, false), frame(FRAME.data, 0, 1, Buffer.from('grant_type=')))
     const busy = setInterval(() => session.send(ping()), 50)
@@ -252,7 +252,7 @@ describe('H43 A stream has its own deadlines:', () => {
     'H43 a response of %i bytes that the client never reads is reset although the connection is busy',
     async (size) => {
       const device = await startDevice((_request, response) => response.end('x'.repeat(size)))
-      const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+      const sidecar = await startSidecar({ transport: 'h2', device, ...SHORT })
       const token = await sidecar.token()
       const session = await rawSession(sidecar.url, {
         opening: [settings([SETTING.initialWindowSize, 0])],
@@ -268,7 +268,7 @@ describe('H43 A stream has its own deadlines:', () => {
 
   it('H43 the connection of a client that stops reading within a download is closed', async () => {
     const device = await startDevice(largeOrSmall)
-    const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+    const sidecar = await startSidecar({ transport: 'h2', device, ...SHORT })
     const token = await sidecar.token()
     await unreadDownload(sidecar, token)
     await expectUnharmed(sidecar, token)
@@ -289,7 +289,7 @@ describe('H43 A stream has its own deadlines:', () => {
       response.write('first')
       setTimeout(() => response.end('last'), 900)
     })
-    const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+    const sidecar = await startSidecar({ transport: 'h2', device, ...SHORT })
     const response = await sidecar.request({ token: await sidecar.token() })
     expect(response.text).toBe('firstlast')
   })

@@ -71,13 +71,15 @@ it('H292 `postern issue` prints a token once, with the rights of its name, and e
   expect(await site.postern('issue', '--name', 'admin', '--for', '1h')).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining(`: postern revoke --grant ${second.grant} makes room`),
+    stderr: expect.stringMatching(
+      / monitor\.\S+ \(one of many\) was not used .*: postern revoke --grant monitor\.\S+ makes room/,
+    ),
   })
   expect(await site.postern('revoke', '--grant', grant)).toMatchObject({
     code: 0,
     stdout: '1 grant revoked\n',
   })
-  expect([await sidecar.use(token), await grantIds(sidecar)]).toEqual([401, [second.grant]])
+  expect([await sidecar.use(token), (await grantIds(sidecar)).includes(grant)]).toEqual([401, false])
 })
 
 it('H293 a flag that is wrong, or a name that there is not, ends with 2, says what is right, and issues nothing', async () => {

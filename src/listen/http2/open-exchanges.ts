@@ -12,7 +12,7 @@ interface OpenExchangesOptions {
   readonly account: Account
   /** What the session holds. */
   readonly holding: Holding
-  /** The responses hold more than `max_queued_bytes`. */
+  /** The responses hold more than `maxQueuedBytes`. */
   readonly onFull: () => void
   /** Whether frames of the session wait to be written. */
   readonly hasFrames: () => boolean
@@ -100,7 +100,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     return unread
   }
 
-  /** Whether the responses of all streams together have few enough bytes queued (`max_queued_bytes`). */
+  /** Whether the responses of all streams together have few enough bytes queued (`maxQueuedBytes`). */
   mayQueue(): boolean {
     let queued = 0
     for (let i = 0; i < this.count; i += 1) queued += this.#exchanges[i]?.queued ?? 0
@@ -110,7 +110,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     return false
   }
 
-  /** Large pieces of all streams together take an eighth of `max_queued_bytes`, so that many more streams can begin. */
+  /** Large pieces of all streams together take an eighth of `maxQueuedBytes`, so that many more streams can begin. */
   takesLarge(): boolean {
     return this.count * LARGE_BUFFER <= this.#limits.maxQueuedBytes / 8
   }
