@@ -94,8 +94,8 @@ export class FleetMember implements PlacesMember {
       sidecar: this.#sidecar,
       places,
       inside,
-      // An outage ends its requests: those that were there before it count.
-      level: now - outage.at < SAME_OUTAGE ? Math.max(inside, outage.had) : inside,
+      // An outage ends requests: those count that worked before it.
+      level: now - outage.at < SAME_OUTAGE ? outage.had : inside,
       isActive: now - this.#activeAt < ACTIVE,
       carries: share !== undefined && inside >= share && this.#learner.carries(share),
       known: this.#known && { ...this.#known, left: leftOf(this.#ceiling.wall, now) },

@@ -99,16 +99,14 @@ local state = redis.call('HMGET', KEYS[1], 'salt', 'fingerprint')
 local present = state[1] and state[2] and tonumber(epoch or '') and epoch or ''
 `
 
-/** Enters an epoch: every token of an earlier one is void, except those of the names in `since`. */
+/** Enters an epoch: every token of an earlier one is void, except those of the names in `since`. An epoch in the list of grants has no name. */
 const ENTER_EPOCH = `
 local function enter(number, since)
-  local before = epoch or ''
   epoch = string.format('%.0f', number)
   redis.call('HSET', KEYS[1], 'epoch', epoch, 'since', since)
   if since == '' then
     redis.call('UNLINK', p .. 'grants')
   else
-    redis.call('ZREM', p .. 'grants', before)
     for _, grant in ipairs(redis.call('ZRANGE', p .. 'grants', 0, -1)) do
       if not first(since, grant) then redis.call('ZREM', p .. 'grants', grant) end
     end
@@ -161,7 +159,7 @@ return {count, epoch}
 )
 
 /**
- * Reads the state of the device. `ARGV`: prefix, id of the event that the sidecar has read last (or empty).
+ * Reads the state of the device. `ARGV`: prefix, id of the event that the sidecar has read last.
  * Returns `{epoch, salt, fingerprint, id of the last event, id of the last one that is not after that, since}`, or `{}` if there is no state.
  */
 const READ_STATE = tokenScript(
@@ -169,14 +167,14 @@ const READ_STATE = tokenScript(
   `
 ${PRESENT}
 if present == '' then return {} end
-local function latest(upTo)
-  local found = redis.call('XREVRANGE', p .. 'events', upTo, '-', 'COUNT', 1)
-  return found[1] and found[1][1]
-end
-local read = ARGV[2] ~= '' and latest(ARGV[2]) or ''
-return {epoch, state[1], state[2], latest('+') or '0-0', read, redis.call('HGET', KEYS[1], 'since') or ''}
+local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)[1] or {'0-0'}
+local read = redis.call('XREVRANGE', p .. 'events', ARGV[2], '-', 'COUNT', 1)[1] or {''}
+return {epoch, state[1], state[2], last[1], read[1], redis.call('HGET', KEYS[1], 'since') or ''}
 `,
 )
+
+/** The id before the first event. */
+export const NO_EVENT = '0-0'
 
 /**
  * Reads the state that all sidecars of the device share; undefined if there is none. Rejects with `StoreUnavailable`.
@@ -187,7 +185,7 @@ export async function readState(
   { prefix, run }: Pick<SharedStore, 'prefix' | 'run'>,
   last: string,
 ): Promise<DeviceState | undefined> {
-  const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last]))
+  const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last === '' ? NO_EVENT : last]))
   const [epoch = '', salt = '', fingerprint = '', id = '', read = '', since = ''] = reply.map(String)
   return epoch === '' ? undefined : { epoch, since, salt, fingerprint, last: id, read }
 }

@@ -1,7 +1,7 @@
 import { type Clock, rest } from '../system/clock.ts'
 import type { Revocation } from '../tokens/state.ts'
 import type { TokenCopies } from './copies.ts'
-import { type DeviceState, isKept } from './epoch.ts'
+import { type DeviceState, isKept, NO_EVENT } from './epoch.ts'
 import { describeGrants } from './grants.ts'
 import { REVOKED, saidByOperator } from './operator-words.ts'
 import { FOLLOW_LIMIT, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
@@ -34,9 +34,6 @@ const PAUSE_AFTER_BUG = 10_000
  * sidecars decide how many of them one server carries.
  */
 const SILENCES = 3
-
-/** Before the first entry of a stream. */
-const BEGINNING = '0-0'
 
 /**
  * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
@@ -89,7 +86,7 @@ export function followRevocations(deps: Dependencies) {
       const meant = saidByOperator(said, grants)
       if (meant !== undefined) onOperatorRevoked(meant)
     } else if (kind === 'epoch') epoch.apply({ kind: 'begun', epoch: value, since })
-    if (kind === 'first' && before !== BEGINNING) hasGap = true
+    if (kind === 'first' && before !== NO_EVENT) hasGap = true
     return kind === 'epoch' || hasGap
   }
 

@@ -48,7 +48,7 @@ export interface PlacesMember {
 
 /** A sidecar that hears nothing from the store for so long (ms) has one place: it cannot tell whether the others hear it. */
 const HOLD = 20_000
-/** A division that has held for so long (ms) is known to all that beat. */
+/** What has held for so long (ms) is known to all that beat. */
 const SETTLE = 2_000
 /** What no sidecar asks for is forgotten after this time (ms). */
 const KEPT = 13 * 168 * 3_600_000
@@ -184,14 +184,15 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   function propose({ member }: Asking, { now, wall, beats }: Kept): Proposal | undefined {
     const { sidecar, known } = member.standing()
     if (known !== undefined && known.version > wall.version) return { wall: textOfWall(retold(known, now)) }
+    const others = [...beats]
+      .filter(([id, { at }]) => id !== sidecar && now - at < LIFE)
+      .map(([, beat]) => beat)
     for (const event of [...member.events]) {
-      const others = [...beats].filter(([id, { at }]) => id !== sidecar && now - at < LIFE)
-      const next = afterEvent(wall, event, {
-        now,
-        ago: Math.round(clock.monotonic() - event.at),
-        others: others.reduce((sum, [, { level }]) => sum + level, 0),
-        known: known?.version ?? 0,
-      })
+      const ago = Math.round(clock.monotonic() - event.at)
+      // What they had there when the device broke, they say in their next beat.
+      if (event.kind === 'broke' && ago < SETTLE && others.some(({ at }) => at < now - ago)) continue
+      const sum = others.reduce((all, { level }) => all + level, 0)
+      const next = afterEvent(wall, event, { now, ago, others: sum, known: known?.version ?? 0 })
       if (next !== wall) return { wall: textOfWall(next), event }
       drop(member, event)
     }

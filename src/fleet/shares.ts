@@ -7,7 +7,7 @@ export interface Beat {
   readonly view: string
   /** Its places. */
   readonly share: number
-  /** Its requests at the device. */
+  /** Its requests at the device; for some seconds after an outage those that worked before it. */
   readonly level: number
   /** It has had requests at the device lately. */
   readonly isActive: boolean

@@ -46,6 +46,7 @@ function startFleet() {
       await pass(40)
       sidecar.own = limit
       await sidecar.tell('broke', limit)
+      await pass(2)
       // The stream of the store tells of it.
       await Promise.all(sidecars.map(({ places }) => places.news()))
     },
@@ -56,11 +57,18 @@ const sharesOf = (...sidecars: readonly Sidecar[]) => sidecars.map(({ share }) =
 
 describe('H286 the places of a fleet', () => {
   it('are those at which the device broke, with what the other sidecars had there; one outage counts once', async () => {
-    const { join, breaks, pass } = startFleet()
+    const { join, pass, clock } = startFleet()
     const [a, b, c] = [await join('a', 2), await join('b', 3), await join('c', 9)]
     expect(a.share).toBeUndefined()
-    ;[b.inside, c.inside] = [2, 3]
-    await breaks(a, 2)
+    ;[b.inside, c.inside] = [1, 3]
+    await pass(40)
+    clock.advance(500)
+    a.own = 2
+    b.inside = 2
+    await a.tell('broke', 2)
+    // What the others had there when it broke, they say within a second.
+    expect(a.state).toBe('none 0')
+    await pass(2)
     expect([a.state, a.share]).toEqual(['broke 7', 2])
     await b.tell('broke', 2)
     await c.tell('broke', 3)
