@@ -1,5 +1,4 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { BodyPieces } from '../../src/http1/body.ts'
 import { ListenerExchange } from '../../src/listen/exchange.ts'
 import { turnOfLoop } from '../../src/system/clock.ts'
 import { PER_TURN, REQUEST_WORK } from '../../src/system/turn-budget.ts'
@@ -93,34 +92,6 @@ it('C26 of streams that twenty HTTP/2 connections of a client open at once, a tu
   expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 1000 }, () => 401))
   expect(counted.most()).toBeLessThanOrEqual(MOST)
 })
-
-it.each([
-  ['collected', '1MiB'],
-  ['forwarded', 'off'],
-])(
-  'C26 of uploads in chunks of one byte (%s) on fifty connections, a turn reads what one read brought, or two at first',
-  async (_, buffer_uploads) => {
-    const sidecar = await startSidecar({ config: { upstream: { buffer_uploads, max_in_flight: 64 } } })
-    const token = await sidecar.token()
-    const turns = new Map<number, number>()
-    const { take } = BodyPieces.prototype
-    BodyPieces.prototype.take = function (bytes, keepable) {
-      turns.set(turnOfLoop(), (turns.get(turnOfLoop()) ?? 0) + this.count)
-      return take.call(this, bytes, keepable)
-    }
-    onTestFinished(() => {
-      BodyPieces.prototype.take = take
-    })
-    const chunks = 10_000
-    const head = `POST / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`
-    const upload = `${head}${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`
-    const received = await Promise.all(Array.from({ length: 50 }, () => sendAtOnce(sidecar, upload)))
-    for (const text of received) expect(text).toMatch(/^HTTP\/1\.1 200/)
-    expect([...turns.values()].reduce((sum, count) => sum + count, 0)).toBe(50 * chunks)
-    // A read has at most 64 KiB, or a chunk for every six bytes.
-    expect(Math.max(...turns.values())).toBeLessThanOrEqual((2 * 64 * 1024) / 6)
-  },
-)
 
 it('C26 upgrades wait for their turn like other requests', async () => {
   const sidecar = await startSidecar()
