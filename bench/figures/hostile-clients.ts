@@ -33,6 +33,9 @@ const ROWS: readonly Row[] = [
 const MOST_BESIDE = 5
 const SLOWEST_HEALTH = 100
 
+/** A place at the device for each request: who waits for the device is another question. */
+const PLACES = ['upstream.max_in_flight=64']
+
 /** Requests per second of the other client, and of the health check. */
 const PACE = 200
 const HEALTH_PACE = 50
@@ -55,7 +58,10 @@ interface Round {
  */
 export async function measureAttacks(lab: Lab, device: Device): Promise<Partial<Findings>> {
   const start = (tls: boolean): Promise<RunningPeer> =>
-    posternPeer({ tls, program: lab.program }).start({ devicePort: device.port, core: lab.proxyCore })
+    posternPeer({ tls, set: PLACES, program: lab.program }).start({
+      devicePort: device.port,
+      core: lab.proxyCore,
+    })
   const running = { tls: await start(true), cleartext: await start(false) }
   const rounds = new Map<Row, Round[]>(ROWS.map((row) => [row, []]))
   const faults: string[] = []

@@ -28,7 +28,7 @@ export interface HostileLoad {
   readonly attack: Attack
   /** Of the public listener; for `/metrics`, of the admin listener. */
   readonly url: string
-  /** Sent with uploads, which are refused without a token. */
+  /** Sent with uploads, which are refused without a token. All other attacks have none. */
   readonly headers: Readonly<Record<string, string>>
   readonly connections: number
   readonly seconds: number
@@ -69,9 +69,9 @@ interface Script {
 const BURST = 64 * 1024
 const repeated = (text: Buffer): Buffer => Buffer.alloc(Math.ceil(BURST / text.length) * text.length, text)
 
-/** Chunks, or records, of one upload: a collected one has up to 1 MiB. */
+/** Chunks of one upload, which is collected up to 1 MiB, and records that are made at once. */
 const CHUNKS = 20_000
-const RECORDS = 40_000
+const RECORDS = 2_000
 
 /** How long a connection that was closed waits before it is opened again (ms). */
 const REOPENED_AFTER = 50
@@ -90,8 +90,9 @@ function scriptOf({ attack, url, headers: own }: HostileLoad): Script {
     return { first: none, again: Buffer.concat([upload, chunks]) }
   }
   if (attack === 'TLS records of one byte') {
-    const upload = head('POST /', ...fields, 'Content-Length: 1000000000\r\n')
-    return { alpn: 'http/1.1', first: upload, again: Buffer.alloc(RECORDS, 'x'), records: true }
+    const request = head('GET /')
+    const again = Buffer.alloc(request.length * Math.ceil(RECORDS / request.length), request)
+    return { alpn: 'http/1.1', first: request, again, records: true }
   }
   const opening = Buffer.concat([PREFACE, settings(), SETTINGS_ACK, headers(1, requestFields(), false)])
   const one = attack === 'window updates' ? windowUpdate(0, 1) : frame(FRAME.data, 0, 1, Buffer.from('x'))
@@ -144,11 +145,11 @@ async function program(load: HostileLoad): Promise<HostileReport> {
     report.opened += 1
     let rest = ''
     const send = (): void => {
-      for (let more = true; more && !over && !out.destroyed; ) {
-        const bytes = next()
-        more = out.write(bytes) && !script.waits
-        report.sent += bytes.length
-      }
+      if (over || out.destroyed) return
+      const bytes = next()
+      report.sent += bytes.length
+      // The other connections have their turn between two bursts.
+      if (out.write(bytes) && !script.waits) setImmediate(send)
     }
     socket.on('data', (chunk: Buffer) => {
       const text = rest + chunk.toString('latin1')

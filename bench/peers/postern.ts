@@ -1,5 +1,6 @@
 import { VERSION } from '../../src/version.ts'
 import type { Program } from '../program.ts'
+import { requestOnce } from '../request.ts'
 import { askForToken, startSidecar } from '../sidecar.ts'
 import type { Peer } from './peer.ts'
 
@@ -33,7 +34,10 @@ export function posternPeer({ tls = false, lifted = true, set = [], program }: P
       const sets = [...(lifted ? LIFTED : []), ...set]
       const { url, admin, child } = await startSidecar({ device, tls, set: sets, core, program })
       const token = await askForToken(url)
-      return { url, admin, children: [child], headers: { Authorization: `Bearer ${token}` } }
+      const headers = { Authorization: `Bearer ${token}` }
+      // From now on TLS itself reads what the client sends, as it does for most clients.
+      if (tls) await requestOnce(url, { headers })
+      return { url, admin, children: [child], headers }
     },
   }
 }
