@@ -12,7 +12,7 @@ import {
   type SecureContext,
 } from 'node:tls'
 import { type Fields, groupFields } from '../http/fields.ts'
-import type { Clock } from '../system/clock.ts'
+import { abortAfter, type Clock } from '../system/clock.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
 import { codeOf } from '../system/setup-error.ts'
 import { failureOf, foldFields, type Question, type Received, UNPROCESSED } from './exchange.ts'
@@ -133,7 +133,7 @@ export async function createHttp2Client(
   timeout: number = RESPONSE_TIMEOUT,
 ): Promise<Client | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
-  const signal = AbortSignal.timeout(timeout)
+  const { signal, cancel } = abortAfter(clock, timeout)
   const socket = connectTls({ ...tlsOptions(target), ALPNProtocols: ['h2', 'http/1.1'] })
   // A socket that is given up may still fail.
   socket.on('error', () => undefined)
@@ -155,6 +155,8 @@ export async function createHttp2Client(
   } catch (error) {
     socket.destroy()
     return failureOf(error, undefined, timeout)
+  } finally {
+    cancel()
   }
 }
 
@@ -202,14 +204,14 @@ const LARGEST_BODY = 64 * 1024
  * @param send resolves when the head has arrived; a rejection is the failure. The signal is aborted when the time is over
  */
 async function exchange(
-  { wall, monotonic }: Clock,
+  { wall, monotonic, after }: Clock,
   timeout: number,
   send: (signal: AbortSignal) => Promise<Head>,
 ): Promise<Received> {
   const sentAt = wall()
   const start = monotonic()
   const over = new AbortController()
-  const timer = setTimeout(() => over.abort(), timeout)
+  const timer = after(timeout, () => over.abort())
   const arrived = (head: Pick<Received, 'status' | 'fields'>): Received => {
     return { ...head, body: '', failure: undefined, at: wall(), ms: monotonic() - start, sentAt }
   }
@@ -229,6 +231,6 @@ async function exchange(
     const unreachable = UNREACHABLE.test(codeOf(error)) ? { unreachable: true as const } : {}
     return { ...(received ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable }
   } finally {
-    clearTimeout(timer)
+    timer.cancel()
   }
 }

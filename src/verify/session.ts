@@ -1,4 +1,3 @@
-import { setTimeout as sleepFor } from 'node:timers/promises'
 import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -21,7 +20,13 @@ export interface Time extends Clock {
 }
 
 export function timeOf(clock: Clock): Time {
-  return { ...clock, sleep: (ms, signal) => sleepFor(ms, undefined, { signal }) }
+  return {
+    ...clock,
+    async sleep(ms, signal) {
+      await clock.pause(ms, signal)
+      signal.throwIfAborted()
+    },
+  }
 }
 
 /** As many requests in a row without a response, over so long a time (ms), end the run: to wait for each of the others would take hours. */
