@@ -1,10 +1,11 @@
 import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { type AdmitsAddress, isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { isRead } from '../http/scope.ts'
+import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
-import { readByTurns, wireOf } from './admin-wire.ts'
+import { REQUEST_TIMEOUT, type ReadByTurns, readByTurns, wireOf } from './admin-wire.ts'
 import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import { inTurn } from './in-turn.ts'
@@ -19,6 +20,7 @@ export type Readiness =
 export type CreateServer = (options: ServerOptions, onRequest: RequestListener) => Server
 
 interface Dependencies {
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
   readonly createServer: CreateServer
   readonly metrics: () => Promise<string>
   readonly metricsType: string
@@ -35,8 +37,6 @@ interface Dependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** Milliseconds. */
-const REQUEST_TIMEOUT = 10_000
 /** The least connections of one client: a viewer uses up to six. */
 const LEAST_PER_PEER = 8
 
@@ -45,7 +45,18 @@ const LEAST_PER_PEER = 8
  * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
  */
 export function createAdminListener(deps: Dependencies) {
-  const { createServer, metrics, metricsType, readiness, hosts, admits, mostConnections, page, onBug } = deps
+  const {
+    clock,
+    createServer,
+    metrics,
+    metricsType,
+    readiness,
+    hosts,
+    admits,
+    mostConnections,
+    page,
+    onBug,
+  } = deps
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
@@ -86,81 +97,67 @@ export function createAdminListener(deps: Dependencies) {
       })
   }
 
-  const server = createServer(
-    {
-      requestTimeout: REQUEST_TIMEOUT,
-      headersTimeout: REQUEST_TIMEOUT,
-      connectionsCheckingInterval: REQUEST_TIMEOUT,
-    },
-    (req, res) => {
-      inTurn(turnsOf(req.socket), req, res, () => serve(req, res))
-    },
-  )
+  const requests = createServer({}, (req, res) => {
+    inTurn(turnsOf(req.socket), req, res, () => serve(req, res))
+  })
+  // Closes the connection of a client that stops reading.
+  requests.setTimeout(REQUEST_TIMEOUT)
+  const server = createTcpServer({ allowHalfOpen: true, noDelay: true })
   server.once('listening', () => {
     const host = tcpHostOf(server)
     reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
   })
   server.maxConnections = mostConnections
-  // Closes the connection of a client that stops reading.
-  server.setTimeout(REQUEST_TIMEOUT)
-  const { closeDenied, closeHandshakes, turnsOf } = watchPeers(
+  const { closeDenied, closeAll, turnsOf } = watchPeers(
     server,
+    readByTurns(requests, clock),
     admits,
     Math.max(LEAST_PER_PEER, mostConnections / 4),
   )
-  return {
-    server,
-    closeDenied,
-    closeAll(): void {
-      server.closeAllConnections()
-      closeHandshakes()
-    },
-  }
+  return { server, closeDenied, closeAll }
 }
 
 /**
  * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
  * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
  *
- * `closeDenied` closes the connections of addresses that may no longer connect, `closeHandshakes` all that TCP has opened: `node:http` does not
- * know those that are still in a TLS handshake. `turnsOf` returns the turn budget of a peer, over all its connections; the peers of a Unix socket
- * share one.
+ * `closeDenied` closes the connections of addresses that may no longer connect. `turnsOf` returns the turn budget of a peer, over all its
+ * connections; the peers of a Unix socket share one.
  */
-function watchPeers(server: Server, admits: AdmitsAddress, mostPerPeer: number) {
+function watchPeers(server: TcpServer, read: ReadByTurns, admits: AdmitsAddress, mostPerPeer: number) {
   const open = new Map<string, { readonly sockets: Set<Socket>; readonly turns: TurnBudget }>()
   const budgets = new WeakMap<Socket, TurnBudget>()
+  const all = new Set<Socket>()
   const ofUnix = new TurnBudget()
-  const read = readByTurns(server)
   server.on('connection', (socket: Socket) => {
-    if (typeof server.address() === 'string') {
-      read(socket, ofUnix)
-      return
-    }
+    const isUnix = typeof server.address() === 'string'
     const address = socket.remoteAddress ?? ''
-    const peer = prefix64(normalizeAddress(address) ?? '')
-    const known = open.get(peer) ?? { sockets: new Set(), turns: new TurnBudget() }
-    const { sockets } = known
-    if (address === '' || !admits(address) || sockets.size >= mostPerPeer) {
+    const peer = isUnix ? '' : prefix64(normalizeAddress(address) ?? '')
+    const known = open.get(peer) ?? { sockets: new Set(), turns: isUnix ? ofUnix : new TurnBudget() }
+    const { sockets, turns } = known
+    if (!isUnix && (address === '' || !admits(address) || sockets.size >= mostPerPeer)) {
       socket.destroy()
       return
     }
     open.set(peer, known)
     sockets.add(socket)
-    budgets.set(socket, known.turns)
+    all.add(socket)
+    budgets.set(socket, turns)
     socket.once('close', () => {
+      all.delete(socket)
       sockets.delete(socket)
       if (sockets.size === 0) open.delete(peer)
     })
-    read(socket, known.turns)
+    read(socket, turns)
   })
-  const each = (): Socket[] => [...open.values()].flatMap(({ sockets }) => [...sockets])
   return {
     turnsOf: (socket: Socket): TurnBudget => budgets.get(wireOf(socket)) ?? ofUnix,
     closeDenied(): void {
-      for (const socket of each()) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
+      if (typeof server.address() === 'string') return
+      for (const socket of [...all]) if (!admits(socket.remoteAddress ?? '')) socket.destroy()
     },
-    closeHandshakes(): void {
-      for (const socket of each()) socket.destroy()
+    closeAll(): void {
+      for (const socket of [...all]) socket.destroy()
     },
   }
 }

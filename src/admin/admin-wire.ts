@@ -1,36 +1,76 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Clock } from '../system/clock.ts'
+import { MovingDeadline } from '../system/moving-deadline.ts'
 import { Sluice } from '../system/sluice.ts'
 import type { TurnBudget } from '../system/turn-budget.ts'
+
+/** How long (ms) a request may take to arrive, from the first byte of its connection or the response before it on. */
+export const REQUEST_TIMEOUT = 10_000
 
 /** Gives a connection to the server, which reads it by these turns. */
 export type ReadByTurns = (wire: Socket, turns: TurnBudget) => void
 
-/** The TCP sockets below the sockets of requests. */
-const wires = new WeakMap<Socket, Socket>()
+/** The connections below the sockets of requests. */
+const connections = new WeakMap<Socket, AdminWire>()
 
 /** The TCP socket below the socket of a request, which alone knows the address of the peer. */
 export function wireOf(socket: Socket): Socket {
-  return wires.get(socket) ?? socket
+  return connections.get(socket)?.wire ?? socket
+}
+
+/** A request has begun; `isWhole`: nothing more of it is to come. Its connection is not late until the response has ended. */
+export function requestBegan(socket: Socket, isWhole: boolean): void {
+  connections.get(socket)?.requestBegan(isWhole)
+}
+
+/** Nothing more of the requests so far is to come. */
+export function requestArrived(socket: Socket): void {
+  connections.get(socket)?.requestArrived()
+}
+
+/** The response has ended. */
+export function requestEnded(socket: Socket): void {
+  connections.get(socket)?.requestEnded()
 }
 
 /** A TCP connection as `node:http` gets it in place of the socket, with what it uses of one. */
 class AdminWire extends Sluice {
-  readonly #wire: Socket
+  readonly wire: Socket
+  readonly #deadline: MovingDeadline
+  /** The requests without a whole response. */
+  #unanswered = 0
 
-  constructor(wire: Socket, turns: TurnBudget) {
+  constructor(wire: Socket, turns: TurnBudget, clock: Pick<Clock, 'monotonic' | 'after'>) {
     super(wire, turns, () => {})
-    this.#wire = wire
+    this.wire = wire
     wire.on('timeout', () => this.emit('timeout'))
+    this.#deadline = new MovingDeadline(clock, () => this.destroy())
+    this.#deadline.move(REQUEST_TIMEOUT)
+    wire.once('close', () => this.#deadline.cancel())
+  }
+
+  requestBegan(isWhole: boolean): void {
+    this.#unanswered += 1
+    if (isWhole) this.#deadline.cancel()
+  }
+
+  requestArrived(): void {
+    this.#deadline.cancel()
+  }
+
+  requestEnded(): void {
+    this.#unanswered -= 1
+    if (this.#unanswered === 0 && !this.destroyed) this.#deadline.move(REQUEST_TIMEOUT)
   }
 
   get timeout(): number | undefined {
-    return this.#wire.timeout
+    return this.wire.timeout
   }
 
   setTimeout(time: number): this {
-    this.#wire.setTimeout(time)
+    this.wire.setTimeout(time)
     return this
   }
 
@@ -43,24 +83,22 @@ class AdminWire extends Sluice {
 }
 
 /**
- * Has a server of `node:http` or `node:https` get each connection as a `Sluice`: either takes any `Duplex`. By itself it parses all that one read
- * of the socket brings, 1,500 requests in 64 KiB, before the first is answered. The listeners of the server are replaced by the result.
+ * Hands each connection to a server of `node:http` or `node:https` as a `Sluice`: either takes any `Duplex` by its event `connection`. By itself it
+ * parses all that one read of the socket brings, 1,500 requests in 64 KiB, before the first is answered. The server does not listen, so Node does not
+ * look at the time that its requests take; the deadline of the connection does.
  */
-export function readByTurns(server: Server): ReadByTurns {
-  const readers = server.listeners('connection')
-  server.removeAllListeners('connection')
-  /** Finds the TCP socket below a `TLSSocket`. Node has no other public API for this. */
-  const below = new AsyncLocalStorage<Socket>()
+export function readByTurns(server: Server, clock: Pick<Clock, 'monotonic' | 'after'>): ReadByTurns {
+  /** Finds the connection below a `TLSSocket`. Node has no other public API for this. */
+  const below = new AsyncLocalStorage<AdminWire>()
   server.on('secureConnection', (socket: Socket) => {
-    const wire = below.getStore()
-    if (wire !== undefined) wires.set(socket, wire)
+    const connection = below.getStore()
+    if (connection !== undefined) connections.set(socket, connection)
   })
   return (wire, turns) => {
+    const connection = new AdminWire(wire, turns, clock)
     // Proof of the cast: it is used as the socket of requests, and has what they use.
-    const socket = new AdminWire(wire, turns) as unknown as Socket
-    wires.set(socket, wire)
-    below.run(wire, () => {
-      for (const read of readers) Reflect.apply(read, server, [socket])
-    })
+    const socket = connection as unknown as Socket
+    connections.set(socket, connection)
+    below.run(connection, () => void server.emit('connection', socket))
   }
 }

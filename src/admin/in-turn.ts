@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { isRead } from '../http/scope.ts'
 import { REQUEST_WORK, type TurnBudget } from '../system/turn-budget.ts'
+import { requestArrived, requestBegan, requestEnded } from './admin-wire.ts'
 
 /**
  * The most unanswered requests of a connection. Tools of operators do not pipeline. A few requests may overlap, because Node reports the end of a
@@ -16,10 +18,11 @@ const unanswered = new WeakMap<Socket, number>()
  */
 export function inTurn(
   turns: TurnBudget,
-  { socket }: IncomingMessage,
+  req: IncomingMessage,
   res: ServerResponse,
   serve: () => void,
 ): void {
+  const { socket } = req
   // Node still parses the bytes that it has read of a destroyed connection.
   if (socket.destroyed) return
   const count = (unanswered.get(socket) ?? 0) + 1
@@ -28,6 +31,11 @@ export function inTurn(
     socket.destroy()
     return
   }
-  res.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1))
+  requestBegan(socket, isRead(req.method))
+  req.once('end', () => requestArrived(socket))
+  res.once('close', () => {
+    unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1)
+    requestEnded(socket)
+  })
   turns.run(REQUEST_WORK, serve, () => res.destroyed)
 }

@@ -1,5 +1,6 @@
 import { createServer as createHttpServer } from 'node:http'
 import { type CreateServer, createAdminListener, type Readiness } from '../admin/admin-listener.ts'
+import { REQUEST_TIMEOUT } from '../admin/admin-wire.ts'
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
@@ -52,6 +53,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
   const secure = tls === 'on'
   const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
   const { server, closeDenied, closeAll } = createAdminListener({
+    clock,
     createServer,
     metrics: metrics.text,
     metricsType: metrics.contentType,
@@ -97,8 +99,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
 }
 
 /**
- * Creates a server with the certificate of the public listener, and replaces it when another one is served there. A handshake has the time
- * that a request has.
+ * Creates a server with the certificate of the public listener, and replaces it when another one is served there.
  */
 async function tlsServer(certificate: Sources['certificate']): Promise<CreateServer> {
   const { material } = certificate
@@ -109,7 +110,8 @@ async function tlsServer(certificate: Sources['certificate']): Promise<CreateSer
     const tls = {
       ...contextOf(material),
       ALPNProtocols: ['http/1.1'],
-      handshakeTimeout: options.requestTimeout,
+      // Longer than the deadline of the connection, which ends a handshake first.
+      handshakeTimeout: 2 * REQUEST_TIMEOUT,
     }
     const server = createServer({ ...options, ...tls }, onRequest)
     certificate.serve((next) => server.setSecureContext(contextOf(next)))

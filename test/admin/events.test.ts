@@ -1,7 +1,9 @@
-import { once } from 'node:events'
-import { expect, it } from 'vitest'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage } from 'node:http'
+import { expect, it, onTestFinished } from 'vitest'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { virtualClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { grantRow, startAdmin } from './viewing.ts'
 
@@ -173,26 +175,26 @@ it('H154 a viewer who reads nothing is dropped, and the others are not', async (
 })
 
 it('H154 no timeout ends a stream, and a stop ends it at once', async () => {
-  const viewed = await startAdmin()
+  const clock = virtualClock()
+  const viewed = await startAdmin({ clock })
+  const idle = Promise.withResolvers<() => number | undefined>()
+  const onRequest = (message: unknown): void => {
+    const { request } = message as { readonly request: IncomingMessage } // as Node documents it
+    idle.resolve(() => request.socket.timeout)
+  }
+  subscribe('http.server.request.start', onRequest)
+  onTestFinished(() => void unsubscribe('http.server.request.start', onRequest))
   const stream = await viewed.stream()
   await stream.next('start')
-  expect(viewed.admin.server.timeout).toBeGreaterThan(0)
-  const [socket] = await sockets(viewed)
-  expect(socket).toBe(0)
+  expect((await idle.promise)()).toBe(0)
+  await clock.leap(3_600_000)
+  await viewed.overview.tick()
+  await stream.next('point')
   viewed.admin.endStreams()
   await stream.ended
   expect((await viewed.ask('/page/events')).status).toBe(503)
   expect((await viewed.ask('/metrics')).status).toBe(200)
 })
-
-/** The timeouts of the server's sockets that send events. */
-async function sockets(viewed: Awaited<ReturnType<typeof startAdmin>>): Promise<(number | undefined)[]> {
-  const opened = once(viewed.admin.server, 'request')
-  const stream = await viewed.stream()
-  const [req] = await opened
-  await stream.next('start')
-  return [req.socket.timeout]
-}
 
 function connectionsOf(server: { getConnections(done: (error: Error | null, count: number) => void): void }) {
   return new Promise<number>((resolve, reject) =>

@@ -1,8 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it, onTestFinished } from 'vitest'
 import { turnOfLoop } from '../../src/system/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { startAdmin } from './viewing.ts'
 
 const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const countOf = (text: string): number => text.split('HTTP/1.1 200').length - 1
@@ -60,4 +62,34 @@ it('C26 requests of many connections of a peer are all answered, each in a turn 
   const connections = await Promise.all(Array.from({ length: 100 }, () => rawConnection(sidecar.adminUrl)))
   for (const connection of connections) connection.write(HEALTHZ.repeat(4))
   for (const connection of connections) await connection.waitFor(/(?:"ok"[\s\S]*){4}/)
+})
+
+const LOGIN =
+  'POST /page/login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\npassw'
+
+it.each([
+  ['nothing', ''],
+  ['a part of a head', 'GET /healthz HTTP/1.1\r\nHo'],
+  ['a part of a body', LOGIN],
+])('H155 a connection that has sent %s for ten seconds closes', async (_, sent) => {
+  const clock = virtualClock()
+  const viewed = await startAdmin({ clock, password: true })
+  const late = await rawConnection(viewed.url)
+  const calm = await rawConnection(viewed.url)
+  late.write(sent)
+  calm.write(HEALTHZ)
+  await calm.waitFor('"ok"')
+  await clock.advance(9_999)
+  calm.forget()
+  calm.write(HEALTHZ)
+  await calm.waitFor('"ok"')
+  expect(late.socket.closed).toBe(false)
+  await clock.advance(1)
+  await late.closed
+  calm.forget()
+  calm.write(HEALTHZ)
+  await calm.waitFor('"ok"')
+  // A connection that sends no further request closes, too.
+  await clock.advance(10_000)
+  await calm.closed
 })

@@ -91,10 +91,12 @@ export async function startAdmin({
   password = false,
   address = '127.0.0.1:0',
   config = {},
+  clock = stillClock(),
 }: {
   readonly password?: boolean
   readonly address?: string
   readonly config?: YamlPart
+  readonly clock?: MovableClock
 } = {}): Promise<Viewed> {
   const directory = temporaryDirectory()
   const passwordFile = pagePasswordFile()
@@ -109,7 +111,6 @@ export async function startAdmin({
   const file = { path: join(directory, 'postern.yaml'), text: JSON.stringify(yaml) }
   const loaded = loadConfig({ file, env: {}, sets: [] })
   let hosts = loaded.admin.hosts
-  const clock = stillClock()
   const overview = fakeOverview(clock)
   const revoked: unknown[] = []
   let lines = ''
