@@ -59,7 +59,7 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
     listen: {
       address: `127.0.0.1:${port}`,
       tls: options.tls ? 'auto' : 'off',
-      max_connections: 40_000,
+      max_connections_per_client: 10_000,
     },
     admin: { address: `127.0.0.1:${adminPort}` },
     upstream: { url: options.device },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createBreaker, startHealthCheck } from '../../src/device/breaker.ts'
 import type { Connections } from '../../src/device/connections.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
@@ -72,6 +73,7 @@ describe('upstream.health', () => {
 it('C18 a bug in a health check is reported as one, and says nothing about the device', async () => {
   const bug = new TypeError('x is not a function')
   const connections: Partial<Connections> = {
+    clock: systemClock,
     borrow() {
       throw bug
     },

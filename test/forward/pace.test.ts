@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { Backpressure } from '../../src/forward/backpressure.ts'
 import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/pace.ts'
 import type { BoundedQueue } from '../../src/system/bounded-queue.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 
 const KiB = 1024
 let waiting = 1
@@ -14,14 +14,16 @@ const queue = {
 
 beforeEach(() => {
   waiting = 1
-  vi.useFakeTimers()
-})
-afterEach(() => {
-  vi.useRealTimers()
 })
 
+const clock = virtualClock()
+
 /** When (ms) a transfer is found too slow that has moved `at(time)` bytes; undefined: not within ten seconds. */
-function judged(pace: Pace, at: (time: number) => number | undefined, waited = 0): number | undefined {
+async function judged(
+  pace: Pace,
+  at: (time: number) => number | undefined,
+  waited = 0,
+): Promise<number | undefined> {
   let time = 0
   let found: number | undefined
   const timer = watchPace(
@@ -34,13 +36,13 @@ function judged(pace: Pace, at: (time: number) => number | undefined, waited = 0
   )
   for (; time < 10_000 && found === undefined; ) {
     time += 1
-    vi.advanceTimersByTime(1)
+    await clock.advance(1)
   }
   timer.cancel()
   return found
 }
 
-const pace = uploadPace(systemClock, KiB, 5_000, queue)
+const pace = uploadPace(clock, KiB, 5_000, queue)
 
 it.each([
   ['is silent', () => 0, 2_250],
@@ -54,32 +56,32 @@ it.each([
     (time: number) => (time % 2_000 < 250 ? 0 : undefined),
     undefined,
   ],
-])('H99 an upload that %s is found too slow only after 2 s of its own time', (_, at, expected) => {
-  expect(judged(pace, at)).toBe(expected)
+])('H99 an upload that %s is found too slow only after 2 s of its own time', async (_, at, expected) => {
+  expect(await judged(pace, at)).toBe(expected)
 })
 
 it.each([5_000, 3_000, 1_000, 100])(
   'H99 a slow upload or download is judged within half of queue.timeout: %i ms',
-  (timeout) => {
+  async (timeout) => {
     const drips = (time: number): number => time / 10_000
-    expect(judged(uploadPace(systemClock, KiB, timeout, queue), drips)).toBeLessThanOrEqual(timeout / 2 + 1)
-    expect(judged(downloadPace(systemClock, 60_000, timeout, queue), () => 0)).toBeLessThanOrEqual(
+    expect(await judged(uploadPace(clock, KiB, timeout, queue), drips)).toBeLessThanOrEqual(timeout / 2 + 1)
+    expect(await judged(downloadPace(clock, 60_000, timeout, queue), () => 0)).toBeLessThanOrEqual(
       timeout / 2 + 1,
     )
   },
 )
 
-it('H99 an upload that was slow before others waited is found so at the next look', () => {
+it('H99 an upload that was slow before others waited is found so at the next look', async () => {
   waiting = 0
-  const found = judged(pace, (time) => {
+  const found = await judged(pace, (time) => {
     if (time > 7_000) waiting = 1
     return 0
   })
   expect(found).toBe(7_250)
 })
 
-it('H99 time in which a silent client waited in the queue counts', () => {
-  expect(judged(pace, () => 0, 1_500)).toBe(750)
+it('H99 time in which a silent client waited in the queue counts', async () => {
+  expect(await judged(pace, () => 0, 1_500)).toBe(750)
 })
 
 it.each([
@@ -94,9 +96,9 @@ it.each([
   expect(laggedIn(waited, { arrived }, pace)).toBe(false)
 })
 
-it('C25 a client that reads nothing loses its place by idle_timeout though no other request waits', () => {
+it('C25 a client that reads nothing loses its place by idle_timeout though no other request waits', async () => {
   waiting = 0
-  const found = judged(downloadPace(systemClock, 6_000, 5_000, queue), () => 0)
+  const found = await judged(downloadPace(clock, 6_000, 5_000, queue), () => 0)
   expect(found).toBeGreaterThanOrEqual(6_000)
   expect(found).toBeLessThan(6_600)
 })
@@ -110,7 +112,7 @@ it('a client that reads its backlog after the end of its response resumes nothin
     },
   }
   const device = { pause: vi.fn(), resume: vi.fn() }
-  const backpressure = new Backpressure(client, device, downloadPace(systemClock, 60_000, 5_000, queue))
+  const backpressure = new Backpressure(client, device, downloadPace(clock, 60_000, 5_000, queue))
   for (let pauses = 1; pauses < 3; pauses += 1) {
     backpressure.pause()
     expect(device.pause).toHaveBeenCalledTimes(pauses)
@@ -119,6 +121,6 @@ it('a client that reads its backlog after the end of its response resumes nothin
   backpressure.end()
   drained()
   expect(device.resume).toHaveBeenCalledOnce()
-  expect(vi.getTimerCount()).toBe(0)
+  expect(clock.pending).toBe(0)
   expect(client.cut).not.toHaveBeenCalled()
 })

@@ -109,7 +109,10 @@ describe('upstream.reuse', () => {
 
   it('H100 each service has its own setting', async () => {
     const [device, camera, printer] = [await startDevice(), await startDevice(), await startDevice()]
-    const routes = { '/cam/': { url: camera.url }, '/print/': { url: printer.url, reuse: 'never' } }
+    const routes = {
+      '/cam/': { url: camera.url, reuse: 'shared' },
+      '/print/': { url: printer.url, reuse: 'never' },
+    }
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', routes } } })
     const token = await sidecar.token()
     for (let i = 0; i < 3; i += 1)

@@ -201,7 +201,7 @@ beforeAll(async () => {
   }
   const bounds = { listen: { headerTimeout: 200 }, bodyTimeout: 200 }
   const config = {
-    listen: { idle_timeout: '200ms', max_connections: 40_000 },
+    listen: { idle_timeout: '200ms', max_connections_per_client: 10_000 },
     upstream: { ...deadlines, url, parser: 'strict', routes },
   }
   for (const transport of transports) {

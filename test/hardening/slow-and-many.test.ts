@@ -29,7 +29,7 @@ it('H99 twelve slow attacks and floods at once leave a client of another address
   const sidecar = await startSidecar({
     transport: 'tls',
     device,
-    config: { listen: { idle_timeout: '4s', max_connections: 48 * EACH } },
+    config: { listen: { idle_timeout: '4s', max_connections_per_client: 12 * EACH } },
     bounds: DEADLINES,
   })
   const token = await sidecar.token()

@@ -1,10 +1,7 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
-import { systemClock } from '../../src/system/clock.ts'
-
-beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
+import { virtualClock } from '../support/clock.ts'
 
 /** An exchange of a half-closed client, which records its calls. */
 function halfClosed() {
@@ -12,41 +9,45 @@ function halfClosed() {
   return { answered: false, inform: vi.fn(), onEnd }
 }
 
-it('C20 a half-closed client is probed only while other requests wait for its place', () => {
+it('C20 a half-closed client is probed only while other requests wait for its place', async () => {
   const exchange = halfClosed()
+  const clock = virtualClock()
   let contested = false
-  probeWhileContested(systemClock, exchange, () => contested)
-  vi.advanceTimersByTime(60_000)
+  probeWhileContested(clock, exchange, () => contested)
+  await clock.advance(60_000)
   expect(exchange.inform).not.toHaveBeenCalled()
   contested = true
-  vi.advanceTimersByTime(1_000)
+  await clock.advance(1_000)
   expect(exchange.inform.mock.calls).toEqual(Array(4).fill([102, []]))
   contested = false
-  vi.advanceTimersByTime(60_000)
+  await clock.advance(60_000)
   expect(exchange.inform).toHaveBeenCalledTimes(4)
 })
 
-it.each(['has its response', 'has ended'])('C20 the probes stop once the exchange %s', (how) => {
+it.each(['has its response', 'has ended'])('C20 the probes stop once the exchange %s', async (how) => {
   const exchange = halfClosed()
-  probeWhileContested(systemClock, exchange, () => true)
-  vi.advanceTimersByTime(500)
+  const clock = virtualClock()
+  probeWhileContested(clock, exchange, () => true)
+  await clock.advance(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
   if (how === 'has its response') exchange.answered = true
   else exchange.onEnd.mock.calls[0]?.[0]()
-  vi.advanceTimersByTime(500)
+  await clock.advance(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
-  expect(vi.getTimerCount()).toBe(0)
+  expect(clock.pending).toBe(0)
 })
 
-it('any number of probes adds a single listener to the exchange', () => {
+it('any number of probes adds a single listener to the exchange', async () => {
   const exchange = halfClosed()
-  probeWhileContested(systemClock, exchange, () => true)
-  vi.advanceTimersByTime(60_000)
+  const clock = virtualClock()
+  probeWhileContested(clock, exchange, () => true)
+  await clock.advance(60_000)
   expect(exchange.onEnd).toHaveBeenCalledTimes(1)
 })
 
-it('C20 a client whose response has begun is not probed: writing the response detects its absence', () => {
+it('C20 a client whose response has begun is not probed: writing the response detects its absence', async () => {
   const exchange = halfClosed()
-  probeWhileContested(systemClock, Object.assign(exchange, { answered: true }), () => true)
-  expect(vi.getTimerCount()).toBe(0)
+  const clock = virtualClock()
+  probeWhileContested(clock, Object.assign(exchange, { answered: true }), () => true)
+  expect(clock.pending).toBe(0)
 })

@@ -21,6 +21,9 @@ async function roomySidecar(transport: Transport): Promise<Served> {
     config: {
       listen: {
         memory: '4GiB',
+        handshake_timeout: '1h',
+        header_timeout: '1h',
+        max_connections_per_client: 10_000,
         max_connections: 19_000,
         idle_timeout: '1h',
       },

@@ -29,7 +29,7 @@ async function startFleet(): Promise<Fleet> {
     tokens: { store: `valkey://${at}` },
     public_paths: ['/public/', '/events/'],
     shutdown_grace: '1m',
-    upstream: { max_tunnels: 1000 },
+    upstream: { max_streams: 1000 },
   }
   const sites = await Promise.all([1, 2, 3].map(() => prepareSite({ device, config })))
   const [first, second, third] = await Promise.all(sites.map((site) => site.serve()))

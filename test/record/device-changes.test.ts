@@ -1,8 +1,7 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createDeviceChanges } from '../../src/record/device-changes.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
@@ -34,25 +33,23 @@ it('H223 a device that goes away and comes back is a line each, also without an 
   expect(shown).toContainEqual(['the device is up again', expect.stringMatching(/^seconds: \d+$/)])
 })
 
-it('H223 a device that comes and goes with every request has ten lines a minute, and one that sums up the rest', () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  closeLater(() => void vi.useRealTimers())
+it('H223 a device that comes and goes with every request has ten lines a minute, and one that sums up the rest', async () => {
   const lines: Record<string, unknown>[] = []
-  const clock = stillClock()
+  const clock = virtualClock()
   const log = createLogOn('info', { write: (line) => void lines.push(JSON.parse(line)) })
   const { changed, close } = createDeviceChanges(log, 'http://192.0.2.1', clock)
   changed(true, null)
   expect(lines).toEqual([])
   for (let i = 0; i < 8; i += 1) {
     changed(false, 'connection_refused')
-    clock.advance(2_400)
+    await clock.advance(2_400)
     changed(true, 'connection_refused')
   }
   expect(lines.map(({ msg }) => msg)).toEqual(
     Array.from({ length: 5 }, () => ['the device is down', 'the device is up again']).flat(),
   )
   expect(lines[1]).toMatchObject({ seconds: 2 })
-  vi.advanceTimersByTime(60_000)
+  await clock.advance(60_000)
   expect(lines.at(-1)).toMatchObject({ changes: 6, now: 'up', msg: 'the device goes away and comes back' })
   changed(false, 'dns_error')
   expect(lines.at(-1)).toMatchObject({ failure: 'dns_error', msg: 'the device is down' })

@@ -14,8 +14,7 @@ it('a listener that throws keeps no later one from its turn, and its error is un
     }),
     everySecond(systemClock, later),
   ]
-  vi.advanceTimersByTime(1_000)
+  expect(() => vi.advanceTimersByTime(1_000)).toThrow(bug)
   expect(later).toHaveBeenCalledTimes(1)
-  expect(() => vi.advanceTimersByTime(1)).toThrow(bug)
   for (const listener of listeners) listener.close()
 })
