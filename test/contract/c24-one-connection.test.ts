@@ -3,7 +3,7 @@ import net from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { virtualClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -103,30 +103,29 @@ describe('A device that serves one connection at a time', () => {
     expect(device.peers).toHaveLength(20)
   })
 
-  it('H178 the bounded time halves when the device hangs, and grows again with each connection that it ends in time', () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
+  it('H178 the bounded time halves when the device hangs, and grows again with each connection that it ends in time', async () => {
+    const clock = virtualClock()
     const turns = new Turns(
-      stillClock(),
+      clock,
       () => true,
       10_000,
       () => {},
     )
     /** How long (ms) a connection waits for one that the device does not end. */
-    function bound(): number {
+    async function bound(): Promise<number> {
       let waited = 0
       let isOver = false
       turns.close({ onEnded: undefined }, () => {
         isOver = true
       })
-      for (; !isOver; waited += 1) vi.advanceTimersByTime(1)
+      for (; !isOver; waited += 1) await clock.advance(1)
       return waited
     }
-    expect([bound(), bound(), bound(), bound()]).toEqual([1000, 500, 250, 125])
+    expect([await bound(), await bound(), await bound(), await bound()]).toEqual([1000, 500, 250, 125])
     turns.endedInTime()
-    expect(bound()).toBeLessThan(70)
+    expect(await bound()).toBeLessThan(70)
     for (let i = 0; i < 40; i += 1) turns.endedInTime()
-    expect(bound()).toBe(1000)
+    expect(await bound()).toBe(1000)
   })
 
   it('H178 a device that ends its connections in time makes the bounded time grow', async () => {

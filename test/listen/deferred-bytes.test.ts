@@ -5,8 +5,8 @@ import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonReply } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
+import { virtualClock } from '../support/clock.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 
@@ -15,7 +15,6 @@ const STALL_TIMEOUT = 60_000
 const REQUEST = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
 afterEach(() => {
-  vi.useRealTimers()
   vi.restoreAllMocks()
 })
 
@@ -36,10 +35,10 @@ function holdTurns(): { readonly waiting: () => number; readonly release: () => 
 
 /** A server that answers with the body that it got, or that it was broken. */
 async function startEcho() {
-  const server = await startStoppableHttp1Server((exchange) => void echo(exchange as Exchange), {
-    headerTimeout: HEADER_TIMEOUT,
-  })
-  return { ...server, client: await rawConnection(server.url) }
+  const clock = virtualClock()
+  const limits = { headerTimeout: HEADER_TIMEOUT }
+  const server = await startStoppableHttp1Server((exchange) => void echo(exchange as Exchange), limits, clock)
+  return { ...server, clock, client: await rawConnection(server.url) }
 }
 
 async function echo(exchange: Exchange): Promise<void> {
@@ -80,53 +79,49 @@ it('C20 an upload whose last bytes wait for their turn is whole, although its cl
 })
 
 it('C26 a head whose rest waits for its turn is not late', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const { client, account } = await startEcho()
+  const { client, account, clock } = await startEcho()
   client.write(REQUEST.slice(0, 20))
   await expect.poll(() => account.client('127.0.0.1', false).bytes).toBeGreaterThan(0)
   const turns = holdTurns()
   client.write(REQUEST.slice(20))
   await expect.poll(turns.waiting).toBe(1)
-  vi.advanceTimersByTime(HEADER_TIMEOUT)
+  await clock.advance(HEADER_TIMEOUT)
   await turnOfLoop()
   turns.release()
   expect(await client.waitFor('}')).toContain('HTTP/1.1 200')
 })
 
 it('C26 a head that is incomplete is late, although some of it waited for its turn', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const { client } = await startEcho()
+  const { client, clock } = await startEcho()
   const turns = holdTurns()
   client.write(REQUEST.slice(0, 20))
   await expect.poll(turns.waiting).toBe(1)
-  vi.advanceTimersByTime(HEADER_TIMEOUT)
+  await clock.advance(HEADER_TIMEOUT)
   await turnOfLoop()
   turns.release()
   expect(await client.waitFor('request-timeout')).toContain('HTTP/1.1 400')
 })
 
 it('a server that stops serves a request that waits for its turn', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const { client, drain } = await startEcho()
+  const { client, drain, clock } = await startEcho()
   const turns = holdTurns()
   client.write(REQUEST)
   await expect.poll(turns.waiting).toBe(1)
   drain()
-  vi.advanceTimersByTime(1_000)
+  await clock.advance(1_000)
   await turnOfLoop()
   turns.release()
   expect(await client.closed).toContain('HTTP/1.1 200')
 })
 
 it('C26 an upload whose next bytes wait for their turn has not stalled', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  const { client } = await startEcho()
+  const { client, clock } = await startEcho()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n')
   await client.waitFor('100 Continue')
   const turns = holdTurns()
   client.write('abcdef')
   await expect.poll(turns.waiting).toBe(1)
-  vi.advanceTimersByTime(STALL_TIMEOUT)
+  await clock.advance(STALL_TIMEOUT)
   await turnOfLoop()
   turns.release()
   expect(await client.waitFor('}')).toContain('{"got":"abcdef"}')
@@ -136,12 +131,12 @@ it.each([
   ['has not stalled if its next bytes wait for their turn', 'abc', 'abc'],
   ['has stalled if only a read waits', '', 'stalled'],
 ])('C26 an upload over HTTP/2 %s', async (_what, arrives, expected) => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const source = new PassThrough()
   const stream = Object.assign(source, { aborted: false, rstCode: 0 }) as unknown as ServerHttp2Stream // all that `bodyOf` uses
   const budget = new TurnBudget()
   const turns = holdTurns()
-  const body = bodyOf(systemClock, stream, budget, () => {}).within(STALL_TIMEOUT)
+  const clock = virtualClock()
+  const body = bodyOf(clock, stream, budget, () => {}).within(STALL_TIMEOUT)
   const read = body[Symbol.asyncIterator]()
     .next()
     .then(
@@ -150,7 +145,7 @@ it.each([
     )
   source.write(arrives)
   expect(turns.waiting()).toBe(1)
-  vi.advanceTimersByTime(STALL_TIMEOUT)
+  await clock.advance(STALL_TIMEOUT)
   await turnOfLoop()
   turns.release()
   expect(await read).toBe(expected)

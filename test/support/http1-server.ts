@@ -5,7 +5,7 @@ import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import type { Account } from '../../src/memory/account.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { type Clock, systemClock } from '../../src/system/clock.ts'
 import { NO_HOLDER, roomyAccount } from './account.ts'
 import { closeLater } from './cleanup.ts'
 
@@ -23,6 +23,7 @@ export async function startHttp1Server(
 export async function startStoppableHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
+  clock: Clock = systemClock,
 ): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
   const http1 = createHttp1Server(
@@ -36,8 +37,8 @@ export async function startStoppableHttp1Server(
         throw error
       },
     },
-    systemClock,
-    createLingering(systemClock),
+    clock,
+    createLingering(clock),
     { account, clientOf: () => CLIENT },
   )
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
