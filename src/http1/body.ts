@@ -71,13 +71,23 @@ export class ChunkedBody {
   }
 
   /**
-   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or
-   * -1 if the bytes are not a valid body.
+   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or of those that
+   * were read; -1 if the bytes are not a valid body.
+   *
+   * @param mostRuns how many runs of data are read at most
    */
-  read(bytes: Buffer, start: number, end: number, onData: OnData): number {
+  read(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    onData: OnData,
+    mostRuns: number = Number.POSITIVE_INFINITY,
+  ): number {
     let at = start
-    while (at >= 0 && at < end && this.#part !== 'done') {
+    let runs = 0
+    while (at >= 0 && at < end && this.#part !== 'done' && runs < mostRuns) {
       if (this.#part === 'data') {
+        runs += 1
         const taken = Math.min(this.#left, end - at)
         onData(at, at + taken)
         this.#left -= taken

@@ -9,7 +9,7 @@ export const PER_TURN: number = 512 * 1024
 /** The work of a request, of a read, and of a piece of a body within a read, in bytes that cost as much. */
 export const REQUEST_WORK: number = 16 * 1024
 export const READ_WORK: number = 1024
-export const PIECE_WORK: number = 128
+export const PIECE_WORK: number = 512
 
 /** The work of an HTTP/2 DATA frame, which nghttp2 and Node report one by one. */
 export const FRAME_WORK: number = 1024

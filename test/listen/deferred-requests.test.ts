@@ -100,7 +100,7 @@ function intakeWith(
         return mayBegin()
       },
       mayRead: () => true,
-      tookPieces() {},
+      mayTakeMore: () => true,
       awaitHead() {},
       begin() {},
       bodyRead() {},
@@ -113,13 +113,14 @@ function intakeWith(
   )
 }
 
-it('C26 an upload in chunks of one byte is one piece of each read, and each chunk counts', async () => {
+it('C26 an upload in chunks of one byte is read in a few large pieces, and each chunk counts', async () => {
   const bodies: RequestBody[] = []
   let counted = 0
   const intake = intakeWith({
     begin: (_head, body) => void bodies.push(body ?? RequestBody.empty()),
-    tookPieces: (count) => {
+    mayTakeMore(count) {
       counted += count
+      return true
     },
   })
   intake.receive(Buffer.from(UPLOAD))
@@ -128,8 +129,31 @@ it('C26 an upload in chunks of one byte is one piece of each read, and each chun
   intake.receive(Buffer.from('0\r\n\r\n'))
   const pieces: number[] = []
   for await (const piece of bodies[0]?.within(60_000) ?? []) pieces.push(piece.length)
-  expect(pieces).toEqual([10_000, 10_000])
+  expect(pieces).toEqual([20_000])
   expect(counted).toBe(20_000)
+})
+
+it('C26 of the chunks that one read brings, some hundred are read before the turn of the client is asked again', async () => {
+  const bodies: RequestBody[] = []
+  let counted = 0
+  const intake = intakeWith({
+    begin: (_head, body) => void bodies.push(body ?? RequestBody.empty()),
+    mayTakeMore(count) {
+      counted += count
+      return false
+    },
+  })
+  intake.receive(Buffer.from(UPLOAD))
+  intake.receive(Buffer.from(`${'1\r\na\r\n'.repeat(1_000)}0\r\n\r\n`))
+  const most: number[] = []
+  for (let before = 0; intake.deferred; before = counted) {
+    most.push(counted - before)
+    intake.readOn()
+  }
+  expect([counted, Math.max(...most)]).toEqual([1_000, 256])
+  let size = 0
+  for await (const piece of bodies[0]?.within(60_000) ?? []) size += piece.length
+  expect(size).toBe(1_000)
 })
 
 it('C26 bytes of a body that come one by one are read together, and large pieces as they came', async () => {

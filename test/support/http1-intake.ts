@@ -44,7 +44,7 @@ export async function readInPieces(
         return fault === undefined && messages.length < most
       },
       mayRead: () => true,
-      tookPieces() {},
+      mayTakeMore: () => true,
       awaitHead() {},
       begin(head, body) {
         messages.push({ head, body: collect(body), whole: body?.unread !== true })

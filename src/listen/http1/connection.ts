@@ -40,6 +40,9 @@ export interface ConnectionRules {
   draining: boolean
 }
 
+/** So many chunks in one look at a body cost more than its bytes. */
+const MANY_CHUNKS = 64
+
 /** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
 export const LAST_REQUEST = 500
 
@@ -173,8 +176,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     return false
   }
 
-  tookPieces(count: number): void {
+  mayTakeMore(count: number): boolean {
+    // A few chunks are part of what the read has cost.
+    if (count < MANY_CHUNKS) return true
     this.#turns.spend(PIECE_WORK * count)
+    if (this.#turns.take(0)) return true
+    this.#turns.wait(this.#readOn)
+    return false
   }
 
   readonly #readOn = (): void => {

@@ -24,8 +24,8 @@ export interface IntakeEvents {
   readonly mayBegin: boolean
   /** Whether these received bytes may be read in this turn of the event loop. If not, the intake's `readOn` is called in a later one. */
   mayRead(bytes: number): boolean
-  /** The bytes of one read had this number of chunks of a body. */
-  tookPieces(count: number): void
+  /** The bytes had this number of chunks of a body. Whether more may be read in this turn: see `mayRead`. */
+  mayTakeMore(count: number): boolean
   /** A head has begun and is not complete. */
   awaitHead(): void
   /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
@@ -51,6 +51,9 @@ const CHUNKS: ChunkRules = {
   longestTrailers: 8 * 1024,
   tolerant: false,
 }
+
+/** How many chunks are read before the budget is asked again: one read of the socket may bring 10,000 of them. */
+const MOST_CHUNKS = 256
 
 /** How many heads of one connection are remembered. They take up to 27 KiB, which a client can make each connection hold. */
 const HEADS_KNOWN = 2
@@ -257,8 +260,8 @@ export class Http1Intake {
       body.push(size === bytes.length ? bytes : bytes.subarray(0, size))
       this.#drop(size)
     } else {
-      const at = chunked.read(bytes, 0, bytes.length, pieces.add)
-      this.#events.tookPieces(pieces.count)
+      const at = chunked.read(bytes, 0, bytes.length, pieces.add, MOST_CHUNKS)
+      if (!this.#events.mayTakeMore(pieces.count)) this.#deferred = true
       // The runs of data are joined, because the reader of the body works for each piece, whatever its size.
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
