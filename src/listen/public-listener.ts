@@ -23,7 +23,6 @@ import type { Http1Handlers } from './http1/connection.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import { createLingering } from './linger.ts'
-
 import type { TlsMaterial } from './tls-pair.ts'
 
 type Protocol = 'http/1.1' | 'h2'
