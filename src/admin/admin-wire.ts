@@ -20,17 +20,17 @@ export function wireOf(socket: Socket): Socket {
   return connections.get(socket)?.wire ?? socket
 }
 
-/** A request has begun; `isWhole`: nothing more of it is to come. Its connection is not late until the response has ended. */
+/** A request has begun. `isWhole`: it has no body that has to arrive. */
 export function requestBegan(socket: Socket, isWhole: boolean): void {
   connections.get(socket)?.requestBegan(isWhole)
 }
 
-/** Nothing more of the requests so far is to come. */
-export function requestArrived(socket: Socket): void {
-  connections.get(socket)?.requestArrived()
+/** The body of a request has arrived. */
+export function bodyArrived(socket: Socket): void {
+  connections.get(socket)?.bodyArrived()
 }
 
-/** The response has ended. */
+/** A response has ended. */
 export function requestEnded(socket: Socket): void {
   connections.get(socket)?.requestEnded()
 }
@@ -39,11 +39,12 @@ export function requestEnded(socket: Socket): void {
 class AdminWire extends Sluice {
   readonly wire: Socket
   readonly #deadline: MovingDeadline
-  /** The requests without a whole response. */
+  /** The requests without a whole response, and those whose bodies have to arrive. */
   #unanswered = 0
+  #arriving = 0
 
   constructor(wire: Socket, turns: TurnBudget, clock: Pick<Clock, 'monotonic' | 'after'>) {
-    super(wire, turns, () => {})
+    super(wire, turns, { onHeld() {}, isKnown: () => false })
     this.wire = wire
     wire.on('timeout', () => this.emit('timeout'))
     this.#deadline = new MovingDeadline(clock, () => this.destroy())
@@ -53,11 +54,16 @@ class AdminWire extends Sluice {
 
   requestBegan(isWhole: boolean): void {
     this.#unanswered += 1
-    if (isWhole) this.#deadline.cancel()
+    if (!isWhole) {
+      this.#arriving += 1
+      this.#deadline.move(REQUEST_TIMEOUT)
+    } else if (this.#arriving === 0) this.#deadline.cancel()
   }
 
-  requestArrived(): void {
-    this.#deadline.cancel()
+  /** If no request is left, the deadline for the next one goes on. */
+  bodyArrived(): void {
+    this.#arriving -= 1
+    if (this.#arriving === 0 && this.#unanswered > 0) this.#deadline.cancel()
   }
 
   requestEnded(): void {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { isRead } from '../http/scope.ts'
 import { REQUEST_WORK, type TurnBudget } from '../system/turn-budget.ts'
-import { requestArrived, requestBegan, requestEnded } from './admin-wire.ts'
+import { bodyArrived, requestBegan, requestEnded } from './admin-wire.ts'
 
 /**
  * The most unanswered requests of a connection. Tools of operators do not pipeline. A few requests may overlap, because Node reports the end of a
@@ -31,8 +31,9 @@ export function inTurn(
     socket.destroy()
     return
   }
-  requestBegan(socket, isRead(req.method))
-  req.once('end', () => requestArrived(socket))
+  const isWhole = isRead(req.method)
+  requestBegan(socket, isWhole)
+  if (!isWhole) req.once('end', () => bodyArrived(socket))
   res.once('close', () => {
     unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1)
     requestEnded(socket)

@@ -9,7 +9,11 @@ export interface SomeBounds {
   readonly device?: Partial<DeviceBounds> | undefined
 }
 
-/** The bounds of the public listener: those of the keys, and the constants. */
+/**
+ * The bounds of the public listener: those of the keys, and the constants. A client may reset all of its streams at once: a browser does when the
+ * user leaves a page that is still loading.
+ */
 export function listenLimits({ listen }: Config, given: SomeBounds): ListenLimits {
-  return { ...LISTEN_BOUNDS, ...listen, ...given.listen }
+  const maxResets = Math.max(LISTEN_BOUNDS.maxResets, listen.maxStreams)
+  return { ...LISTEN_BOUNDS, maxResets, ...listen, ...given.listen }
 }

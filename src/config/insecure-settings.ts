@@ -1,4 +1,4 @@
-import { normalizeAddress } from '../http/ip.ts'
+import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import { isLocal } from './address.ts'
 import type { Config } from './schema.ts'
@@ -44,12 +44,16 @@ const DAY = 86_400_000
 /** Times (ms) above which `tokens.access_lifetime`, `refresh_lifetime` and `offline_grace` are warned of. */
 const LONG = { access: 7 * DAY, refresh: 90 * DAY, offline: DAY }
 
+/** Whether an entry of `listen.trusted_proxies` names another machine. */
+const isElsewhere = (proxy: string): boolean => proxy !== 'unix' && !isLoopback(proxy.split('/')[0] ?? '')
+
 /** Settings that a start accepts, and that give up protection. */
 export const SETTING_RULES: readonly SettingRule[] = [
   {
-    about: '`listen.tls: off` on an address that is not loopback, without `listen.trusted_proxies`',
+    about:
+      '`listen.tls: off` on an address that is not loopback, without a proxy on another machine in `listen.trusted_proxies`',
     find: ({ listen: { address, tls, trustedProxies } }) =>
-      tls !== 'off' || trustedProxies.length > 0 || isLocal(address)
+      tls !== 'off' || trustedProxies.some(isElsewhere) || isLocal(address)
         ? []
         : [
             {

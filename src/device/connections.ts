@@ -162,7 +162,7 @@ class PooledConnection implements ConnectionEvents {
   #state: LoanState = 'new'
   /** When it was lent or given back. */
   #since: number
-  /** Until when (ms) it is kept while it is idle. Its timer may be late: after a stall of this process, or when it is asked in the same turn. */
+  /** Until when (ms) it is kept while it is idle. After a stall of this process a request may ask for it before its timer is judged. */
   #keptUntil = Number.POSITIVE_INFINITY
   /** How long it had been idle when it was lent. */
   #idleFor = 0

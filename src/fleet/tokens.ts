@@ -219,7 +219,7 @@ export function createSharedTokens(deps: Dependencies) {
       const { epoch, grants, lost } = await listWithLost(store)
       requirePresent('revoke', epoch)
       const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
-      // Whose the lost ones are only a sidecar with a copy knows. They are over in any case.
+      // The server does not know the owner of a lost grant. It is over in any case.
       return revokeGrants([...new Set([...theirs, ...unfinished, ...lost])], reason, which)
     }
     // Only the log needs the list: the new epoch voids all grants, listed or not.

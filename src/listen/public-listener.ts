@@ -97,7 +97,10 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     const holding = holdingOf(wire)
     const { client } = holding
     if (client.isProxy || client.grant !== undefined) return wire
-    return new Sluice(wire, client.turnsOfConnection(), (change) => holding.hold(change))
+    return new Sluice(wire, client.turnsOfConnection(), {
+      onHeld: (change) => holding.hold(change),
+      isKnown: () => client.grant !== undefined,
+    })
   }
 
   /** Why a new connection is refused, before it costs a handshake. Undefined if its client may hold one more, and has a place for it. */

@@ -31,7 +31,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #waiting: PromiseWithResolvers<Read> | undefined
   #stallTimeout = 0
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
-  /** That of the waits for data. */
+  /** The deadline for more data. */
   #deadline: MovingDeadline | undefined
   #onBroken: (() => void) | undefined
 
@@ -195,7 +195,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     else waiting?.reject(new BrokenBodyError())
   }
 
-  /** No read may be pending: the deadline keeps running when data arrives. */
+  /** It may find no pending read, because the deadline keeps running when data arrives. */
   #onLate(): void {
     const waiting = this.#waiting
     if (waiting === undefined) return

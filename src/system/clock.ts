@@ -6,7 +6,7 @@ export const turnOfLoop = (): number => loop.nodeTiming.uvMetricsInfo.loopCount
 /** What `afterTurn` has put off. */
 export type Postponed = NodeJS.Immediate
 
-/** Calls `f` when this turn of the event loop has read all input. Put off by what is itself put off, it is called a turn later. */
+/** Calls `f` when this turn of the event loop has read all input. Within such a callback it puts `f` off by one turn more. */
 export function afterTurn(f: () => void): Postponed {
   return setImmediate(f)
 }
@@ -41,7 +41,7 @@ export interface Clock {
    * Node fires due timers before it reads the sockets. The timer alone does not keep the process alive.
    */
   readonly after: (time: number, f: () => void) => Timer
-  /** Calls `f` so each time that `time` is over. */
+  /** Calls `f` every `time` ms, judged as `after`. */
   readonly every: (time: number, f: () => void) => Timer
   /** Resolves when `time` is over, or `signal` aborts. It keeps the process alive. */
   readonly pause: (time: number, signal?: AbortSignal) => Promise<void>

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from './clock.ts'
 
 /**
- * A deadline that is often moved, such as that for more bytes. To move it costs a reading of the clock: its timer looks whether it was moved
- * meanwhile, so it is not set anew. All times in ms.
+ * A deadline that is often moved, such as that for more bytes. A move stores the time, and leaves the timer. A timer that fires early is set for the
+ * rest. All times in ms.
  */
 export class MovingDeadline {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
@@ -17,7 +17,7 @@ export class MovingDeadline {
     this.#onLate = onLate
   }
 
-  /** From now on there is so much time. */
+  /** From now on there is so much time, also after `cancel`. */
   move(time: number): void {
     this.#due = this.#clock.monotonic() + time
     if (this.#timer !== undefined && this.#looksAt <= this.#due) return

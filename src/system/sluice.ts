@@ -10,6 +10,13 @@ const WORK_OF_BYTE = 64
 
 const NOTHING = Buffer.alloc(0)
 
+interface SluiceEvents {
+  /** The number of bytes that wait has changed, by a negative number if there are fewer. */
+  readonly onHeld: (change: number) => void
+  /** Whether the client has a grant by now: then a byte takes as much as one of a body. */
+  readonly isKnown: () => boolean
+}
+
 /**
  * The TCP connection of a client without a grant, as TLS gets it: what the client sends is let through in small pieces, by its turns. TLS
  * and `node:http2` serve all that they get within one turn of the event loop, and what is cheap to send may be dear to read: records and
@@ -19,17 +26,19 @@ const NOTHING = Buffer.alloc(0)
 export class Sluice extends Duplex {
   readonly #wire: Socket
   readonly #turns: TurnBudget
-  readonly #onHeld: (change: number) => void
-  /** Bytes that wait for a turn. Meanwhile the connection is not read. */
+  readonly #events: SluiceEvents
+  /** Bytes that wait for a turn, or for their reader. Meanwhile the connection is not read. */
   #waiting: Buffer = NOTHING
   #ended = false
+  /** A piece waits for its turn. */
+  #inTurn = false
 
-  /** @param onHeld called with the change of the number of bytes that wait */
-  constructor(wire: Socket, turns: TurnBudget, onHeld: (change: number) => void) {
-    super()
+  constructor(wire: Socket, turns: TurnBudget, events: SluiceEvents) {
+    // What a paused reader leaves in the stream is not told by `onHeld`.
+    super({ readableHighWaterMark: PIECE })
     this.#wire = wire
     this.#turns = turns
-    this.#onHeld = onHeld
+    this.#events = events
     wire.on('data', this.#receive)
     wire.once('end', () => {
       this.#ended = true
@@ -44,7 +53,8 @@ export class Sluice extends Duplex {
   }
 
   override _read(): void {
-    if (this.#waiting.length === 0) this.#wire.resume()
+    if (this.#waiting.length > 0) this.#letThrough()
+    else if (!this.#ended) this.#wire.resume()
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -76,28 +86,37 @@ export class Sluice extends Duplex {
 
   /** Lets the next piece through, now or in a later turn, and then those after it. */
   readonly #letThrough = (): void => {
+    if (this.#inTurn) return
     const size = Math.min(this.#waiting.length, PIECE)
     if (size === 0) {
       if (this.#ended) this.push(null)
       return
     }
+    this.#inTurn = true
     this.#turns.run(
-      WORK_OF_BYTE * size,
+      (this.#events.isKnown() ? 1 : WORK_OF_BYTE) * size,
       () => this.#pass(size),
       () => this.destroyed,
     )
   }
 
   #pass(size: number): void {
+    this.#inTurn = false
     const piece = this.#waiting.subarray(0, size)
     this.#hold(this.#waiting.subarray(size))
-    const mayGoOn = this.push(piece)
+    // If the reader has paused, `_read` goes on.
+    if (!this.push(piece) && !this.#isLast) return
     if (this.#waiting.length > 0 || this.#ended) this.#letThrough()
-    else if (mayGoOn) this.#wire.resume()
+    else this.#wire.resume()
+  }
+
+  /** Only the end is left, for which `_read` is not called. */
+  get #isLast(): boolean {
+    return this.#waiting.length === 0 && this.#ended
   }
 
   #hold(bytes: Buffer): void {
-    this.#onHeld(bytes.length - this.#waiting.length)
+    this.#events.onHeld(bytes.length - this.#waiting.length)
     this.#waiting = bytes
   }
 }

@@ -93,3 +93,24 @@ it.each([
   await clock.advance(10_000)
   await calm.closed
 })
+
+it('H155 a body that arrives after its response does not end the deadline for the next request', async () => {
+  const clock = virtualClock()
+  const viewed = await startAdmin({ clock, password: true })
+  const peer = await rawConnection(viewed.url)
+  peer.write('POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345')
+  await peer.waitFor('not_found')
+  peer.write('67890GET /heal')
+  await clock.advance(10_000)
+  await peer.closed
+})
+
+it('H155 a body behind another request has its own ten seconds', async () => {
+  const clock = virtualClock()
+  const viewed = await startAdmin({ clock, password: true })
+  const peer = await rawConnection(viewed.url)
+  peer.write(HEALTHZ + LOGIN)
+  await peer.waitFor('"ok"')
+  await clock.advance(10_000)
+  await peer.closed
+})

@@ -36,8 +36,11 @@ class Turns {
 async function opened(turns = new TurnBudget()) {
   const { from, to } = await socketPair()
   let held = 0
-  const sluice = new Sluice(to, turns, (change) => {
-    held += change
+  const sluice = new Sluice(to, turns, {
+    isKnown: () => false,
+    onHeld(change) {
+      held += change
+    },
   })
   sluice.on('error', () => {})
   return { from, to, sluice, held: () => held }

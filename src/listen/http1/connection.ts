@@ -40,7 +40,7 @@ export interface ConnectionRules {
   draining: boolean
 }
 
-/** So many chunks in one look at a body cost more than its bytes. */
+/** From this many chunks on, a piece of a body costs more than its bytes. */
 const MANY_CHUNKS = 64
 
 /** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
@@ -295,7 +295,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#current = exchange
     if (this.rules.draining) exchange.afterwards = 'closes'
     // Deferred: the body of a pipelined request is not read yet at this point.
-    if (this.#state === 'half-closed') afterTurn(() => exchange.halfClosed())
+    if (this.#state === 'half-closed') {
+      afterTurn(() => {
+        if (this.#intake.deferred) this.#endWaits = true
+        else exchange.halfClosed()
+      })
+    }
     return exchange
   }
 
@@ -363,7 +368,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   /** The client has closed its sending side: closes the sidecar's when every request is served. */
   #finishIfDone(): void {
     if (!this.mayBegin) return
-    if (this.#intake.withinHead) this.refuse(MALFORMED)
+    // What waits for its turn may be a request.
+    if (this.#intake.deferred) this.#endWaits = true
+    else if (this.#intake.withinHead) this.refuse(MALFORMED)
     else {
       this.#close()
       this.socket.end()

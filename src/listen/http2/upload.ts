@@ -84,11 +84,13 @@ export function discardUpload(
   const late = clock.after(DISCARD_TIME, over)
   const silent = new MovingDeadline(clock, over)
   silent.move(DISCARD_SILENCE)
+  const onData = (): void => silent.move(DISCARD_SILENCE)
   const stop = (): void => {
     late.cancel()
     silent.cancel()
+    stream.off('data', onData)
   }
-  stream.on('data', () => silent.move(DISCARD_SILENCE))
+  stream.on('data', onData)
   stream.once('end', over)
   stream.once('close', stop)
   body.break()
