@@ -1,5 +1,7 @@
 import { Socket } from 'node:net'
 import { expect, it } from 'vitest'
+import { listenLimits } from '../../src/compose/bounds.ts'
+import type { Config } from '../../src/config/schema.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { parseCidr } from '../../src/http/ip.ts'
 import { capConnections } from '../../src/listen/connection-caps.ts'
@@ -121,4 +123,10 @@ it('the oldest offence is forgotten when the memory for offences is full', () =>
   remember('203.0.113.1', 1)
   expect(mayStay(from('192.0.2.1'))).toBe(true)
   expect(mayStay(from('192.0.2.2'))).toBe(false)
+})
+
+it('H37 a client may reset all the streams that it may open', () => {
+  const resetsWith = (maxStreams: number): number =>
+    listenLimits({ listen: { maxStreams } } as Config, {}).maxResets // the other keys are not used
+  expect([resetsWith(10), resetsWith(250)]).toEqual([100, 250])
 })

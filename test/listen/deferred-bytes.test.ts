@@ -150,3 +150,22 @@ it.each([
   turns.release()
   expect(await read).toBe(expected)
 })
+
+it.each([
+  ['is', ''],
+  ['and the request behind it are', REQUEST],
+])(
+  'C20 an upload in many chunks %s read, although the client has closed its sending side',
+  async (_, behind) => {
+    const { client } = await startEcho()
+    // The budget is used up behind each look at the chunks.
+    vi.spyOn(TurnBudget.prototype, 'take').mockImplementation((work) => work !== 0)
+    const upload = `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(1_000)}0\r\n\r\n`
+    client.end(REQUEST + upload + behind)
+    const answers = (await client.closed).split('HTTP/1.1 ').slice(1)
+    expect(answers.map((answer) => answer.slice(0, 3))).toEqual(
+      behind === '' ? ['200', '200'] : ['200', '200', '200'],
+    )
+    expect(answers[1]).toContain('a'.repeat(1_000))
+  },
+)
