@@ -172,7 +172,7 @@ export function createTokenCopies(deps: Dependencies) {
      * Whether this sidecar has read the state since its connection to the server began. Before that the server may be one that was restored
      * from a backup, and know tokens that were revoked since.
      */
-    inStep: false,
+    inStep: true,
     /** Whether it still hears of revocations, as far as is known. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter

@@ -44,9 +44,9 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(one, token)).toBe(200)
     expect(await statusOf(two, token)).toBe(200)
     const asked = await two.metric('postern_store_duration_seconds_count')
-    for (let i = 0; i < 5; i++) expect(await statusOf(two, token)).toBe(200)
-    // Two idle looks may fall between: at the state, and at the issued tokens.
-    expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 2)
+    for (let i = 0; i < 100; i++) expect(await statusOf(two, token)).toBe(200)
+    // Looks of the sidecar itself fall between: a beat a second, the state, the issued tokens.
+    expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThan(asked + 50)
   })
 
   it('C10 take no token of a device with another prefix at the same store, neither to ask nor to refresh', async () => {
