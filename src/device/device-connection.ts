@@ -357,13 +357,10 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     else this.#late()
   }
 
-  /**
-   * The response is late, unless another wait has begun. An upload that waits for the client may wait on, but not one that the device
-   * has stopped reading.
-   */
+  /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */
   #late(): void {
     const { response } = this.#settings.deadlines
-    if (this.#timer !== undefined || this.#handler === undefined || this.state === 'opening') return
+    if (this.state === 'opening') return
     if (this.#reading.head !== undefined) {
       if (!this.#paused) this.#fail('http_response_incomplete')
     } else if (this.#uploading !== undefined && this.#socket?.writableNeedDrain !== true) this.wait(response)
