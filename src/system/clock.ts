@@ -78,6 +78,20 @@ function every(time: number, f: () => void): Timer {
   }
 }
 
+/** Resolves when the timer that `set` sets calls its argument, or `signal` aborts. Then neither is left. */
+function untilOver(set: (over: () => void) => Timer, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const over = (): void => {
+      timer.cancel()
+      signal?.removeEventListener('abort', over)
+      resolve()
+    }
+    const timer = set(over)
+    signal?.addEventListener('abort', over)
+  })
+}
+
 /**
  * The real clock. `Date.now()` rounds down to the millisecond, but a label must not be too early, so `wall` returns the end of
  * the current millisecond.
@@ -88,16 +102,10 @@ export const systemClock: Clock = {
   after,
   every,
   pause: (time, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve()
-      const over = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', over)
-        resolve()
-      }
+    untilOver((over) => {
       const timer = setTimeout(over, Math.min(time, LONGEST))
-      signal?.addEventListener('abort', over)
-    }),
+      return { cancel: () => clearTimeout(timer) }
+    }, signal),
 }
 
 /** How far a setting of the wall clock or its drift may make a label wrong (ms). */
@@ -132,16 +140,7 @@ export async function waitAtMost(
 
 /** As `pause`, but does not keep the process alive. */
 export function rest(clock: Pick<Clock, 'after'>, time: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve()
-    const over = (): void => {
-      timer.cancel()
-      signal?.removeEventListener('abort', over)
-      resolve()
-    }
-    const timer = clock.after(time, over)
-    signal?.addEventListener('abort', over)
-  })
+  return untilOver((over) => clock.after(time, over), signal)
 }
 
 /** A signal that aborts when `time` is over. Its timer ends with `cancel`. */

@@ -1,4 +1,4 @@
-import { type Clock, nextTurn, systemClock, type Timer } from '../../src/system/clock.ts'
+import { type Clock, nextTurn, rest, systemClock, type Timer } from '../../src/system/clock.ts'
 
 /** A clock that a test can move. */
 export interface MovableClock extends Clock {
@@ -91,16 +91,7 @@ export function virtualClock(): MovableClock & { readonly pending: number } {
     wall: () => now + elapsed + jumped,
     after: add,
     every: (time, f) => add(time, f, time),
-    pause: (time, signal) =>
-      new Promise((resolve) => {
-        if (signal?.aborted) return resolve()
-        const over = (): void => {
-          timer.cancel()
-          resolve()
-        }
-        const timer = add(time, over)
-        signal?.addEventListener('abort', over)
-      }),
+    pause: (time, signal) => rest({ after: add }, time, signal),
     async leap(ms) {
       elapsed += ms
       const due = [...timers].filter(({ at }) => at <= elapsed).sort((one, other) => one.at - other.at)
