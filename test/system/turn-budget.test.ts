@@ -43,7 +43,7 @@ it('a request that is alone in its turn costs no immediate, however many came in
   const turns = new TurnBudget()
   for (let i = 0; i < 3 * ROOM; i += 1) {
     expect(turns.take(REQUEST_WORK)).toBe(true)
-    await new Promise((resolve) => setTimeout(resolve, 0))
+    await turn()
   }
   expect(immediate).not.toHaveBeenCalled()
   immediate.mockRestore()
