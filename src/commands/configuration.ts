@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
-import { shellWord } from '../system/shell-word.ts'
+import { shellWord } from '../system/text.ts'
 import type { CommandIo } from './command.ts'
 import { instanceOf, unknownInstance } from './instance.ts'
 

@@ -7,8 +7,7 @@ import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { type ConfigOptions, configFrom, withFlags } from './configuration.ts'
 import { control } from './control.ts'
 import type { Outputs } from './output.ts'
-import { spanOf, timeOf } from './times.ts'
-import { typedDuration } from './typed-duration.ts'
+import { spanOf, timeOf, typedDuration } from './times.ts'
 
 export interface IssueOptions extends ConfigOptions {
   readonly for?: string

@@ -16,7 +16,7 @@ import { exitCodeWith, helpOutput } from './output.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { StatusOptions } from './status.ts'
-import { typedDuration } from './typed-duration.ts'
+import { typedDuration } from './times.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2

@@ -1,4 +1,6 @@
-// How commands print times, for a human.
+import { parseDuration } from '../config/units.ts'
+
+// How commands print times for people, and read the times that people type.
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -15,4 +17,13 @@ export function spanOf(time: number): string {
 /** A time (ms since the Unix epoch) to the second: `2026-11-22T08:16:12Z`. */
 export function timeOf(time: number): string {
   return `${new Date(time).toISOString().slice(0, -'.000Z'.length)}Z`
+}
+
+/**
+ * A length of time that a person typed for a flag (ms); undefined if it is none. It needs its unit: a bare number would be seconds, as in the
+ * configuration, and is probably meant as days.
+ */
+export function typedDuration(text: string): number | undefined {
+  const parsed = /[a-z]$/.test(text) ? parseDuration(text) : undefined
+  return parsed !== undefined && 'value' in parsed ? parsed.value : undefined
 }

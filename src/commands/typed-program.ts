@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { shellWord } from '../system/shell-word.ts'
+import { shellWord } from '../system/text.ts'
 
 /** What tells how a person started the process. */
 export interface Start {

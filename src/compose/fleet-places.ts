@@ -1,6 +1,6 @@
 import type { FleetWall, PlacesEvent } from '../fleet/device-wall.ts'
+import { SAME_OUTAGE } from '../fleet/device-wall.ts'
 import type { FleetPlaces, PlacesMember, SharedPlaces, Standing } from '../fleet/places.ts'
-import { SAME_OUTAGE } from '../fleet/same-outage.ts'
 import { type CeilingCause, isStrike } from '../forward/bound.ts'
 import { type Ceiling, doubted, UNKNOWN, type Wall } from '../forward/ceilings.ts'
 import type { Learner } from '../forward/learner.ts'

@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts'
 import { readSource } from '../password/read-source.ts'
 import type { Credential } from '../password/stored-line.ts'
 import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/strength.ts'
-import { shellWord } from '../system/shell-word.ts'
+import { shellWord } from '../system/text.ts'
 
 /** A password that clients or viewers log in with, as its file holds it. */
 interface StoredPassword {

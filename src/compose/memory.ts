@@ -12,7 +12,7 @@ import { type Logger, unwrittenBytes } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
-import { inMib } from '../system/mebibytes.ts'
+import { inMib } from '../system/text.ts'
 import { watchFloods } from './floods.ts'
 
 /** What `listen.memory` came to, and the keys that cannot be used up under it. */

@@ -1,5 +1,5 @@
 import { isIPv6 } from '../http/ip.ts'
-import { escaped } from '../system/escaped.ts'
+import { escaped } from '../system/text.ts'
 import { CONTROLS } from './address.ts'
 import { decode, type Issue } from './decode.ts'
 import type { Field } from './field.ts'

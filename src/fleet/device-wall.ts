@@ -1,4 +1,5 @@
-import { SAME_OUTAGE } from './same-outage.ts'
+/** Signs of one outage of the device, at several sidecars, are at most so far apart (ms). */
+export const SAME_OUTAGE = 5_000
 
 const KINDS = ['none', 'broke', 'tried', 'struck', 'barred', 'doubted', 'works', 'lifted'] as const
 

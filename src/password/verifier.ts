@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
-import { inMib } from '../system/mebibytes.ts'
+import { inMib } from '../system/text.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
 import { derive, memoryFor } from './key-derivation.ts'
 import { createLoginQueue, type OnEnd } from './login-queue.ts'

@@ -1,5 +1,5 @@
 import { prettyFactory } from 'pino-pretty'
-import { escaped } from '../system/escaped.ts'
+import { escaped } from '../system/text.ts'
 
 /**
  * Control characters below the blank, but for the line feed: with them a terminal would move its cursor or colour what follows. JSON escapes

@@ -1,4 +1,4 @@
-import { shellWord } from '../../system/shell-word.ts'
+import { shellWord } from '../../system/text.ts'
 import type { ProgramIo } from '../command.ts'
 
 /** What the commands contain. Without `node` there is none for WebSockets: another Node.js need not be installed. */
