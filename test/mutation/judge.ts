@@ -14,6 +14,9 @@ export interface Verdict {
   readonly by: string | undefined
 }
 
+/** Why a file without a test near it is not judged. */
+export const NO_TEST = 'no test is near it: name some with --tests'
+
 /** The tests of a mutant may take so many times as long as without it. */
 const TIMES = 4
 
@@ -27,7 +30,7 @@ export async function* judge(
   runner: Runner,
   wait: number,
 ): AsyncGenerator<Verdict> {
-  if (tests.length === 0) throw new Error('no test is near it: name some with --tests')
+  if (tests.length === 0) throw new Error(NO_TEST)
   const whole = await runner.ask({ path, text, tests })
   if (whole === 'late' || whole.failure !== undefined) {
     throw new Error(`fails without a mutant: ${whole === 'late' ? 'too slow' : whole.failure}`)

@@ -3,6 +3,8 @@ import { isSyntaxNode, type SyntaxNode, syntaxTree } from '../support/source-tre
 /** One change to a source file. `start` and `end` are offsets in its text. */
 export interface Mutant {
   readonly line: number
+  /** The names of the functions, methods and classes around it, from the outermost on, such as `Learner.settle`. */
+  readonly within: string
   /** For the reader, such as `1000 → 4000`. */
   readonly change: string
   readonly start: number
@@ -11,7 +13,7 @@ export interface Mutant {
 }
 
 /** A change at a node: from `start` to `end` there stands `replacement`. */
-type Change = Omit<Mutant, 'line' | 'change'>
+type Change = Pick<Mutant, 'start' | 'end' | 'replacement'>
 
 const OPPOSITES: Readonly<Record<string, string>> = {
   '<': '<=',
@@ -40,16 +42,18 @@ const CHANGED_INSIDE = ['BinaryExpression', 'LogicalExpression', 'UnaryExpressio
  */
 export function mutantsOf(source: string): Mutant[] {
   const found: Mutant[] = []
-  function visit(node: SyntaxNode): void {
+  function visit(node: SyntaxNode, around: readonly string[]): void {
     for (const change of changesAt(node, source)) {
       const line = source.slice(0, change.start).split('\n').length
-      found.push({ ...change, line, change: shownAs(change, source) })
+      found.push({ ...change, line, within: around.join('.'), change: shownAs(change, source) })
     }
+    const name = scopeOf(node)
+    const inner = name === undefined ? around : [...around, name]
     // Of a type nothing is changed but what it is said of, as in `value as Type`.
     const children = node.type.startsWith('TS') ? [node.expression] : Object.values(node).flat()
-    for (const child of children) if (isSyntaxNode(child)) visit(child)
+    for (const child of children) if (isSyntaxNode(child)) visit(child, inner)
   }
-  visit(syntaxTree(source))
+  visit(syntaxTree(source), [])
   return found.toSorted((a, b) => a.start - b.start || a.end - b.end)
 }
 
@@ -87,6 +91,26 @@ function changesAt(node: SyntaxNode, source: string): Change[] {
     })
   }
   return changes
+}
+
+const FUNCTIONS = ['ArrowFunctionExpression', 'FunctionExpression']
+
+/** The name of a function, a method, a class, or of a constant that is a function; undefined for any other node. */
+function scopeOf({ type, id, key, init, value }: SyntaxNode): string | undefined {
+  const isFunction = (node: unknown): boolean => isSyntaxNode(node) && FUNCTIONS.includes(node.type)
+  if (type === 'FunctionDeclaration' || type === 'ClassDeclaration') return nameOf(id)
+  if (type === 'VariableDeclarator' && isFunction(init)) return nameOf(id)
+  if (type === 'MethodDefinition' || (type === 'Property' && isFunction(value))) return nameOf(key)
+  return undefined
+}
+
+function nameOf(node: unknown): string | undefined {
+  if (!isSyntaxNode(node)) return undefined
+  return node.type === 'PrivateIdentifier'
+    ? `#${node.name}`
+    : node.name === undefined
+      ? undefined
+      : `${node.name}`
 }
 
 /** Four times the number and a quarter of it, or its neighbours if it is a small integer. */

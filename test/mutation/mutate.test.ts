@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { draw, find } from './fixed.ts'
 import { createRunner, judge, type Runner } from './judge.ts'
 import { mutantsOf, mutated } from './mutants.ts'
 import { changedFiles, neighboursOf, readSubject, UsageError } from './subject.ts'
@@ -159,6 +160,79 @@ async function run(cwd: string, ...args: readonly string[]) {
   ])
   return { output, progress: progress.replaceAll(/^\[.*?\] /gm, ''), code: Number(code) }
 }
+
+describe('The fixed set of mutants', () => {
+  const source = [
+    'export class Bound {',
+    '  #level = 1',
+    '  raise(by: number): void {',
+    '    this.#level += by',
+    '  }',
+    '}',
+    'const isFar = (n: number): boolean => n > 10',
+  ].join('\n')
+
+  it('names the function around each, and its line', () => {
+    const drawn = draw(200, 'seed', new Map([['src/room/bound.ts', source]]))
+    expect(drawn.map(({ within, line, change }) => [within, line, change])).toEqual(
+      expect.arrayContaining([
+        ['Bound', '#level = 1', '1 → 0'],
+        ['Bound.raise', 'this.#level += by', 'without this.#level += by'],
+        ['isFar', 'const isFar = (n: number): boolean => n > 10', '> → >='],
+      ]),
+    )
+  })
+
+  it('is the same for the same seed, and has mutants of each room', () => {
+    const tree = new Map(Array.from({ length: 30 }, (_, i) => [`src/room${i % 6}/file${i}.ts`, source]))
+    const drawn = draw(20, 'one', tree)
+    expect(drawn).toHaveLength(20)
+    expect(draw(20, 'one', tree)).toEqual(drawn)
+    expect(draw(20, 'two', tree)).not.toEqual(drawn)
+    expect(new Set(drawn.map(({ file }) => file.split('/')[1])).size).toBe(6)
+  })
+
+  it('finds a mutant whose function has moved, and tells when its code is gone', () => {
+    const set = draw(200, 'seed', new Map([['src/room/bound.ts', source]])).map((each) => ({
+      ...each,
+      outcome: 'killed' as const,
+    }))
+    const moved = project({
+      'src/room/far.ts': `// A line before it.\n\n${source.split('\n').at(-1)}`,
+      'src/room/bound.ts': 'export {}',
+    })
+    const { found, gone } = find(set, moved)
+    expect(new Set(found.map(({ file, mutant }) => `${file}:${mutant.line}`))).toEqual(
+      new Set(['src/room/far.ts:3']),
+    )
+    expect(new Set(found.map(({ fixed }) => fixed.within))).toEqual(new Set(['isFar']))
+    expect(new Set(gone.map(({ within }) => within))).toEqual(new Set(['Bound', 'Bound.raise']))
+  })
+
+  it('fails when a mutant lives that was killed', async () => {
+    const testOf = (values: string, results: string): string => `
+      import { expect, it } from 'vitest'
+      import { isLong } from '../../src/room/length.ts'
+      it('tells long from short', () => expect(${values}.map(isLong)).toEqual(${results}))
+    `
+    const folder = project({
+      'package.json': '{ "type": "module" }',
+      'vitest.config.ts': "export default { test: { isolate: false, pool: 'threads' } }",
+      'src/room/length.ts': 'export const isLong = (n: number) => n > 10\n',
+      'test/room/length.test.ts': testOf('[10, 11]', '[false, true]'),
+      'test/mutation/fixed.json': '[]',
+    })
+    symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
+    const drawn = await run(folder, '--wait', '60', '--draw', '1')
+    expect(drawn.output).toBe('3 mutants: 3 killed, 0 lived, 0 gone, 0 worse than recorded\n')
+    expect(drawn.code).toBe(0)
+    writeFileSync(join(folder, 'test/room/length.test.ts'), testOf('[2, 20]', '[false, true]'))
+    const weaker = await run(folder, '--wait', '60', '--fixed')
+    expect(weaker.progress).toContain('WAS KILLED, LIVES NOW src/room/length.ts:1 > → >=\n')
+    expect(weaker.output).toBe('3 mutants: 1 killed, 2 lived, 0 gone, 2 worse than recorded\n')
+    expect(weaker.code).toBe(1)
+  })
+})
 
 describe('npm run mutate', () => {
   it('says which mutants were killed and which lived, and leaves the file as it is', async () => {

@@ -1,7 +1,12 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { formatTable } from '../../bench/format.ts'
 import { atEnd, runProgram, say } from '../../bench/run-program.ts'
+import { readTree } from '../support/source-tree.ts'
+import { draw, FIXED_SET, find, readFixedSet, textOf } from './fixed.ts'
+import { judgeFound } from './fixed-judge.ts'
 import { createRunner, judge, type Runner, type Verdict } from './judge.ts'
 import { changedFiles, readSubject, type Subject, UsageError } from './subject.ts'
 
@@ -15,6 +20,10 @@ A mutant that turns no test red has lived: it lacks a test, or the code that it 
   --diff REF    the files under src/ that have changed since the branch left REF (default, if no file is named: main)
   --tests PART  instead, the test files whose path contains PART, such as --tests test/contract; may be repeated
   --sample N    at most N mutants of each file, spread evenly over it
+  --fixed       the fixed set instead: 200 mutants over all rooms, each with what came of it when the set was drawn. What no test
+                near it kills, the tests of the promises try (test/contract, test/hardening). Exits with 1 if a mutant that was
+                killed lives now; one whose code is no more is named
+  --draw SEED   draws such a set anew, judges it, and writes it to test/mutation/fixed.json
   --wait S      how long one test may wait (20 s): what a mutant makes wait for ever fails
   --help        this
 
@@ -29,9 +38,11 @@ const LONGEST = 24 * 60 * 60_000
 async function main(): Promise<0 | 1> {
   try {
     const options = readOptions(process.argv.slice(2))
-    if (options !== 'help') return await mutate(options)
-    process.stdout.write(HELP)
-    return 0
+    if (options === 'help') {
+      process.stdout.write(HELP)
+      return 0
+    }
+    return 'subjects' in options ? await mutate(options) : await judgeFixedSet(options)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     process.stderr.write(`${error.message}\nSee: npm run mutate -- --help\n`)
@@ -45,14 +56,20 @@ interface Options {
   readonly wait: number
 }
 
+interface FixedOptions extends Pick<Options, 'wait'> {
+  /** The seed of a new set; undefined: the set that there is. */
+  readonly draw: string | undefined
+}
+
 /** @throws UsageError */
-function readOptions(args: string[]): Options | 'help' {
+function readOptions(args: string[]): Options | FixedOptions | 'help' {
   const { values, positionals } = parse(args)
   if (values.help) return 'help'
   const sample = Number(values.sample)
   if (!(sample >= 1)) throw new UsageError('--sample: must be 1 or more')
   const wait = 1_000 * Number(values.wait)
   if (!(wait > 0)) throw new UsageError('--wait: must be a number of seconds')
+  if (values.fixed || values.draw !== undefined) return { draw: values.draw, wait }
   const { diff = positionals.length > 0 ? undefined : 'main', tests } = values
   const files = [...positionals, ...(diff === undefined ? [] : changedFiles(diff))]
   return { subjects: files.map((file) => readSubject(file, { sample, tests })), wait }
@@ -67,6 +84,8 @@ function parse(args: string[]) {
         diff: { type: 'string' },
         tests: { type: 'string', multiple: true },
         sample: { type: 'string', default: 'Infinity' },
+        fixed: { type: 'boolean', default: false },
+        draw: { type: 'string' },
         wait: { type: 'string', default: '20' },
         help: { type: 'boolean', default: false },
       },
@@ -118,6 +137,35 @@ async function countsOf(
     say(`${name}: NOT JUDGED: ${error instanceof Error ? error.message : String(error)}`)
     return undefined
   }
+}
+
+/** How many mutants a set has. */
+const COUNT = 200
+
+async function judgeFixedSet({ draw: seed, wait }: FixedOptions): Promise<0 | 1> {
+  const root = process.cwd()
+  // Until it is judged, each mutant of a new set counts as one that lives.
+  const set =
+    seed === undefined
+      ? readFixedSet(root)
+      : draw(COUNT, seed, readTree(root, 'src')).map((each) => ({ ...each, outcome: 'lived' as const }))
+  const { found, gone } = find(set, root)
+  const runner = createRunner(wait)
+  atEnd(() => runner.kill())
+  const { judged, failures } = await judgeFound(found, runner, wait, root)
+  if (seed !== undefined && failures.length === 0) {
+    writeFileSync(join(root, FIXED_SET), textOf(judged.map(({ fixed, outcome }) => ({ ...fixed, outcome }))))
+  }
+  for (const { file, within, change } of gone) say(`GONE ${file} ${within}: ${change}`)
+  const worse = judged.filter(({ fixed, outcome }) => fixed.outcome === 'killed' && outcome === 'lived')
+  for (const { file, mutant } of worse) say(`WAS KILLED, LIVES NOW ${file}:${mutant.line} ${mutant.change}`)
+  for (const failure of failures) say(`NOT JUDGED ${failure}`)
+  const killed = judged.filter(({ outcome }) => outcome === 'killed').length
+  const lived = judged.length - killed
+  process.stdout.write(
+    `${set.length} mutants: ${killed} killed, ${lived} lived, ${gone.length} gone, ${worse.length} worse than recorded\n`,
+  )
+  return worse.length > 0 || failures.length > 0 ? 1 : 0
 }
 
 await runProgram(main, LONGEST)
