@@ -209,7 +209,9 @@ function judgeSession({ user, password, session }: SessionAccount, must: Must): 
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
   if (auth === 'off' || auth.kind === 'form') return undefined
   const written = auth.kind === 'session' ? auth.session.send.header : 'Authorization'
-  return Object.keys(headers).find((name) => written !== undefined && asCgi(name) === asCgi(written))
+  return Object.keys(headers).find(
+    (name) => written !== undefined && headers[name] !== null && asCgi(name) === asCgi(written),
+  )
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */

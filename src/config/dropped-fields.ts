@@ -4,32 +4,29 @@ import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 /** A field name, or the beginning of names and a `*`. */
 const PATTERN = /^[!#$%&'+\-.^_`|~0-9A-Za-z]+\*?$/
 
-/** Why a pattern cannot stand in `upstream.drop`; `undefined` if it can. */
-export function dropProblem(pattern: string): string | undefined {
-  return patternProblem(pattern, 'cookie', 'sec-*') ?? requestNeed(pattern)
+/** Why a pattern cannot be `null` in `upstream.headers`; `undefined` if it can. */
+export function leftOutProblem(pattern: string): string | undefined {
+  if (!PATTERN.test(pattern))
+    return 'must have a field name such as Cookie as its name, or the beginning of names and a * such as "Sec-*"'
+  return requestNeed(asCgi(pattern))
 }
 
 /** Why a pattern cannot stand in `upstream.drop_response`; `undefined` if it can. */
 export function dropResponseProblem(pattern: string): string | undefined {
-  return patternProblem(pattern, 'server', 'x-powered-*') ?? responseNeed(pattern)
-}
-
-function patternProblem(pattern: string, name: string, start: string): string | undefined {
   return PATTERN.test(pattern)
-    ? undefined
-    : `must be a field name such as ${name}, or the beginning of names and a * such as ${start}`
+    ? responseNeed(pattern)
+    : 'must be a field name such as server, or the beginning of names and a * such as x-powered-*'
 }
 
 /** Why a request or a handshake cannot do without a field. */
-function requestNeed(pattern: string): string | undefined {
-  const lower = pattern.toLowerCase()
-  if (lower === 'host') return 'must not name Host: HTTP requires it, and upstream.host changes it'
+function requestNeed(lower: string): string | undefined {
+  if (lower === 'host') return 'must not be null: HTTP requires it, and upstream.host changes it'
   if (lower === 'content-length' || lower === 'transfer-encoding')
-    return `must not name ${pattern}: without it the device cannot find the end of the body`
+    return 'must not be null: without it the device cannot find the end of the body'
   if (lower === 'connection' || lower === 'upgrade')
-    return `must not name ${pattern}: the sidecar writes it itself, for the connection to the device`
+    return 'must not be null: the sidecar writes it itself, for the connection to the device'
   if (lower.startsWith('sec-websocket-'))
-    return `must not name ${pattern}: a WebSocket handshake needs it, and sec-* leaves it alone`
+    return 'must not be null: a WebSocket handshake needs it, and "Sec-*" leaves it alone'
   return undefined
 }
 
@@ -74,7 +71,7 @@ function covers(pattern: string, name: string): boolean {
   return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
 }
 
-/** Whether a field of a request is sent, by its name in lower case: `upstream.drop` without what a message or a handshake needs. */
+/** Whether a field of a request is sent, by its name in lower case: the patterns without what a message or a handshake needs. */
 export function requestKeeps(patterns: readonly string[]): (name: string) => boolean {
   return keepsBut(patterns, (name) => requestNeed(name) !== undefined)
 }

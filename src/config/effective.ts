@@ -14,7 +14,8 @@ export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): 
   if (!isMapping(tree)) return tree
   if (field.kind === 'headers') {
     // The path of a secret is not secret.
-    const shown = Object.entries(tree).map(([name, value]) => [name, isMapping(value) ? value : MASK])
+    const isShown = (value: YamlValue): boolean => value === null || isMapping(value)
+    const shown = Object.entries(tree).map(([name, value]) => [name, isShown(value) ? value : MASK])
     return Object.fromEntries(shown)
   }
   if (field.kind === 'value') return tree

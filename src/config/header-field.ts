@@ -1,28 +1,46 @@
 import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
+import { leftOutProblem } from './dropped-fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 
-/** A header value: text, the file that holds it, or the name of the login. */
-export type HeaderValue = string | { readonly file: string } | ClientName
+/** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
+export type HeaderValue = string | { readonly file: string } | ClientName | null
 
 interface ClientName {
   readonly client_name: true
 }
 
 export function isClientName(value: HeaderValue | undefined): value is ClientName {
-  return typeof value === 'object' && 'client_name' in value
+  return typeof value === 'object' && value !== null && 'client_name' in value
 }
 
-/** Fields set on every forwarded request, by name. */
-export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
-  const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
+export type Headers = Readonly<Record<string, HeaderValue>>
+
+/** The names of the fields that the device does not get: each a name, or the beginning of names and a `*`. */
+export function leftOut(given: Headers): readonly string[] {
+  return Object.keys(given).filter((name) => given[name] === null)
+}
+
+/** The same without the fields of these names, unless it has them already. */
+export function without(names: readonly string[], given: Headers): Headers {
+  const present = Object.keys(given)
+  const added = names.filter((name) => !present.some((other) => isSame(name, other)))
+  return { ...given, ...Object.fromEntries(added.map((name) => [name, null])) }
+}
+
+/** Fields set on every forwarded request, and fields left out of it, by name. */
+export function headers(options: FieldOptions): Field<Headers> {
+  const type = 'mapping of names to text, `{file: path}`, `{client_name: true}` or `null`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }
 
 function schema() {
   const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
   const value = z.union(
-    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) })],
-    { error: 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}' },
+    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) }), z.null()],
+    {
+      error:
+        'must be text (in quotes if it looks like a number), {file: path}, {client_name: true}, or null, which leaves the field out',
+    },
   )
   return z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
     z.superRefine((given, context) => {
@@ -37,9 +55,16 @@ function schema() {
 
 /** Two spellings of one name would be two values of the same field. */
 function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
-  const twin = names.find((other) => other !== name && asCgi(other) === asCgi(name))
+  const twin = names.find((other) => other !== name && isSame(other, name))
   if (twin !== undefined) return `must be set only once; ${twin} is the same field`
+  if (value === null) return leftOutProblem(name)
+  if (name.endsWith('*')) return 'must be null: a name that ends with * stands for many fields'
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
+}
+
+/** Whether two names, or beginnings of names with a `*`, are the same to a CGI program. */
+function isSame(name: string, other: string): boolean {
+  return asCgi(name) === asCgi(other) && name.endsWith('*') === other.endsWith('*')
 }
 
 /** Fields that the sidecar writes itself. If a field had two values, two programs could use different ones. */

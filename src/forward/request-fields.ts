@@ -165,7 +165,7 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
   if (lines === undefined) return undefined
   const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)
   const id = at + `\r\n${ID_FIELD}: `.length
-  // Without the id, which `forwarding` or `drop` leaves out, the text is always the same.
+  // Without the id, which `forwarding` or `headers` leaves out, the text is always the same.
   const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
   head.outgoing = { settings, client, scope, confined, before, after }
   return lines

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
 import { requestKeeps, responseKeeps } from '../config/dropped-fields.ts'
-import { isClientName } from '../config/header-field.ts'
+import { isClientName, leftOut } from '../config/header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
@@ -195,14 +195,19 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, forwarding, drop, dropResponse, rewrite, url, auth } = service
+  const { headers, host, forwarding, dropResponse, rewrite, url, auth } = service
+  const dropped = leftOut(headers)
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
-    set: new Set(Object.keys(headers).map(asCgi)),
+    set: new Set(
+      Object.keys(headers)
+        .filter((name) => headers[name] !== null)
+        .map(asCgi),
+    ),
     forwarding,
-    keeps: drop.length === 0 ? undefined : requestKeeps(drop),
+    keeps: dropped.length === 0 ? undefined : requestKeeps(dropped),
     passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
     scheme: url.origin.startsWith('https:') ? 'https' : 'http',
     referrers: host === 'target',
@@ -213,7 +218,7 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
 async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {
   const fields: string[] = []
   for (const [name, value] of Object.entries(headers)) {
-    if (isClientName(value)) continue
+    if (value === null || isClientName(value)) continue
     fields.push(name, typeof value === 'string' ? value : await readValue(`${key}.${name}`, value.file))
   }
   return fields

@@ -269,12 +269,12 @@ describe('a value', () => {
     ['queue: {size: -1}', 'upstream.queue.size: must be a whole number from 0 to 1000000 (given: -1)'],
     [
       'headers: {X: 1}',
-      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path} or {client_name: true}',
+      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path}, {client_name: true}, or null, which leaves the field out',
     ],
     ['headers: {X: {file: ""}}', 'upstream.headers.X.file: must be a path'],
     [
       'headers: {X: {fill: a}}',
-      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path} or {client_name: true}',
+      'upstream.headers.X: must be text (in quotes if it looks like a number), {file: path}, {client_name: true}, or null, which leaves the field out',
     ],
     ['headers: [X]', 'upstream.headers: must be a mapping of names to values'],
     ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; set upstream.host instead'],

@@ -41,7 +41,7 @@ export const models: readonly ModelRow[] = [
     name: 'reads-512-bytes',
     scenario: scenarios.browses,
     fails: 'a browser gets 431, as it does directly; curl fits',
-    keys: { forwarding: 'off', drop: ['cookie', 'sec-*'] },
+    keys: { forwarding: 'off', headers: { Cookie: null, 'Sec-*': null } },
   },
   { name: 'reads-lines-of-128-bytes', scenario: scenarios.reads, keys: {} },
   reads('refuses-forwarded-for', 'every request gets 400', { forwarding: 'off' }),

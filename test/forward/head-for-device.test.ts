@@ -73,9 +73,9 @@ describeTransports(
       return { device, sidecar }
     }
 
-    it('H172 the request of a browser fits a device that reads 512 bytes, with forwarding: off and drop', async () => {
+    it('H172 the request of a browser fits a device that reads 512 bytes, with forwarding: off and no cookie and hints', async () => {
       const device = await startSmallDevice()
-      const upstream = { forwarding: 'off', drop: ['cookie', 'sec-*'] }
+      const upstream = { forwarding: 'off', headers: { cookie: null, 'sec-*': null } }
       for (const [settings, status] of [
         [{}, 400],
         [{ forwarding: 'off' }, 400],
@@ -121,10 +121,12 @@ describeTransports(
       },
     )
 
-    it('H172 drop takes fields of clients and of Postern, and none that frames the message', async () => {
+    it('H172 null takes fields of clients and of Postern, and none that frames the message', async () => {
       const { device, sidecar } = await start({
-        drop: ['Cookie', 'x-forwarded-*', 'VIA', 'content-*', 'h*'],
-        headers: { 'X-Forwarded-Room': '1', 'Content-Language': 'de' },
+        headers: {
+          ...{ Cookie: null, 'x-forwarded-*': null, VIA: null, 'content-*': null, 'h*': null },
+          ...{ 'X-Forwarded-Room': '1', 'Content-Language': 'de' },
+        },
       })
       const token = await sidecar.token()
       const body = { body: 'four', fields: ['Cookie', 'a=1', 'Content-Type', 'text/plain', 'X-Kept', 'yes'] }
@@ -191,7 +193,7 @@ describe('the head for the device, over any transport', () => {
     expect([await repeat(), await repeat()]).toEqual([true, true])
     site.configure({ upstream: { forwarding: 'off' } })
     await expect.poll(repeat).toBe(false)
-    site.configure({ upstream: { forwarding: 'full', drop: ['via'] } })
+    site.configure({ upstream: { forwarding: 'full', headers: { via: null } } })
     await expect
       .poll(async () => {
         const seen = await repeat()
@@ -200,10 +202,10 @@ describe('the head for the device, over any transport', () => {
       .toEqual([false, 'https'])
   })
 
-  it('H172 drop leaves a WebSocket handshake whole', async () => {
+  it('H172 null leaves a WebSocket handshake whole', async () => {
     const device = await startDevice()
     const { upgrades } = acceptWebSockets(device)
-    const config = { upstream: { drop: ['sec-*', 'user-agent'], forwarding: 'off' } }
+    const config = { upstream: { headers: { 'sec-*': null, 'user-agent': null }, forwarding: 'off' } }
     const sidecar = await startSidecar({ transport: 'tls', device, config })
     const token = await sidecar.token()
     const headers = { 'Sec-Fetch-Mode': 'websocket', Cookie: 'a=1' }

@@ -49,12 +49,14 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
     },
   )
 
-  it('H202 a twin of a name that `upstream.headers` sets, or that `upstream.drop` names, is dropped', async () => {
-    const headers = { 'X-Remote-User': { client_name: true }, 'X-Device-Key': 'own', 'X_Odd.Key': 'own' }
-    const drop = ['X-Secret', 'sec-*', 'X_Odd_Drop']
+  it('H202 a twin of a name in `upstream.headers`, with a value or without, is dropped', async () => {
+    const headers = {
+      ...{ 'X-Remote-User': { client_name: true }, 'X-Device-Key': 'own', 'X_Odd.Key': 'own' },
+      ...{ 'X-Secret': null, 'sec-*': null, X_Odd_Drop: null },
+    }
     const sidecar = await startSidecar({
       transport,
-      config: { upstream: { headers, drop }, public_paths: ['/open'] },
+      config: { upstream: { headers }, public_paths: ['/open'] },
     })
     const token = await sidecar.token()
     const names = ['X-Remote-User', 'X-Device-Key', 'X-Odd-Key', 'X-Secret', 'Sec-Purpose', 'X-Odd-Drop']
@@ -72,7 +74,7 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
   it('H202 any other name reaches the device byte for byte', async () => {
     const sidecar = await startSidecar({
       transport,
-      config: { upstream: { headers: { 'X-Device-Key': 'own' }, drop: ['X-Secret', 'sec-*'] } },
+      config: { upstream: { headers: { 'X-Device-Key': 'own', 'X-Secret': null, 'sec-*': null } } },
     })
     const token = await sidecar.token()
     const others = [

@@ -5,10 +5,13 @@ import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import type { Warning } from './finding.ts'
+import { leavingOut } from './left-out.ts'
 
 /** Other settings with which a request may be accepted, as the lines to write below the section of the service. */
 interface Trial {
   readonly lines: string
+  /** What stays beside the lines, as the end of a sentence. */
+  readonly beside?: string
   readonly change: Partial<ServiceConfig>
 }
 
@@ -47,14 +50,14 @@ export async function tryHeads(
     const trials = REFUSED_HOST.has(refused)
       ? [otherHost(service), ...shorter(service), OLD]
       : [...shorter(service), OLD]
-    for (const { lines, change } of trials) {
+    for (const { lines, beside = '', change } of trials) {
       const answered = await ask(sample, change)
       if (REFUSED.has(answered) || Number(answered) >= 500) continue
       const found = refused === undefined ? 'no answer' : `answered ${refused}`
       return {
         warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${lines}}`,
         meaning: 'the device refuses the requests of clients',
-        remedy: `write ${key}: {${lines}}`,
+        remedy: `write ${key}: {${lines}}${beside}`,
       }
     }
     return undefined
@@ -62,14 +65,11 @@ export async function tryHeads(
   return undefined
 }
 
-function shorter({ drop }: ServiceConfig): readonly Trial[] {
-  const dropped = [...new Set([...drop, 'cookie', 'sec-*'])]
+function shorter(service: ServiceConfig): readonly Trial[] {
+  const { line, beside, change } = leavingOut(['Cookie', 'Sec-*'], service)
   return [
     { lines: 'forwarding: off', change: { forwarding: 'off' } },
-    {
-      lines: `forwarding: off, drop: [${dropped.map((name) => `"${name}"`).join(', ')}]`,
-      change: { forwarding: 'off', drop: dropped },
-    },
+    { lines: `forwarding: off, ${line}`, beside, change: { forwarding: 'off', ...change } },
   ]
 }
 

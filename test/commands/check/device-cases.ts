@@ -264,24 +264,29 @@ const ANSWERED: readonly Case[] = [
         return {
           set: to(device.url),
           says: `${device.url} answered 200; it compresses its page only for requests without Via`,
-          writes: { drop: ['via'], forwarding: 'full' },
+          writes: { headers: { Via: null }, forwarding: 'full' },
           result: 'warning',
         }
       },
-      async 'H172 the same beside other names in upstream.drop, which stay'() {
+      async 'H172 the same beside what upstream.headers has, which stays'() {
         const device = await startCompressing(withoutVia)
         return {
-          set: to(device.url, 'upstream.drop=x-a, x-*'),
+          set: to(device.url, 'upstream.headers={x-a: null, "x-*": null, X-Key: hunter2}'),
           says: /without Via$/,
-          writes: { drop: ['x-a', 'x-*', 'via'] },
+          writes: { headers: { 'x-a': null, 'x-*': null, Via: null } },
+          remedy: /, beside the values that headers has$/,
         }
       },
     },
   }),
   ...(
     [
-      ['reads 512 bytes', (head) => head.length <= 512, { forwarding: 'off', drop: ['cookie', 'sec-*'] }],
-      ['refuses Via', withoutVia, { forwarding: 'off', drop: [] }],
+      [
+        'reads 512 bytes',
+        (head) => head.length <= 512,
+        { forwarding: 'off', headers: { Cookie: null, 'Sec-*': null } },
+      ],
+      ['refuses Via', withoutVia, { forwarding: 'off', headers: {} }],
     ] satisfies [string, (head: string) => boolean, object][]
   ).map(
     ([what, fits, writes]): Case => ({
@@ -316,7 +321,7 @@ const ANSWERED: readonly Case[] = [
     [
       ['compresses for all', () => true, []],
       ['compresses for none', () => false, []],
-      ['gets no Via', withoutVia, ['upstream.drop=via']],
+      ['gets no Via', withoutVia, ['upstream.headers.VIA=null']],
       ['gets no forwarding fields', withoutVia, ['upstream.forwarding=minimal']],
     ] satisfies [string, (head: string) => boolean, string[]][]
   ).map(
