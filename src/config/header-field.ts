@@ -59,6 +59,8 @@ function headerProblem(name: string, value: HeaderValue, names: readonly string[
   if (twin !== undefined) return `must be set only once; ${twin} is the same field`
   if (value === null) return leftOutProblem(name)
   if (name.endsWith('*')) return 'must be null: a name that ends with * stands for many fields'
+  if (WRITTEN_BY_SIDECAR.has(asCgi(name)))
+    return 'must be null, which leaves it out: the sidecar writes its value itself'
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
 

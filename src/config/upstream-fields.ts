@@ -76,7 +76,6 @@ const varying = {
     problemOf: unless(isAuthority, 'must be preserve, target, or a host such as device.local:8080'),
   }),
   parser: oneOf(['strict', 'tolerant', 'auto'], { default: 'auto' }),
-  forwarding: oneOf(['full', 'minimal', 'off'], { default: 'full', live: ALWAYS }),
   version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
   responseTimeout: duration('1ms', '1d', { default: '30s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
@@ -103,7 +102,7 @@ const common = {
   share,
 }
 
-const { host, parser, forwarding, version, responseTimeout, idleTimeout, reuse } = varying
+const { host, parser, version, responseTimeout, idleTimeout, reuse } = varying
 const { bufferUploads, maxBody, maxInFlight } = varying
 
 const routeField = section({
@@ -111,7 +110,6 @@ const routeField = section({
   headers: optional(own.headers),
   host: optional(host),
   parser: optional(parser),
-  forwarding: optional(forwarding),
   version: optional(version),
   responseTimeout: optional(responseTimeout),
   idleTimeout: optional(idleTimeout),

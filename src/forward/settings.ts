@@ -195,8 +195,9 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, forwarding, dropResponse, rewrite, url, auth } = service
-  const dropped = leftOut(headers)
+  const { headers, host, dropResponse, rewrite, url, auth } = service
+  const names = leftOut(headers)
+  const keeps = names.length === 0 ? undefined : requestKeeps(names)
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
@@ -206,14 +207,17 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
         .filter((name) => headers[name] !== null)
         .map(asCgi),
     ),
-    forwarding,
-    keeps: dropped.length === 0 ? undefined : requestKeeps(dropped),
+    keeps,
+    claims: keeps === undefined || OF_THE_CLIENT.every(keeps),
     passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
     scheme: url.origin.startsWith('https:') ? 'https' : 'http',
     referrers: host === 'target',
     rewrite: rewrite === 'on',
   }
 }
+
+/** Postern's own fields about the client. Where the device does not get one, it does not get what a proxy in front says of the client, either. */
+const OF_THE_CLIENT = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port']
 
 async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {
   const fields: string[] = []

@@ -39,6 +39,13 @@ it('H172 only null stands for many fields, and a field stands once', () => {
   ])
 })
 
+it('H172 a field that the sidecar writes can only be left out', () => {
+  expect(problemsWith('headers: {via: a}')).toEqual([
+    'postern.yaml:2: upstream.headers.via: must be null, which leaves it out: the sidecar writes its value itself',
+  ])
+  expect(problemsWith('headers: {via: null, X-Request-Id: null, "X-Forwarded-*": null}')).toEqual([])
+})
+
 it('H172 a field that upstream.auth writes may be left out of what clients send', () => {
   const auth = 'auth: {kind: basic, user: a, password: {file: b}}'
   expect(problemsWith(`headers: {Authorization: null}, ${auth}`)).toEqual([])

@@ -7,6 +7,7 @@ import { makeSite } from '../devices/site.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
 import { expectError } from '../support/errors.ts'
+import { NO_FORWARDING } from '../support/forwarding.ts'
 import { logInAs, makeNames } from '../support/names.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
@@ -31,23 +32,20 @@ const GUARDED = [
 
 describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
   it.each([
-    ['with a token', 'full', '/'],
-    ['on a public path', 'off', '/open'],
-  ])(
-    'H18 a twin of a guarded name is 400 in every punctuation: %s, forwarding %s',
-    async (_name, forwarding, path) => {
-      const config = { upstream: { forwarding }, public_paths: ['/open'] }
-      const sidecar = await startSidecar({ transport, config })
-      const token = path === '/' ? await sidecar.token() : 'none'
-      const some = GUARDED.flatMap((name, i) => twinsOf(name)[i] ?? [])
-      for (const name of [...some, ...twinsOf('X-Real-IP'), ...twinsOf('X-Forwarded-For')]) {
-        const response = await sidecar.request({ path, token, fields: [name, '5'] })
-        expect([name, response.status]).toEqual([name, 400])
-        expectError(response, 400, 'invalid_request')
-      }
-      expect(sidecar.device.byteCount).toBe(0)
-    },
-  )
+    ['with a token', {}, '/'],
+    ['on a public path, without forwarding fields', NO_FORWARDING, '/open'],
+  ])('H18 a twin of a guarded name is 400 in every punctuation: %s', async (_name, headers, path) => {
+    const config = { upstream: { headers }, public_paths: ['/open'] }
+    const sidecar = await startSidecar({ transport, config })
+    const token = path === '/' ? await sidecar.token() : 'none'
+    const some = GUARDED.flatMap((name, i) => twinsOf(name)[i] ?? [])
+    for (const name of [...some, ...twinsOf('X-Real-IP'), ...twinsOf('X-Forwarded-For')]) {
+      const response = await sidecar.request({ path, token, fields: [name, '5'] })
+      expect([name, response.status]).toEqual([name, 400])
+      expectError(response, 400, 'invalid_request')
+    }
+    expect(sidecar.device.byteCount).toBe(0)
+  })
 
   it('H202 a twin of a name in `upstream.headers`, with a value or without, is dropped', async () => {
     const headers = {
@@ -166,7 +164,7 @@ describe.each(CGI_SERVERS)('Behind $name', ({ name, program, start }) => {
     url = await start(root)
     if (url === undefined) return
     const names = makeNames({ admin: undefined, reader: 'read' })
-    const upstream = { headers: { 'X-Remote-User': { client_name: true } }, forwarding: 'off' }
+    const upstream = { headers: { ...NO_FORWARDING, 'X-Remote-User': { client_name: true } } }
     const config = { ...names.config, upstream, public_paths: [path] }
     for (const transport of ['http1', 'h2'] as const)
       sidecars.set(transport, await startSidecar({ transport, device: { url }, config }))

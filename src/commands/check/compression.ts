@@ -46,7 +46,7 @@ export async function tryCompression(
   ask: Ask,
   known?: OwnResponse,
 ): Promise<Warning | undefined> {
-  if (service.forwarding !== 'full' || !requestKeeps(leftOut(service.headers))('via')) return undefined
+  if (!requestKeeps(leftOut(service.headers))('via')) return undefined
   const { line, beside, change } = leavingOut(['Via'], service)
   try {
     if (!mayShrink(known ?? (await ask(service)))) return undefined
