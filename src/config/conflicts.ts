@@ -37,6 +37,12 @@ export function conflictsIn(config: Config): readonly Issue[] {
   for (const { path, service } of services) {
     // The main service checks the password of a grant; the services of `upstream.routes` have their own accounts.
     judgeAuth(service, byGrant && service === upstream, mustBelow(path))
+    for (const name of Object.keys(upstream.responseHeaders))
+      if (tokenHeaders(service.auth).some((each) => asCgi(each) === asCgi(name)))
+        must(
+          `upstream.response_headers.${name}`,
+          `be left out: the device gives its token in it (${path.join('.')}.auth)`,
+        )
     const own = headerOfAuth(service)
     if (own !== undefined) {
       const message = `must not be set together with ${path.join('.')}.auth, which writes that field`
@@ -131,17 +137,13 @@ function judgeService(
   above: readonly string[],
   must: Must,
 ): void {
-  const { url, tls, auth, dropResponse } = service
+  const { url, tls } = service
   const { insecure, ca, weak, minVersion, maxVersion, groups, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
   if (isOwnAddress(url, own))
     must('url', 'be the device, not listen.address: the sidecar would forward to itself')
   if (min > max) must('max_in_flight.min', 'be at most max')
-  const read = tokenHeaders(auth).map(asCgi)
-  for (const [index, name] of dropResponse.entries())
-    if (read.includes(asCgi(name)))
-      must(`drop_response.${index}`, `not name ${name}: the device gives its token in it (upstream.auth)`)
   if (insecure && ca !== undefined)
     must('tls.insecure', `be false if ${name} is set, because ${name} would be ignored`)
   if (pin !== undefined && insecure)

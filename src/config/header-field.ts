@@ -1,6 +1,6 @@
 import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
-import { leftOutProblem } from './dropped-fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
+import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
 /** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
 export type HeaderValue = string | { readonly file: string } | ClientName | null
@@ -23,8 +23,16 @@ export function leftOut(given: Headers): readonly string[] {
 /** The same without the fields of these names, unless it has them already. */
 export function without(names: readonly string[], given: Headers): Headers {
   const present = Object.keys(given)
-  const added = names.filter((name) => !present.some((other) => isSame(name, other)))
+  const added = names.filter((name) => !Object.hasOwn(given, name) && twinOf(name, present) === undefined)
   return { ...given, ...Object.fromEntries(added.map((name) => [name, null])) }
+}
+
+/** Whether the device gets a field of a client or of Postern, by its name in lower case; undefined if it gets all. */
+export function requestKeeps(given: Headers): ((name: string) => boolean) | undefined {
+  const names = leftOut(given)
+  if (names.length === 0) return undefined
+  const isLeftOut = fits(names)
+  return (name) => !isLeftOut(name) || needed(name) !== undefined
 }
 
 /** Fields set on every forwarded request, and fields left out of it, by name. */
@@ -55,18 +63,25 @@ function schema() {
 
 /** Two spellings of one name would be two values of the same field. */
 function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
-  const twin = names.find((other) => other !== name && isSame(other, name))
+  const twin = twinOf(name, names)
   if (twin !== undefined) return `must be set only once; ${twin} is the same field`
-  if (value === null) return leftOutProblem(name)
+  if (value === null) return patternProblem(name, 'Cookie', 'Sec-*') ?? needed(asCgi(name))
   if (name.endsWith('*')) return 'must be null: a name that ends with * stands for many fields'
   if (WRITTEN_BY_SIDECAR.has(asCgi(name)))
     return 'must be null, which leaves it out: the sidecar writes its value itself'
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
 
-/** Whether two names, or beginnings of names with a `*`, are the same to a CGI program. */
-function isSame(name: string, other: string): boolean {
-  return asCgi(name) === asCgi(other) && name.endsWith('*') === other.endsWith('*')
+/** Why a request or a handshake cannot do without a field, whose name is in lower case. */
+function needed(name: string): string | undefined {
+  if (name === 'host') return 'must not be null: HTTP requires it, and upstream.host changes it'
+  if (name === 'content-length' || name === 'transfer-encoding')
+    return 'must not be null: without it the device cannot find the end of the body'
+  if (name === 'connection' || name === 'upgrade')
+    return 'must not be null: the sidecar writes it itself, for the connection to the device'
+  if (name.startsWith('sec-websocket-'))
+    return 'must not be null: a WebSocket handshake needs it, and "Sec-*" leaves it alone'
+  return undefined
 }
 
 /** Fields that the sidecar writes itself. If a field had two values, two programs could use different ones. */

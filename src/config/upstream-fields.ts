@@ -1,8 +1,8 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
-import { dropResponseProblem } from './dropped-fields.ts'
 import { ALWAYS, either, named, optional, section, type ValueOf } from './field.ts'
 import { headers, leftOut, without } from './header-field.ts'
+import { responseHeaders } from './response-header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
@@ -87,11 +87,7 @@ const varying = {
 
 /** What holds for all services. */
 const common = {
-  dropResponse: list('field names', 'must be text, in quotes if it begins with a *', {
-    default: [],
-    live: ALWAYS,
-    problemOf: dropResponseProblem,
-  }),
+  responseHeaders: responseHeaders({ default: {}, live: ALWAYS }),
   rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),

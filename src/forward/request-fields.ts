@@ -1,3 +1,4 @@
+import type { ResponseChanges } from '../config/response-header-field.ts'
 import type { Classified, Client } from '../http/admission.ts'
 import {
   mergeCookies,
@@ -37,8 +38,7 @@ export interface RequestFieldSettings {
   readonly keeps: ((name: string) => boolean) | undefined
   /** Whether the fields are sent in which a trusted proxy describes its own peer. Those of other peers never are. */
   readonly claims: boolean
-  /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
-  readonly passes: ((name: string) => boolean) | undefined
+  readonly response: ResponseChanges
   /** The scheme of the device. With the `Host` that it gets, it replaces Postern's origin in fields of the request. */
   readonly scheme: 'http' | 'https'
   /** Whether Postern's origin is replaced in `Origin` and `Referer`, too, and not only in `Destination` and `If`. */

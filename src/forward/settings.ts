@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
-import { requestKeeps, responseKeeps } from '../config/dropped-fields.ts'
-import { isClientName, leftOut } from '../config/header-field.ts'
+import { isClientName, requestKeeps } from '../config/header-field.ts'
+import { responseChanges } from '../config/response-header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
@@ -195,9 +195,8 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, dropResponse, rewrite, url, auth } = service
-  const names = leftOut(headers)
-  const keeps = names.length === 0 ? undefined : requestKeeps(names)
+  const { headers, host, responseHeaders, rewrite, url, auth } = service
+  const keeps = requestKeeps(headers)
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
@@ -209,7 +208,7 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
     ),
     keeps,
     claims: keeps === undefined || OF_THE_CLIENT.every(keeps),
-    passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
+    response: responseChanges(responseHeaders, tokenHeaders(auth)),
     scheme: url.origin.startsWith('https:') ? 'https' : 'http',
     referrers: host === 'target',
     rewrite: rewrite === 'on',

@@ -20,7 +20,7 @@ export const PLAIN: RequestFieldSettings = {
   set: new Set(),
   keeps: undefined,
   claims: true,
-  passes: undefined,
+  response: { passes: undefined, added: undefined },
   scheme: 'http',
   referrers: false,
   rewrite: false,

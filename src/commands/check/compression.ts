@@ -1,5 +1,4 @@
-import { requestKeeps } from '../../config/dropped-fields.ts'
-import { leftOut } from '../../config/header-field.ts'
+import { requestKeeps } from '../../config/header-field.ts'
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import type { OwnResponse } from '../../device/own-request.ts'
 import { CURL, type Sample } from '../../forward/sample-heads.ts'
@@ -46,7 +45,7 @@ export async function tryCompression(
   ask: Ask,
   known?: OwnResponse,
 ): Promise<Warning | undefined> {
-  if (!requestKeeps(leftOut(service.headers))('via')) return undefined
+  if (requestKeeps(service.headers)?.('via') === false) return undefined
   const { line, beside, change } = leavingOut(['Via'], service)
   try {
     if (!mayShrink(known ?? (await ask(service)))) return undefined

@@ -239,6 +239,16 @@ const ANSWERED: readonly Case[] = [
       },
     },
     fine: {
+      async 'what clients get otherwise'() {
+        const device = await startHeads(() => response(200, 'Server: x', 'X-Powered-By: y', 'x_kept: z'))
+        return {
+          set: to(
+            device.url,
+            'upstream.response_headers={"S*": null, X-Powered-*: null, X-Kept: a, X-More: b}',
+          ),
+          says: `${device.url} answered 200; clients do not get server, x-powered-by; clients get another x_kept`,
+        }
+      },
       async 'no login where upstream.headers answers it'() {
         const device = await startHeads(() => response(401, 'WWW-Authenticate: Basic realm="camera"'))
         return {
