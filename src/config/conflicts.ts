@@ -5,6 +5,7 @@ import type { UpstreamUrl } from './address.ts'
 import { type SessionAccount, tokenHeaders } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
+import { hstsIn } from './response-header-field.ts'
 import type { Config } from './schema.ts'
 import { ownPair, TLS_VERSIONS } from './tls-field.ts'
 import { formatDuration } from './units.ts'
@@ -81,17 +82,17 @@ function judgePasswords({ passwords, limits }: Config, must: Must): void {
 
 /** The rules between keys outside of the services, most of them about a shared store. */
 function judgeWhole(config: Config, must: Must): void {
-  const { listen, admin, tokens, limits, store, browser } = config
+  const { listen, admin, tokens, limits, store, upstream } = config
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
   if (tokens.refreshLifetime < tokens.accessLifetime)
     must(
       'tokens.refresh_lifetime',
       `be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
     )
-  if (browser.hsts !== 'off' && ownPair(listen.tls) === undefined)
+  for (const name of ownPair(listen.tls) === undefined ? hstsIn(upstream.responseHeaders) : [])
     must(
-      'browser.hsts',
-      'be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust',
+      `upstream.response_headers.${name}`,
+      'be left out unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust',
     )
   if (admin.address !== 'off' && overlap(admin.address, listen.address))
     must('admin.address', 'differ from listen.address, or be off')

@@ -140,6 +140,19 @@ function unsettable(name: string): string | undefined {
   return why && `must not be set: ${why}`
 }
 
+/** The names that set `Strict-Transport-Security` (HSTS). */
+export function hstsIn(given: ResponseHeaders): readonly string[] {
+  return Object.keys(given).filter(
+    (name) => asCgi(name) === 'strict-transport-security' && given[name] !== null,
+  )
+}
+
+/** The same without HSTS. */
+export function withoutHsts(given: ResponseHeaders): ResponseHeaders {
+  const names = hstsIn(given)
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)))
+}
+
 /** What the configuration changes in a response of the device. */
 export interface ResponseChanges {
   /** Whether a field of the device passes, by its name in lower case; undefined if all do. */

@@ -544,16 +544,21 @@ describe('a contradiction', () => {
   })
 })
 
-it('H318 browser.hsts needs a certificate of the operator', () => {
-  const problem =
-    'postern.yaml:3: browser.hsts: must be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust (given: "365d")'
-  const hsts = 'browser: {hsts: 365d}\n'
-  expect(problemsWith(hsts)).toEqual([problem])
-  expect(problemsWith(`${hsts}listen: {tls: auto}`)).toEqual([problem])
-  expect(problemsWith(`${hsts}listen: {tls: off}`)).toEqual([problem])
-  expect(problemsWith(`${hsts}listen: {tls: {names: [a.example]}}`)).toEqual([problem])
-  expect(problemsWith(`${hsts}listen: {tls: {cert: a, key: b}}`)).toEqual([])
-  expect(problemsWith('browser: {hsts: off}')).toEqual([])
+it('H318 Strict-Transport-Security needs a certificate of the operator', () => {
+  const device = 'password: {file: x}\nupstream:\n  url: "http://127.0.0.1"\n'
+  const problems = (name: string, listen = '') =>
+    problemsIn({ file: `${device}  response_headers: {${name}: max-age=9}\n${listen}` })
+  const problem = (name: string) =>
+    `postern.yaml:4: upstream.response_headers.${name}: must be left out unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust (given: "max-age=9")`
+  for (const name of ['Strict-Transport-Security', 'strict_transport-SECURITY'])
+    for (const tls of [
+      '',
+      'listen: {tls: auto}',
+      'listen: {tls: off}',
+      'listen: {tls: {names: [a.example]}}',
+    ])
+      expect(problems(name, tls)).toEqual([problem(name)])
+  expect(problems('Strict-Transport-Security', 'listen: {tls: {cert: a, key: b}}')).toEqual([])
 })
 
 describe('a shared store', () => {
