@@ -63,6 +63,14 @@ const HEADERS: readonly Case[] = [
         set: ['upstream.headers.X-Key=hunter2'],
         says: /^1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/,
       }),
+      'H172 what the device does not get, also at a route without headers of its own': () => ({
+        set: [
+          'upstream.headers={X-Key: hunter2, Via: null, "Sec-*": null}',
+          'upstream.routes./cam/.url=http://127.0.0.1:1',
+        ],
+        name: 'upstream headers of /cam/',
+        says: /^left out: Via, Sec-\*; the head of a GET has /,
+      }),
     },
     'look failed': {
       'H108 no file of a header, of a route': () => ({
