@@ -31,7 +31,7 @@ const CAPS = { maxConnections: 10_000, maxConnectionsPerClient: 10_000, idleTime
 async function accessLog(): Promise<AccessLog | undefined> {
   if (!capabilities.has('log')) return undefined
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
-  return createAccessLog(log, systemClock, { config: { log: { access: true, query: [] } } })
+  return createAccessLog(log, systemClock, { config: { log: { access: true } } })
 }
 
 async function secureServer(material: string): Promise<Server> {

@@ -38,6 +38,7 @@ const RESPONSE_SETTINGS = {
   rewrite: false,
   replaced: LIMIT_FIELD_NAMES,
   passes: undefined,
+  added: undefined,
 }
 const BEARER = 'Bearer '.length
 

@@ -271,6 +271,6 @@ function fieldsOf(
   request: RequestFieldSettings,
   replaced: readonly string[],
 ): RoundTripService['fields'] {
-  const { host, rewrite, passes } = request
-  return { request, response: { origin, host, rewrite, replaced, passes } }
+  const { host, rewrite, response } = request
+  return { request, response: { origin, host, rewrite, replaced, ...response } }
 }

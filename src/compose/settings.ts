@@ -1,4 +1,5 @@
 import { limitsOf } from '../config/policy-fields.ts'
+import { withoutHsts } from '../config/response-header-field.ts'
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
@@ -43,7 +44,15 @@ function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
   )
 }
 
-/** How request fields change on the way to each service. A reload opens no service, so the routes are those of the start. */
+/** A reload opens no service, so the routes are those of the start. */
+function servedBy(upstream: Config['upstream'], start: Config): Config['upstream'] {
+  const served = { ...upstream, routes: start.upstream.routes }
+  // HSTS goes over TLS alone (RFC 6797 §7.2), and no reload gives TLS to a listener that began without.
+  if (start.listen.tls !== 'off') return served
+  return { ...served, responseHeaders: withoutHsts(upstream.responseHeaders) }
+}
+
+/** How fields change on the way to each service and back. */
 async function requestsOf(upstream: Config['upstream']): Promise<Settings['requests']> {
   const services = servicesOf(upstream).map(
     async ({ path, service }) => [path[2] ?? '', await readRequestFields(service, path.join('.'))] as const,
@@ -72,7 +81,6 @@ export async function deriveSettings(
       scopes: scopesIn(config, start),
       enforce: config.enforce,
       browser: browser.login === 'on',
-      hsts: browser.hsts === 'off' ? undefined : `max-age=${browser.hsts / 1000}`,
       cors: owns ? new Set(cors.origins) : undefined,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
@@ -82,12 +90,11 @@ export async function deriveSettings(
       admitsAddress(allow, deny),
       cidrsOf(deny),
     ),
-    requests: await requestsOf({ ...upstream, routes: start.upstream.routes }),
+    requests: await requestsOf(servedBy(upstream, start)),
     replaced: [
       ...LIMIT_FIELD_NAMES,
       ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),
       ...(owns ? CORS_FIELD_NAMES : []),
-      ...(browser.hsts === 'off' ? [] : ['strict-transport-security']),
     ],
   }
 }

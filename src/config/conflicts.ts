@@ -5,6 +5,7 @@ import type { UpstreamUrl } from './address.ts'
 import { type SessionAccount, tokenHeaders } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
+import { hstsIn } from './response-header-field.ts'
 import type { Config } from './schema.ts'
 import { ownPair, TLS_VERSIONS } from './tls-field.ts'
 import { formatDuration } from './units.ts'
@@ -37,6 +38,12 @@ export function conflictsIn(config: Config): readonly Issue[] {
   for (const { path, service } of services) {
     // The main service checks the password of a grant; the services of `upstream.routes` have their own accounts.
     judgeAuth(service, byGrant && service === upstream, mustBelow(path))
+    for (const name of Object.keys(upstream.responseHeaders))
+      if (tokenHeaders(service.auth).some((each) => asCgi(each) === asCgi(name)))
+        must(
+          `upstream.response_headers.${name}`,
+          `be left out: the device gives its token in it (${path.join('.')}.auth)`,
+        )
     const own = headerOfAuth(service)
     if (own !== undefined) {
       const message = `must not be set together with ${path.join('.')}.auth, which writes that field`
@@ -75,17 +82,17 @@ function judgePasswords({ passwords, limits }: Config, must: Must): void {
 
 /** The rules between keys outside of the services, most of them about a shared store. */
 function judgeWhole(config: Config, must: Must): void {
-  const { listen, admin, tokens, limits, store, browser } = config
+  const { listen, admin, tokens, limits, store, upstream } = config
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
   if (tokens.refreshLifetime < tokens.accessLifetime)
     must(
       'tokens.refresh_lifetime',
       `be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
     )
-  if (browser.hsts !== 'off' && ownPair(listen.tls) === undefined)
+  for (const name of ownPair(listen.tls) === undefined ? hstsIn(upstream.responseHeaders) : [])
     must(
-      'browser.hsts',
-      'be off unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust',
+      `upstream.response_headers.${name}`,
+      'be left out unless listen.tls is {cert: file, key: file}: a browser that has seen the field offers no way around a certificate that it does not trust',
     )
   if (admin.address !== 'off' && overlap(admin.address, listen.address))
     must('admin.address', 'differ from listen.address, or be off')
@@ -131,17 +138,13 @@ function judgeService(
   above: readonly string[],
   must: Must,
 ): void {
-  const { url, tls, auth, dropResponse } = service
+  const { url, tls } = service
   const { insecure, ca, weak, minVersion, maxVersion, groups, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
   if (isOwnAddress(url, own))
     must('url', 'be the device, not listen.address: the sidecar would forward to itself')
   if (min > max) must('max_in_flight.min', 'be at most max')
-  const read = tokenHeaders(auth).map(asCgi)
-  for (const [index, name] of dropResponse.entries())
-    if (read.includes(asCgi(name)))
-      must(`drop_response.${index}`, `not name ${name}: the device gives its token in it (upstream.auth)`)
   if (insecure && ca !== undefined)
     must('tls.insecure', `be false if ${name} is set, because ${name} would be ignored`)
   if (pin !== undefined && insecure)
@@ -209,7 +212,9 @@ function judgeSession({ user, password, session }: SessionAccount, must: Must): 
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
   if (auth === 'off' || auth.kind === 'form') return undefined
   const written = auth.kind === 'session' ? auth.session.send.header : 'Authorization'
-  return Object.keys(headers).find((name) => written !== undefined && asCgi(name) === asCgi(written))
+  return Object.keys(headers).find(
+    (name) => written !== undefined && headers[name] !== null && asCgi(name) === asCgi(written),
+  )
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */

@@ -7,14 +7,15 @@ const MASK = '***'
 
 /**
  * The effective configuration in the form of the file: what is set, as it is written, and the defaults of the rest. It loads as the
- * same configuration, except for secrets, which are masked: the values of headers, and the password in the URL of a shared store.
+ * same configuration, except for secrets, which are masked: the values of `upstream.headers`, and the password in the URL of a shared store.
  */
 export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): YamlValue {
   if (field === tokenStoreField) return String(tree).replace(/(:\/\/[^:@/]*:)[^@/]+@/, `$1${MASK}@`)
   if (!isMapping(tree)) return tree
   if (field.kind === 'headers') {
     // The path of a secret is not secret.
-    const shown = Object.entries(tree).map(([name, value]) => [name, isMapping(value) ? value : MASK])
+    const isShown = (value: YamlValue): boolean => !field.secret || value === null || isMapping(value)
+    const shown = Object.entries(tree).map(([name, value]) => [name, isShown(value) ? value : MASK])
     return Object.fromEntries(shown)
   }
   if (field.kind === 'value') return tree

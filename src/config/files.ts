@@ -28,7 +28,7 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
   const files: SecretFile[] = []
   if (tls.key !== undefined) files.push({ key: `${above}.tls.key`, file: tls.key })
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value !== 'string' && !isClientName(value))
+    if (value !== null && typeof value !== 'string' && !isClientName(value))
       files.push({ key: `${above}.headers.${name}.file`, file: value.file })
   }
   if (auth !== 'off' && auth.password !== undefined)

@@ -1,28 +1,54 @@
 import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
+import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
-/** A header value: text, the file that holds it, or the name of the login. */
-export type HeaderValue = string | { readonly file: string } | ClientName
+/** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
+export type HeaderValue = string | { readonly file: string } | ClientName | null
 
 interface ClientName {
   readonly client_name: true
 }
 
 export function isClientName(value: HeaderValue | undefined): value is ClientName {
-  return typeof value === 'object' && 'client_name' in value
+  return typeof value === 'object' && value !== null && 'client_name' in value
 }
 
-/** Fields set on every forwarded request, by name. */
-export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
-  const type = 'mapping of names to text, `{file: path}` or `{client_name: true}`'
+export type Headers = Readonly<Record<string, HeaderValue>>
+
+/** The names of the fields that the device does not get: each a name, or the beginning of names and a `*`. */
+export function leftOut(given: Headers): readonly string[] {
+  return Object.keys(given).filter((name) => given[name] === null)
+}
+
+/** The same without the fields of these names, unless it has them already. */
+export function without(names: readonly string[], given: Headers): Headers {
+  const present = Object.keys(given)
+  const added = names.filter((name) => !Object.hasOwn(given, name) && twinOf(name, present) === undefined)
+  return { ...given, ...Object.fromEntries(added.map((name) => [name, null])) }
+}
+
+/** Whether the device gets a field of a client or of Postern, by its name in lower case; undefined if it gets all. */
+export function requestKeeps(given: Headers): ((name: string) => boolean) | undefined {
+  const names = leftOut(given)
+  if (names.length === 0) return undefined
+  const isLeftOut = fits(names)
+  return (name) => !isLeftOut(name) || needed(name) !== undefined
+}
+
+/** Fields set on every forwarded request, and fields left out of it, by name. */
+export function headers(options: FieldOptions): Field<Headers> {
+  const type = 'mapping of names to text, `{file: path}`, `{client_name: true}` or `null`'
   return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }
 
 function schema() {
   const path = z.string({ error: 'must be a path' }).check(z.minLength(1, { error: 'must be a path' }))
   const value = z.union(
-    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) })],
-    { error: 'must be text (in quotes if it looks like a number), {file: path} or {client_name: true}' },
+    [z.string(), z.strictObject({ file: path }), z.strictObject({ client_name: z.literal(true) }), z.null()],
+    {
+      error:
+        'must be text (in quotes if it looks like a number), {file: path}, {client_name: true}, or null, which leaves the field out',
+    },
   )
   return z.record(z.string(), value, { error: 'must be a mapping of names to values' }).check(
     z.superRefine((given, context) => {
@@ -37,9 +63,25 @@ function schema() {
 
 /** Two spellings of one name would be two values of the same field. */
 function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
-  const twin = names.find((other) => other !== name && asCgi(other) === asCgi(name))
+  const twin = twinOf(name, names)
   if (twin !== undefined) return `must be set only once; ${twin} is the same field`
+  if (value === null) return patternProblem(name, 'Cookie', 'Sec-*') ?? needed(asCgi(name))
+  if (name.endsWith('*')) return 'must be null: a name that ends with * stands for many fields'
+  if (WRITTEN_BY_SIDECAR.has(asCgi(name)))
+    return 'must be null, which leaves it out: the sidecar writes its value itself'
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
+}
+
+/** Why a request or a handshake cannot do without a field, whose name is in lower case. */
+function needed(name: string): string | undefined {
+  if (name === 'host') return 'must not be null: HTTP requires it, and upstream.host changes it'
+  if (name === 'content-length' || name === 'transfer-encoding')
+    return 'must not be null: without it the device cannot find the end of the body'
+  if (name === 'connection' || name === 'upgrade')
+    return 'must not be null: the sidecar writes it itself, for the connection to the device'
+  if (name.startsWith('sec-websocket-'))
+    return 'must not be null: a WebSocket handshake needs it, and "Sec-*" leaves it alone'
+  return undefined
 }
 
 /** Fields that the sidecar writes itself. If a field had two values, two programs could use different ones. */

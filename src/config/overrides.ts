@@ -130,12 +130,12 @@ function resolve(
   return undefined
 }
 
-/** A header name may contain dots; only `.file` at the end has a meaning: the text is the path of a file. */
+/** A header name may contain dots; only `.file` at the end has a meaning: the text is the path of a file. `null` leaves the field out. */
 function headerOf(above: readonly string[], rest: readonly string[], text: string): Parsed<Target> {
   const fromFile = rest.length > 1 && rest.at(-1) === 'file'
   const name = (fromFile ? rest.slice(0, -1) : rest).join('.')
   if (name === '__proto__') return { problem: 'must not be used as a name' }
-  const value: YamlValue = fromFile ? { file: text } : text
+  const value: YamlValue = fromFile ? { file: text } : text === 'null' ? null : text
   return { value: { path: [...above, name], value } }
 }
 

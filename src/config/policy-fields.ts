@@ -85,7 +85,6 @@ function limit(requests: number) {
 export const browserField = section({
   login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
   idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
-  hsts: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
 })
 
 /** The limit of one session: a page of a device loads up to about a hundred files. */

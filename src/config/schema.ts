@@ -11,18 +11,7 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
-
-/** Parameters that hold secrets, as programs call them. */
-const SECRET_NAME =
-  /pass|pwd|secret|token|credential|session|sessid|cookie|signature|^sig$|authori[sz]ation|bearer|jwt|psk|^otp$|(?:api|private|wep|wpa)[-_]?key/i
-
-function loggedParameterProblem(given: string): string | undefined {
-  if (!/^[!-~]{1,64}$/.test(given) || /[&;=#%+]/.test(given)) {
-    return 'must be names of query parameters, of at most 64 visible ASCII characters without & ; = # % +'
-  }
-  return SECRET_NAME.test(given) ? `must not name a secret, which ${given} is by its name` : undefined
-}
+import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -34,11 +23,6 @@ const logField = section({
     () => z.union([z.boolean(), z.literal('changes')], { error: 'must be true, false or changes' }),
     { default: true, live: ALWAYS, type: '`true`, `false` or `changes`', textForm: 'yaml' },
   ),
-  query: list('names of query parameters', 'must be a list of names', {
-    default: [],
-    live: ALWAYS,
-    problemOf: loggedParameterProblem,
-  }),
 })
 
 export const stateDirField = path({ default: './state' })

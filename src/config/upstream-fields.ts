@@ -1,8 +1,8 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
-import { dropProblem, dropResponseProblem } from './dropped-fields.ts'
 import { ALWAYS, either, named, optional, section, type ValueOf } from './field.ts'
-import { headers } from './header-field.ts'
+import { headers, leftOut, without } from './header-field.ts'
+import { responseHeaders } from './response-header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
@@ -76,12 +76,6 @@ const varying = {
     problemOf: unless(isAuthority, 'must be preserve, target, or a host such as device.local:8080'),
   }),
   parser: oneOf(['strict', 'tolerant', 'auto'], { default: 'auto' }),
-  forwarding: oneOf(['full', 'minimal', 'off'], { default: 'full', live: ALWAYS }),
-  drop: list('field names', 'must be text, in quotes if it begins with a *', {
-    default: [],
-    live: ALWAYS,
-    problemOf: dropProblem,
-  }),
   version: oneOf(['1.0', '1.1'], { default: '1.1', must: 'must be "1.0" or "1.1", in quotes' }),
   responseTimeout: duration('1ms', '1d', { default: '30s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
@@ -93,11 +87,7 @@ const varying = {
 
 /** What holds for all services. */
 const common = {
-  dropResponse: list('field names', 'must be text, in quotes if it begins with a *', {
-    default: [],
-    live: ALWAYS,
-    problemOf: dropResponseProblem,
-  }),
+  responseHeaders: responseHeaders({ default: {}, live: ALWAYS }),
   rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),
@@ -108,15 +98,14 @@ const common = {
   share,
 }
 
-const { host, parser, forwarding, drop, version, responseTimeout, idleTimeout, reuse } = varying
+const { host, parser, version, responseTimeout, idleTimeout, reuse } = varying
 const { bufferUploads, maxBody, maxInFlight } = varying
 
 const routeField = section({
   ...own,
+  headers: optional(own.headers),
   host: optional(host),
   parser: optional(parser),
-  forwarding: optional(forwarding),
-  drop: optional(drop),
   version: optional(version),
   responseTimeout: optional(responseTimeout),
   idleTimeout: optional(idleTimeout),
@@ -151,14 +140,18 @@ export interface NamedService {
   readonly service: ServiceConfig
 }
 
-/** All services of the device, the main service first. What a route does not say is as in `upstream`. */
+/**
+ * All services of the device, the main service first. What a route does not say is as in `upstream`, but of its `headers` only those that
+ * are left out: a value may be a secret of the other program.
+ */
 export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   const routes = Object.entries(upstream.routes)
+  const headers = without(leftOut(upstream.headers), {})
   return [
     { path: ['upstream'], service: upstream },
     ...routes.map(([path, route]) => ({
       path: ['upstream', 'routes', path],
-      service: { ...upstream, ...route },
+      service: { ...upstream, headers, ...route },
     })),
   ]
 }

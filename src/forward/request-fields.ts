@@ -1,3 +1,4 @@
+import type { ResponseChanges } from '../config/response-header-field.ts'
 import type { Classified, Client } from '../http/admission.ts'
 import {
   mergeCookies,
@@ -33,12 +34,11 @@ export interface RequestFieldSettings {
   readonly named: readonly string[]
   /** The names of `added` and `named`, as `asCgi` gives them. */
   readonly set: ReadonlySet<string>
-  /** Which of the sidecar's own fields are sent. `minimal`: `X-Forwarded-For` and `X-Request-Id`. */
-  readonly forwarding: 'full' | 'minimal' | 'off'
-  /** Whether a field is sent, by its name in lower case; undefined if all are. `added` is always sent. */
+  /** Whether a field is sent, the sidecar's own among them, by its name in lower case; undefined if all are. `added` is always sent. */
   readonly keeps: ((name: string) => boolean) | undefined
-  /** Whether a field of a response passes, by its name in lower case; undefined if all do. */
-  readonly passes: ((name: string) => boolean) | undefined
+  /** Whether the fields are sent in which a trusted proxy describes its own peer. Those of other peers never are. */
+  readonly claims: boolean
+  readonly response: ResponseChanges
   /** The scheme of the device. With the `Host` that it gets, it replaces Postern's origin in fields of the request. */
   readonly scheme: 'http' | 'https'
   /** Whether Postern's origin is replaced in `Origin` and `Referer`, too, and not only in `Destination` and `If`. */
@@ -85,9 +85,9 @@ export function requestFields(
   framing: Classified['framing'],
   settings: RequestFieldSettings,
 ): string[] {
-  const { host, added, named, set, forwarding, keeps } = settings
+  const { host, added, named, set, keeps, claims } = settings
   const { head, client, scope, confined } = request
-  const passesClaims = client.peerTrusted && forwarding === 'full'
+  const passesClaims = client.peerTrusted && claims
   const options = head.survey.connection
   const target = host ?? request.classified.host
   const fields: string[] = target === '' ? [] : ['Host', target]
@@ -111,7 +111,7 @@ export function requestFields(
     if (value !== undefined) fields.push(head.version === '2' ? canonicalName(name) : name, value)
   }
   if (typeof framing === 'number') fields.push('Content-Length', String(framing))
-  if (forwarding !== 'off') pushForwarding(fields, request, forwarding === 'full')
+  pushForwarding(fields, request)
   const kept = keeps === undefined ? fields : keepFields(fields, keeps)
   kept.push(...added)
   if (scope !== undefined) for (const name of named) kept.push(name, scope.name)
@@ -165,27 +165,24 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
   if (lines === undefined) return undefined
   const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)
   const id = at + `\r\n${ID_FIELD}: `.length
-  // Without the id, which `forwarding` or `drop` leaves out, the text is always the same.
+  // Without the id, which `upstream.headers` leaves out, the text is always the same.
   const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
   head.outgoing = { settings, client, scope, confined, before, after }
   return lines
 }
 
 /** In `Via`, each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
-function pushForwarding(fields: string[], request: Described, full: boolean): void {
+function pushForwarding(fields: string[], request: Described): void {
   const { head, client, requestId } = request
   const before = client.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = client.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : client.address
-  fields.push('X-Forwarded-For', [...before, peer].join(', '))
-  if (full) {
-    const host = publicHost(request)
-    const named = reported(request, 'x-forwarded-port') ?? ''
-    const port = isPort(named) ? named : String(head.localPort)
-    fields.push('X-Forwarded-Proto', publicScheme(request))
-    if (host !== '') fields.push('X-Forwarded-Host', host)
-    if (port !== '0') fields.push('X-Forwarded-Port', port)
-    fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
-  }
+  const host = publicHost(request)
+  const named = reported(request, 'x-forwarded-port') ?? ''
+  const port = isPort(named) ? named : String(head.localPort)
+  fields.push('X-Forwarded-For', [...before, peer].join(', '), 'X-Forwarded-Proto', publicScheme(request))
+  if (host !== '') fields.push('X-Forwarded-Host', host)
+  if (port !== '0') fields.push('X-Forwarded-Port', port)
+  fields.push('Via', [...head.survey.via, `${head.version} ${PSEUDONYM}`].join(', '))
   fields.push(ID_FIELD, requestId)
 }
 

@@ -1,16 +1,15 @@
+import type { ResponseChanges } from '../config/response-header-field.ts'
 import type { DeviceHead } from '../device/request.ts'
 import { setsSessionCookie } from '../http/browsers.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { connectionMembers, type Fields, fieldValues, isHopByHop } from '../http/fields.ts'
 import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
 
-export interface ResponseFieldSettings extends DeviceNames {
+export interface ResponseFieldSettings extends DeviceNames, ResponseChanges {
   /** `Link`, `Refresh` and `Set-Cookie` name Postern where the device names itself, not `Location` and `Content-Location` alone. */
   readonly rewrite: boolean
   /** Names of the device's fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
-  /** Whether a field of the device passes, by its name in lower case; undefined if all do. */
-  readonly passes: ((name: string) => boolean) | undefined
 }
 
 interface Projection extends ResponseHead {
@@ -30,15 +29,15 @@ const OF_ITS_NETWORK: ReadonlySet<string> = new Set(['alt-svc', 'alternate-proto
 
 /**
  * The head of the device's response for the client, its fields in the same order and letter case: without those of the device's
- * connection and network, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and without those of
- * `upstream.drop_response`.
+ * connection and network, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and as
+ * `upstream.response_headers` says.
  */
 export function responseHead(
   { status, reason, fields: device, remembered }: DeviceHead,
   request: Forward,
   settings: ResponseFieldSettings,
 ): ResponseHead {
-  const { replaced, rewrite, passes } = settings
+  const { replaced, rewrite, passes, added } = settings
   const known = remembered ? projections.get(device) : undefined
   if (known?.settings === settings) return known
   // The fields that `Connection` names belong to the connection, too (RFC 9110 §7.6.1).
@@ -58,8 +57,11 @@ export function responseHead(
     if (adapt !== undefined) sameForAll = false
     fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
   }
+  // An interim response only announces the final one, which has what is set (RFC 9110 §15.2). A 101 is final.
+  if (added !== undefined && (status >= 200 || status === 101)) fields.push(...added)
+  const said = added === undefined ? fields : device
   // A `Location` depends on the request, so a header with one is computed each time.
-  const projection = { status, reason, settings, fields, reusable: remembered && sameForAll }
+  const projection = { status, reason, settings, fields, said, reusable: remembered && sameForAll }
   if (projection.reusable) projections.set(device, projection)
   return projection
 }

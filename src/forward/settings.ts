@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
-import { requestKeeps, responseKeeps } from '../config/dropped-fields.ts'
-import { isClientName } from '../config/header-field.ts'
+import { isClientName, requestKeeps } from '../config/header-field.ts'
+import { responseChanges } from '../config/response-header-field.ts'
 import {
   placesBounds,
   type ServiceConfig,
@@ -195,25 +195,33 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, forwarding, drop, dropResponse, rewrite, url, auth } = service
+  const { headers, host, responseHeaders, rewrite, url, auth } = service
+  const keeps = requestKeeps(headers)
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
-    set: new Set(Object.keys(headers).map(asCgi)),
-    forwarding,
-    keeps: drop.length === 0 ? undefined : requestKeeps(drop),
-    passes: dropResponse.length === 0 ? undefined : responseKeeps(dropResponse, tokenHeaders(auth)),
+    set: new Set(
+      Object.keys(headers)
+        .filter((name) => headers[name] !== null)
+        .map(asCgi),
+    ),
+    keeps,
+    claims: keeps === undefined || OF_THE_CLIENT.every(keeps),
+    response: responseChanges(responseHeaders, tokenHeaders(auth)),
     scheme: url.origin.startsWith('https:') ? 'https' : 'http',
     referrers: host === 'target',
     rewrite: rewrite === 'on',
   }
 }
 
+/** Postern's own fields about the client. Where the device does not get one, it does not get what a proxy in front says of the client, either. */
+const OF_THE_CLIENT = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port']
+
 async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {
   const fields: string[] = []
   for (const [name, value] of Object.entries(headers)) {
-    if (isClientName(value)) continue
+    if (value === null || isClientName(value)) continue
     fields.push(name, typeof value === 'string' ? value : await readValue(`${key}.${name}`, value.file))
   }
   return fields

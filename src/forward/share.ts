@@ -76,19 +76,19 @@ export function bodyLength({ status, fields }: ResponseHead, method: string): nu
 }
 
 /** Whether others may get a response: it is no stream, not for one client alone, and does not vary by a field that the key leaves out. */
-export function mayShare({ status, fields }: ResponseHead): boolean {
+export function mayShare({ status, fields, said = fields }: ResponseHead): boolean {
   const isOwn = status === 401 || status === 403 || fieldValues(fields, 'set-cookie').length > 0
-  const varies = listMembers(fieldValues(fields, 'vary'))
+  const varies = listMembers(fieldValues(said, 'vary'))
   return (
     !isOwn &&
     !isStreamType(fieldValues(fields, 'content-type')[0] ?? '') &&
-    !cacheControl(fields).some((directive) => directive.startsWith('private')) &&
+    !cacheControl(said).some((directive) => directive.startsWith('private')) &&
     !varies.some((name) => name === '*' || name === 'forwarded' || ADDRESSES.has(name))
   )
 }
 
-export function mayKeep({ status, fields }: ResponseHead): boolean {
-  return status < 500 && !cacheControl(fields).includes('no-store')
+export function mayKeep({ status, fields, said = fields }: ResponseHead): boolean {
+  return status < 500 && !cacheControl(said).includes('no-store')
 }
 
 function cacheControl(fields: Fields): readonly string[] {

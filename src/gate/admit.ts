@@ -31,8 +31,6 @@ import { atGate, type GateExchange } from './gate-exchange.ts'
 export interface GateRules extends ClassifyRules, CredentialRules {
   readonly limits: Readonly<Record<WindowType, LimitPolicy & { readonly per: Per }>>
   readonly ietfHeaders: boolean
-  /** The value of `Strict-Transport-Security`; undefined if it is not sent. */
-  readonly hsts: string | undefined
   /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
 }
@@ -150,9 +148,6 @@ export function createGate(deps: GateDependencies): Admit {
     }
     if (rules.cors !== undefined)
       exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
-    // Only over TLS, and one value, so that of the device is replaced (RFC 6797 §7.1, §7.2).
-    if (rules.hsts !== undefined && exchange.head.secure)
-      exchange.ownFields = [...exchange.ownFields, 'Strict-Transport-Security', rules.hsts]
     if (!exchange.client.admitted) return ADDRESS_DENIED
     if (decision.admitted) return exchange.overMemory ? OVER_MEMORY : undefined
     const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }

@@ -22,7 +22,7 @@ export interface DerivedByRecord {
   shown: string | undefined
   /** Whether the request may change something. */
   changes: boolean | undefined
-  /** A part of the access line, and for which client, grant, endpoint type and logged parameters it is. */
+  /** A part of the access line, and for which client, grant and endpoint type it is. */
   logged: LoggedText | undefined
 }
 
@@ -32,7 +32,6 @@ interface LoggedText {
   readonly client: Client
   readonly grant: string | undefined
   readonly endpoint: WindowType
-  readonly query: readonly string[]
   readonly text: string
 }
 

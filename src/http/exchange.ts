@@ -32,6 +32,8 @@ export interface ResponseHead {
   /** Undefined: the usual phrase. */
   readonly reason?: string
   readonly fields: Fields
+  /** What the device itself says about caches, if `fields` may say something else. */
+  readonly said?: Fields
   /** The same object is sent for each response with this head, so results derived from it can be cached. */
   readonly reusable?: boolean
 }

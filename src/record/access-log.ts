@@ -2,7 +2,6 @@ import type { Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
-import { percentDecoded } from '../http/request-path.ts'
 import { isSafe, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
@@ -10,28 +9,24 @@ import { atRecord, type Recorded } from './recorded.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
 
-/** Which requests have a line, and what of their queries it holds: a reload may change both. */
+/** Which requests have a line: a reload may change it. */
 export interface AccessLogRules {
   /** `changes`: only requests that may change something. */
   readonly access: boolean | 'changes'
-  /** Names of parameters. */
-  readonly query: readonly string[]
 }
 
 export type AccessLog = ReturnType<typeof createAccessLog>
 
 /** The longest values in a line, in characters. */
 export const LONGEST_PATH = 256
-const LONGEST_QUERY = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
 /** Longer than any address in text, with a zone. */
 const LONGEST_CLIENT = 64
 
 /**
- * Writes one line for each exchange that the rules name, with the path but without the fields, the body and the query, which may hold secrets:
- * of the query only the parameters that the rules name. Of a flood of refusals it writes a part and the sum (see `createRefusalLines`), but
- * each line of what may have changed something.
+ * Writes one line for each exchange that the rules name, with the path but without the fields, the body and the query, which may hold secrets.
+ * Of a flood of refusals it writes a part and the sum (see `createRefusalLines`), but each line of what may have changed something.
  */
 export function createAccessLog(
   log: Logger,
@@ -45,11 +40,11 @@ export function createAccessLog(
   return {
     write: atRecord((exchange): void => {
       const { refusal, client } = exchange
-      const { access, query } = settings.config.log
+      const { access } = settings.config.log
       if (access !== true && (access === false || !mayChange(exchange))) return
       if (refusal !== undefined && !mayHaveChanged(exchange) && !refusals.take(refusal.kind, client.key))
         return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, query, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
     }),
     /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
     refusedConnection(reason: string, peer: string): void {
@@ -67,13 +62,13 @@ const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny
  * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a
  * fraction would cost more than the rest of the line, so the time is put together from two whole ones.
  */
-function lineOf(exchange: Recorded, query: AccessLogRules['query'], time: string): string {
+function lineOf(exchange: Recorded, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
   const tenths = Math.round(exchange.duration * 10)
   const ms = Math.floor(tenths / 10)
   const fraction = tenths % 10 === 0 ? '' : `.${tenths % 10}`
   return (
-    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}${knownText(exchange, query)}${status}${unusualText(exchange)}` +
+    `{"level":30,"time":"${time}","request_id":"${exchange.requestId}${knownText(exchange)}${status}${unusualText(exchange)}` +
     `,"ms":${ms}${fraction},"in":${requestBytes},"out":${responseBytes},"msg":"request"}\n`
   )
 }
@@ -90,20 +85,14 @@ function unusualText(exchange: Exchange): string {
 }
 
 /** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
-function knownText({ head, client, endpoint, grant }: Recorded, query: AccessLogRules['query']): string {
+function knownText({ head, client, endpoint, grant }: Recorded): string {
   const known = head.logged
-  if (
-    known?.client === client &&
-    known.grant === grant &&
-    known.endpoint === endpoint &&
-    known.query === query
-  )
-    return known.text
+  if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
   const text =
     `"${granted},"client":${quoted(client.address, LONGEST_CLIENT)},"method":${quoted(head.method, LONGEST_METHOD)}` +
-    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)}${queryText(head.target, query)},"version":"${head.version}","endpoint":"${endpoint}","status":`
-  head.logged = { client, grant, endpoint, query, text }
+    `,"path":${quoted(head.shown ?? shownPath(head), LONGEST_PATH)},"version":"${head.version}","endpoint":"${endpoint}","status":`
+  head.logged = { client, grant, endpoint, text }
   return text
 }
 
@@ -111,25 +100,6 @@ function knownText({ head, client, endpoint, grant }: Recorded, query: AccessLog
 function namedText(grant: string): string {
   const name = nameOfGrant(grant)
   return name === '' ? '' : `,"name":"${name}"`
-}
-
-/**
- * The parameters with these names, as the client sent them. What stands behind a `;` or a second `?` is not written: to some programs it belongs
- * to another parameter. Nor is a fragment.
- */
-function queryText(target: string, names: AccessLogRules['query']): string {
-  if (names.length === 0) return ''
-  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(target) ?? []
-  const kept = query
-    .split('&')
-    .map((each) => each.split(/[;?]/, 1)[0] ?? '')
-    .filter((parameter) => names.includes(nameOfParameter(parameter)))
-  return kept.length === 0 ? '' : `,"query":${quoted(kept.join('&'), LONGEST_QUERY)}`
-}
-
-function nameOfParameter(parameter: string): string {
-  const [name = ''] = parameter.split('=', 1)
-  return percentDecoded(name.replaceAll('+', ' '))
 }
 
 /**

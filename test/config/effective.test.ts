@@ -33,11 +33,13 @@ describe('the effective configuration', () => {
     const sets = [
       'upstream.headers.Authorization=hunter2',
       'upstream.headers.Cookie.file=/run/secrets/cookie',
+      'upstream.headers.Sec-*=null',
     ]
     const page = effectiveYaml({ sets })
     expect(page).not.toContain('hunter2')
     expect(page).toContain('Authorization: "***"')
     expect(page).toContain('file: /run/secrets/cookie')
+    expect(page).toContain('Sec-*: null')
     expect(effectiveYaml({ file: page })).toBe(page)
   })
 

@@ -138,6 +138,16 @@ describe('the sources', () => {
     })
   })
 
+  it('can leave a header out, whether the file sets it or not', () => {
+    const file = MINIMAL.replace('}\n', ', headers: {x-foo: file, "Sec-*": null}}\n')
+    const sets = [
+      'upstream.headers.X-Foo=null',
+      'upstream.headers.Cookie=null',
+      'upstream.headers.Sec-*=null',
+    ]
+    expect(load({ file, sets }).upstream.headers).toEqual({ 'X-Foo': null, Cookie: null, 'Sec-*': null })
+  })
+
   it('take a header from the command line literally, with its dots, unless it names a file', () => {
     const sets = [
       'upstream.headers.X-A={file: x}',

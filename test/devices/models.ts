@@ -1,3 +1,4 @@
+import { NO_FORWARDING } from '../support/forwarding.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import * as scenarios from './scenarios.ts'
 
@@ -41,11 +42,11 @@ export const models: readonly ModelRow[] = [
     name: 'reads-512-bytes',
     scenario: scenarios.browses,
     fails: 'a browser gets 431, as it does directly; curl fits',
-    keys: { forwarding: 'off', drop: ['cookie', 'sec-*'] },
+    keys: { headers: { ...NO_FORWARDING, Cookie: null, 'Sec-*': null } },
   },
   { name: 'reads-lines-of-128-bytes', scenario: scenarios.reads, keys: {} },
-  reads('refuses-forwarded-for', 'every request gets 400', { forwarding: 'off' }),
-  reads('refuses-via', 'every request gets 403', { forwarding: 'off' }),
+  reads('refuses-forwarded-for', 'every request gets 400', { headers: { 'X-Forwarded-*': null } }),
+  reads('refuses-via', 'every request gets 403', { headers: { Via: null } }),
   {
     name: 'compares-case',
     scenario: scenarios.uploads,

@@ -118,6 +118,12 @@ function linesOf(keys: YamlPart, path = 'upstream.'): readonly string[] {
   return Object.entries(keys).flatMap(([key, value]) => {
     const nested = typeof value === 'object' && value !== null && !Array.isArray(value)
     if (nested && key === 'auth' && 'kind' in value) return [`${path}auth: {kind: ${value.kind}, ...}`]
+    if (nested && key === 'headers') {
+      const names = Object.entries(value).map(
+        ([name, each]) => `${name.endsWith('*') ? `"${name}"` : name}: ${each}`,
+      )
+      return [`${path}headers: {${names.join(', ')}}`]
+    }
     if (nested) return linesOf(value as YamlPart, `${path}${key}.`) // neither null nor a list
     // In YAML, a version without quotes is a number.
     const text = typeof value === 'string' && /^[\d.]+$/.test(value) ? `"${value}"` : value

@@ -56,6 +56,7 @@ function serviceWith(connections: Partial<Connections>): RoundTripService {
         rewrite: false,
         replaced: [],
         passes: undefined,
+        added: undefined,
       },
     },
     breaker: createBreaker(stillClock()),

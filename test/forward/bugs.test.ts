@@ -29,7 +29,14 @@ function serviceWith(connection: Partial<Connection>, release = () => {}): Round
 
 const FIELDS: RoundTripService['fields'] = {
   request: PLAIN,
-  response: { host: undefined, origin: 'http://127.0.0.1', rewrite: false, replaced: [], passes: undefined },
+  response: {
+    host: undefined,
+    origin: 'http://127.0.0.1',
+    rewrite: false,
+    replaced: [],
+    passes: undefined,
+    added: undefined,
+  },
 }
 
 it('C18 a bug while a request is sent is reported once, and the connection is given back', () => {

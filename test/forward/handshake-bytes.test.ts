@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startRawDevice } from '../support/device.ts'
+import { LITTLE_FORWARDING, NO_FORWARDING } from '../support/forwarding.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -81,14 +82,14 @@ const SHAPES: readonly Shape[] = [
     ...{ name: `of ${target}`, target, received: [HOST, ...FORWARDING] },
   })),
   {
-    name: 'with forwarding: off',
+    name: 'without forwarding fields',
     fields: ['X-Forwarded-For: 192.0.2.1'],
-    upstream: { forwarding: 'off' },
+    upstream: { headers: NO_FORWARDING },
     received: [HOST],
   },
   {
-    name: 'with forwarding: minimal',
-    upstream: { forwarding: 'minimal' },
+    name: 'with few forwarding fields',
+    upstream: { headers: LITTLE_FORWARDING },
     received: [HOST, 'X-Forwarded-For: 127.0.0.1', 'X-Request-Id: ID'],
   },
   {

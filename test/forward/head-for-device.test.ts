@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { connect } from '../support/client.ts'
 import { type Device, type DeviceRequest, type RawDevice, startDevice } from '../support/device.ts'
+import { LITTLE_FORWARDING, NO_FORWARDING } from '../support/forwarding.ts'
 import { nextRequest, startScripted } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -73,12 +74,12 @@ describeTransports(
       return { device, sidecar }
     }
 
-    it('H172 the request of a browser fits a device that reads 512 bytes, with forwarding: off and drop', async () => {
+    it('H172 the request of a browser fits a device that reads 512 bytes, without forwarding fields, cookie and hints', async () => {
       const device = await startSmallDevice()
-      const upstream = { forwarding: 'off', drop: ['cookie', 'sec-*'] }
+      const upstream = { headers: { ...NO_FORWARDING, cookie: null, 'sec-*': null } }
       for (const [settings, status] of [
         [{}, 400],
-        [{ forwarding: 'off' }, 400],
+        [{ headers: NO_FORWARDING }, 400],
         [upstream, 200],
       ] as const) {
         const sidecar = await startSidecar({ transport, device, config: { upstream: settings } })
@@ -87,12 +88,18 @@ describeTransports(
       }
     })
 
-    it.each([
-      ['minimal', ['X-Forwarded-For', 'X-Request-Id']],
-      ['off', []],
+    it.each<[string[], YamlPart]>([
+      [['X-Forwarded-For', 'X-Request-Id'], LITTLE_FORWARDING],
+      [[], NO_FORWARDING],
+      [['X-Request-Id'], { 'X-Forwarded-*': null, Via: null }],
+      [
+        ['X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port', 'X-Request-Id'],
+        { 'X-Forwarded-For': null, VIA: null },
+      ],
+      [['X-Forwarded-For'], { 'x-forwarded-p*': null, X_Forwarded_Host: null, VIA: null, 'X-Req*': null }],
     ])(
-      'H172 forwarding: %s sends %j alone, and strips the claims of every peer',
-      async (forwarding, names) => {
+      'H172 the device gets %j alone of the forwarding fields, and the claims of no peer',
+      async (names, headers) => {
         const claims = [
           ...[
             'X-Forwarded-For',
@@ -106,25 +113,37 @@ describeTransports(
           ...['Via', '1.1 evil', 'X-Request-Id', 'evil'],
         ]
         for (const config of [{}, TRUSTING]) {
-          const { device, sidecar } = await start({ forwarding }, config)
+          const { device, sidecar } = await start({ headers }, config)
           const token = await sidecar.token()
           const ids = new Set<string | undefined>()
           // The second and third head are remembered ones.
           for (let i = 0; i < 3; i += 1) {
             const seen = await seenBy(device, sidecar, ['X-Own', '1', ...claims], token)
             expect(namesOf(seen)).toEqual(['Host', expect.stringMatching(/^X-Own$/), ...names, 'Connection'])
+            // The own fields of Postern repeat what a trusted proxy says of the client.
             if (config !== TRUSTING) expect(seen.fields.join()).not.toMatch(/evil|gopher|192\.0\.2/)
             ids.add(seen.header('X-Request-Id'))
           }
-          expect(ids.size).toBe(forwarding === 'off' || config === TRUSTING ? 1 : 3)
+          expect(ids.size).toBe(names.includes('X-Request-Id') && config !== TRUSTING ? 3 : 1)
         }
       },
     )
 
-    it('H172 drop takes fields of clients and of Postern, and none that frames the message', async () => {
+    it('H172 what a trusted proxy says of its client passes where the device gets all that Postern says of it', async () => {
+      const { device, sidecar } = await start({ headers: { Via: null, 'X-Req*': null } }, TRUSTING)
+      const claims = ['X-Forwarded-Prefix', '/p', 'Forwarded', 'for=192.0.2.66', 'X-Real-IP', '192.0.2.66']
+      const seen = await seenBy(device, sidecar, claims)
+      expect(seen.fields.slice(2, 2 + claims.length)).toEqual(
+        claims.map((text, at) => (at % 2 === 0 ? expect.stringMatching(new RegExp(`^${text}$`, 'i')) : text)),
+      )
+    })
+
+    it('H172 null takes fields of clients and of Postern, and none that frames the message', async () => {
       const { device, sidecar } = await start({
-        drop: ['Cookie', 'x-forwarded-*', 'VIA', 'content-*', 'h*'],
-        headers: { 'X-Forwarded-Room': '1', 'Content-Language': 'de' },
+        headers: {
+          ...{ Cookie: null, 'x-forwarded-*': null, VIA: null, 'content-*': null, 'h*': null },
+          ...{ 'X-Forwarded-Room': '1', 'Content-Language': 'de' },
+        },
       })
       const token = await sidecar.token()
       const body = { body: 'four', fields: ['Cookie', 'a=1', 'Content-Type', 'text/plain', 'X-Kept', 'yes'] }
@@ -189,9 +208,9 @@ describe('the head for the device, over any transport', () => {
       return site.device.requests.at(-1)?.header('Via') !== undefined
     }
     expect([await repeat(), await repeat()]).toEqual([true, true])
-    site.configure({ upstream: { forwarding: 'off' } })
+    site.configure({ upstream: { headers: NO_FORWARDING } })
     await expect.poll(repeat).toBe(false)
-    site.configure({ upstream: { forwarding: 'full', drop: ['via'] } })
+    site.configure({ upstream: { headers: { 'X-Forwarded-*': undefined, 'X-Request-Id': undefined } } })
     await expect
       .poll(async () => {
         const seen = await repeat()
@@ -200,10 +219,10 @@ describe('the head for the device, over any transport', () => {
       .toEqual([false, 'https'])
   })
 
-  it('H172 drop leaves a WebSocket handshake whole', async () => {
+  it('H172 null leaves a WebSocket handshake whole', async () => {
     const device = await startDevice()
     const { upgrades } = acceptWebSockets(device)
-    const config = { upstream: { drop: ['sec-*', 'user-agent'], forwarding: 'off' } }
+    const config = { upstream: { headers: { ...NO_FORWARDING, 'sec-*': null, 'user-agent': null } } }
     const sidecar = await startSidecar({ transport: 'tls', device, config })
     const token = await sidecar.token()
     const headers = { 'Sec-Fetch-Mode': 'websocket', Cookie: 'a=1' }

@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { requestKeeps } from '../../src/config/header-field.ts'
 import { type RequestFieldSettings, requestFields, requestLines } from '../../src/forward/request-fields.ts'
 import { responseHead } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { connectionMembers, fieldValues, isHopByHop } from '../../src/http/fields.ts'
 import { limitFields } from '../../src/http/limit-fields.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
+import { NO_FORWARDING } from '../support/forwarding.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const HOP_BY_HOP = [
@@ -223,6 +225,7 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
         rewrite: false,
         replaced: limitNames,
         passes: undefined,
+        added: undefined,
       }
       const admission = admitted(head)
       const kept = responseHead({ status, reason: '', fields, remembered: false }, admission, settings).fields
@@ -253,7 +256,7 @@ it('C22 isHopByHop depends only on the name, and connectionMembers ignores case'
 
 it('H172 the text that is kept with a head belongs to its settings, with and without a request id in it', () => {
   const request = admitted(requestHead())
-  const [full, bare] = [PLAIN, { ...PLAIN, forwarding: 'off' as const }]
+  const [full, bare] = [PLAIN, { ...PLAIN, keeps: requestKeeps(NO_FORWARDING), claims: false }]
   const lines = (settings: RequestFieldSettings, requestId: string): string =>
     requestLines(Object.assign(request, { requestId }), settings) ?? ''
   for (const id of ['first', 'second']) {

@@ -3,6 +3,7 @@ import { accessLines } from '../support/access-lines.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { explained } from '../support/explained.ts'
+import { NO_FORWARDING } from '../support/forwarding.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 import { ENDLESS, startSharingSite } from './sharing-site.ts'
@@ -73,8 +74,8 @@ describeProtocols('Sharing', (transport) => {
     await Promise.all(asked.map((exchange) => exchange.response))
   })
 
-  it('H183 clients at other addresses and behind other proxies share, also where forwarding is off', async () => {
-    const off = { forwarding: 'off' }
+  it('H183 clients at other addresses and behind other proxies share, also where the device gets no such field', async () => {
+    const off = { headers: NO_FORWARDING }
     for (const upstream of [{}, off]) {
       const site = await startSharingSite(transport, {}, upstream)
       const other = await site.sidecar.connect({ from: '127.0.0.2' })
@@ -90,7 +91,7 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 a redirect names Postern as each client sees it', async () => {
-    const site = await startSharingSite(transport, {}, { host: 'target', forwarding: 'off' })
+    const site = await startSharingSite(transport, {}, { host: 'target', headers: NO_FORWARDING })
     const asked = [await site.ask({ authority: 'one.example' }), await site.ask({ authority: 'two.example' })]
     await site.waitForHeld(2)
     for (const { response } of site.held) response.writeHead(302, { Location: `${site.device.url}/x` }).end()

@@ -50,6 +50,7 @@ export async function startFront(
         rewrite: false,
         replaced: [],
         passes: undefined,
+        added: undefined,
       },
     },
     breaker: createBreaker(clock),

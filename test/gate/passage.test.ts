@@ -43,7 +43,6 @@ interface Site {
   readonly upstream?: (exchange: Exchange, listener: ForwardListener) => void
   readonly ownEndpoint?: PassageDependencies['ownEndpoints']['token']
   readonly browser?: boolean
-  readonly hsts?: string
 }
 
 /** A passage behind a real gate. */
@@ -52,14 +51,13 @@ function site({
   upstream = (exchange) => exchange.reply({ status: 200, fields: [], body: '' }),
   ownEndpoint = () => expect.fail('unexpected call'),
   browser = false,
-  hsts,
 }: Site = {}) {
   const clock = stillClock()
   const live = createLiveExchanges()
   const limit = { requests: 100, window: 60_000, per: 'client' } as const
   const windows = createWindowTable(limit, { clock, maxKeys: 10 })
   const settings = {
-    gate: gateRules(limit, { browser, hsts }),
+    gate: gateRules(limit, { browser }),
     clientOf: createClientAddress([]),
     config: { statusCodes: 'http', realm: 'device' } as const,
   }
@@ -250,14 +248,6 @@ it('H188 only with browser.login, and only for a navigation, a refusal may becom
   ])
   const json = expect.stringContaining('"invalid_token"')
   expect(bodiesFor(host)).toEqual([json, json])
-})
-
-it('H318 HSTS is on no response over cleartext, which RFC 6797 §7.2 forbids', () => {
-  const [over, under] = [true, false].map((secure) =>
-    site({ hsts: 'max-age=9' }).pass({ secure, fields: TOKEN }),
-  )
-  expect(over?.ownFields).toEqual(['Strict-Transport-Security', 'max-age=9'])
-  expect(under?.ownFields).toEqual([])
 })
 
 it('H316 a stream for which there is no place is asked for again by a person only, because the device has got the request', () => {

@@ -66,7 +66,7 @@ function metrics(): readonly string[] {
 /** The fields of the lines `request`. Each `"field":` that the code writes has to be in a real line. */
 function logFields(): readonly string[] {
   const lines: string[] = []
-  const rules = { access: true, query: ['a'] }
+  const rules = { access: true }
   const stream = { write: (line: string) => lines.push(line) }
   const log = createAccessLog(createLogOn('info', stream), movableClock(), { config: { log: rules } })
   const head = requestHead({ target: '/page?a=1' })

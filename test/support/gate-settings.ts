@@ -18,7 +18,6 @@ export function gateRules(limit: GateRules['limits']['api'], over: Partial<GateR
     revocationPath: undefined,
     browser: false,
     cors: undefined,
-    hsts: undefined,
     headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
     ...over,
   }

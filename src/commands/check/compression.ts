@@ -1,9 +1,11 @@
+import { requestKeeps } from '../../config/header-field.ts'
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import type { OwnResponse } from '../../device/own-request.ts'
 import { CURL, type Sample } from '../../forward/sample-heads.ts'
 import { fieldValues, lengthIn } from '../../http/fields.ts'
 import { isBug } from '../../system/setup-error.ts'
 import type { Warning } from './finding.ts'
+import { leavingOut } from './left-out.ts'
 
 /** A request of `curl --compressed`. */
 export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }
@@ -43,20 +45,19 @@ export async function tryCompression(
   ask: Ask,
   known?: OwnResponse,
 ): Promise<Warning | undefined> {
-  if (service.forwarding !== 'full') return undefined
-  const drop = [...service.drop, 'via']
+  if (requestKeeps(service.headers)?.('via') === false) return undefined
+  const { line, beside, change } = leavingOut(['Via'], service)
   try {
     if (!mayShrink(known ?? (await ask(service)))) return undefined
-    const other = await ask({ ...service, drop })
+    const other = await ask({ ...service, ...change })
     if (other.status !== 200 || !isEncoded(other)) return undefined
   } catch (error) {
     if (isBug(error)) throw error
     return undefined
   }
-  const names = drop.map((name) => (/^\w[\w-]*$/.test(name) ? name : `"${name}"`))
   return {
     warning: `${found}; it compresses its page only for requests without Via`,
     meaning: 'clients get its pages uncompressed',
-    remedy: `write ${key}: {drop: [${names.join(', ')}]}`,
+    remedy: `write ${key}: {${line}}${beside}`,
   }
 }

@@ -141,7 +141,10 @@ export const NEW_DEVICE = check({
 
 /** Whether the requests that the device gets have credentials of the configuration. */
 function signsIn({ auth, headers }: ServiceConfig): boolean {
-  return auth !== 'off' || Object.keys(headers).some((name) => /^authorization$/i.test(name))
+  return (
+    auth !== 'off' ||
+    Object.keys(headers).some((name) => /^authorization$/i.test(name) && headers[name] !== null)
+  )
 }
 
 /** Requests a page of the device. */

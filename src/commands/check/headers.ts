@@ -1,3 +1,4 @@
+import { leftOut } from '../../config/header-field.ts'
 import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
 import { readRequestFields } from '../../forward/settings.ts'
 import { check } from './check.ts'
@@ -16,12 +17,13 @@ export const HEADERS = check({
   async look({ service, key }) {
     const settings = await readRequestFields(service, key)
     const [curl = 0, browser = 0] = [CURL, CHROMIUM].map((sample) => sampleSize(sample, settings, service))
-    return { added: settings.added.length / 2, curl, browser }
+    return { added: settings.added.length / 2, left: leftOut(service.headers), curl, browser }
   },
   rows: {
-    readable({ added, curl, browser }) {
-      const set = added === 0 ? 'none' : `${added} set on every request`
-      return `${set}; the head of a GET has ${curl} bytes from curl, ${browser} from Chromium`
+    readable({ added, left, curl, browser }) {
+      const set = added === 0 ? [] : [`${added} set on every request`]
+      const without = left.length === 0 ? [] : [`left out: ${left.join(', ')}`]
+      return `${[...set, ...without].join('; ') || 'none'}; the head of a GET has ${curl} bytes from curl, ${browser} from Chromium`
     },
   },
 })

@@ -5,14 +5,17 @@ import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import type { Warning } from './finding.ts'
+import { leavingOut } from './left-out.ts'
 
-/** Other settings with which a request may be accepted, as the lines to write below the section of the service. */
+/** Other settings with which a request may be accepted, as the line to write below the section of the service. */
 interface Trial {
-  readonly lines: string
+  readonly line: string
+  /** What stays beside the line, as the end of a sentence. */
+  readonly beside?: string
   readonly change: Partial<ServiceConfig>
 }
 
-const OLD: Trial = { lines: 'version: "1.0"', change: { version: '1.0' } }
+const OLD: Trial = { line: 'version: "1.0"', change: { version: '1.0' } }
 
 /** Statuses with which a device refuses a request as such; undefined: no answer. `401` and `404` are about the page. */
 const REFUSED: ReadonlySet<number | undefined> = new Set([undefined, 400, 403, 413, 414, 421, 431, 505])
@@ -47,14 +50,14 @@ export async function tryHeads(
     const trials = REFUSED_HOST.has(refused)
       ? [otherHost(service), ...shorter(service), OLD]
       : [...shorter(service), OLD]
-    for (const { lines, change } of trials) {
+    for (const { line, beside = '', change } of trials) {
       const answered = await ask(sample, change)
       if (REFUSED.has(answered) || Number(answered) >= 500) continue
       const found = refused === undefined ? 'no answer' : `answered ${refused}`
       return {
-        warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${lines}}`,
+        warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${line}}`,
         meaning: 'the device refuses the requests of clients',
-        remedy: `write ${key}: {${lines}}`,
+        remedy: `write ${key}: {${line}}${beside}`,
       }
     }
     return undefined
@@ -62,18 +65,15 @@ export async function tryHeads(
   return undefined
 }
 
-function shorter({ drop }: ServiceConfig): readonly Trial[] {
-  const dropped = [...new Set([...drop, 'cookie', 'sec-*'])]
-  return [
-    { lines: 'forwarding: off', change: { forwarding: 'off' } },
-    {
-      lines: `forwarding: off, drop: [${dropped.map((name) => `"${name}"`).join(', ')}]`,
-      change: { forwarding: 'off', drop: dropped },
-    },
-  ]
+/** The fields about the client and the proxy, and with them those of browsers: without both, a request fits 512 bytes. */
+const FORWARDING = ['X-Forwarded-*', 'Via', 'X-Request-Id']
+const OF_BROWSERS = ['Cookie', 'Sec-*']
+
+function shorter(service: ServiceConfig): readonly Trial[] {
+  return [FORWARDING, [...FORWARDING, ...OF_BROWSERS]].map((names) => leavingOut(names, service))
 }
 
 function otherHost({ host }: ServiceConfig): Trial {
   const other = host === 'preserve' ? 'target' : 'preserve'
-  return { lines: `host: ${other}`, change: { host: other } }
+  return { line: `host: ${other}`, change: { host: other } }
 }

@@ -1,5 +1,6 @@
 import { tokenHeaders } from '../../config/auth-fields.ts'
-import { responseKeeps } from '../../config/dropped-fields.ts'
+import { fits } from '../../config/name-pattern.ts'
+import { responseChanges } from '../../config/response-header-field.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import type { Malformed } from '../../device/connections.ts'
 import { createRouter } from '../../forward/routes.ts'
@@ -37,15 +38,18 @@ export function pageOf({ health }: ServiceConfig): string {
   return health.path ?? '/'
 }
 
-/** The fields of a response that clients do not get; empty if there are none. */
-export function withoutText(fields: Fields, { dropResponse, auth }: ServiceConfig): string {
-  const passes = responseKeeps(dropResponse, tokenHeaders(auth))
-  const dropped = new Set(
-    namesIn(fields)
-      .values()
-      .filter((name) => !passes(name)),
-  )
-  return dropped.size === 0 ? '' : `; clients do not get ${[...dropped].join(', ')}`
+/** The fields of a response that clients do not get, or get with another value; empty if there are none. */
+export function withoutText(fields: Fields, { responseHeaders, auth }: ServiceConfig): string {
+  const { passes, added = [] } = responseChanges(responseHeaders, tokenHeaders(auth))
+  if (passes === undefined) return ''
+  const isSet = fits([...namesIn(added)])
+  const changed = [...namesIn(fields)].filter((name) => !passes(name))
+  const left = changed.filter((name) => !isSet(name))
+  const other = changed.filter(isSet)
+  return [
+    left.length === 0 ? '' : `; clients do not get ${left.join(', ')}`,
+    other.length === 0 ? '' : `; clients get another ${other.join(', ')}`,
+  ].join('')
 }
 
 /** What a malformed response is, wherever it comes. */

@@ -100,7 +100,7 @@ export async function tryCase({ part, row, given }: Case): Promise<void> {
 }
 
 function settingsIn(remedy: string | null | undefined): object {
-  const [, lines = ''] = /write (upstream: \{.*?\})/.exec(remedy ?? '') ?? []
+  const [, lines = ''] = /write (upstream: \{(?:[^{}]|\{[^{}]*\})*\})/.exec(remedy ?? '') ?? []
   const file = { path: 'postern.yaml', text: `password: {file: x}\n${lines}\n` }
   return loadWithLocations({ file, sets: ['upstream.url=http://127.0.0.1'] }).config.upstream
 }

@@ -7,6 +7,7 @@ import { pinOf } from '../../../src/device/target.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { closeLater } from '../../support/cleanup.ts'
 import { startDevice } from '../../support/device.ts'
+import { NO_FORWARDING } from '../../support/forwarding.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../../support/openssl-server.ts'
 import { unusedPort } from '../../support/raw.ts'
 import { nextRequest, startScripted } from '../../support/scripted.ts'
@@ -61,6 +62,14 @@ const HEADERS: readonly Case[] = [
       'H172 the fields of every request, and the bytes of a head': () => ({
         set: ['upstream.headers.X-Key=hunter2'],
         says: /^1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/,
+      }),
+      'H172 what the device does not get, also at a route without headers of its own': () => ({
+        set: [
+          'upstream.headers={X-Key: hunter2, Via: null, "Sec-*": null}',
+          'upstream.routes./cam/.url=http://127.0.0.1:1',
+        ],
+        name: 'upstream headers of /cam/',
+        says: /^left out: Via, Sec-\*; the head of a GET has /,
       }),
     },
     'look failed': {
@@ -238,6 +247,16 @@ const ANSWERED: readonly Case[] = [
       },
     },
     fine: {
+      async 'what clients get otherwise'() {
+        const device = await startHeads(() => response(200, 'Server: x', 'X-Powered-By: y', 'x_kept: z'))
+        return {
+          set: to(
+            device.url,
+            'upstream.response_headers={"S*": null, X-Powered-*: null, X-Kept: a, X-More: b}',
+          ),
+          says: `${device.url} answered 200; clients do not get server, x-powered-by; clients get another x_kept`,
+        }
+      },
       async 'no login where upstream.headers answers it'() {
         const device = await startHeads(() => response(401, 'WWW-Authenticate: Basic realm="camera"'))
         return {
@@ -264,24 +283,29 @@ const ANSWERED: readonly Case[] = [
         return {
           set: to(device.url),
           says: `${device.url} answered 200; it compresses its page only for requests without Via`,
-          writes: { drop: ['via'], forwarding: 'full' },
+          writes: { headers: { Via: null } },
           result: 'warning',
         }
       },
-      async 'H172 the same beside other names in upstream.drop, which stay'() {
+      async 'H172 the same beside what upstream.headers has, which stays'() {
         const device = await startCompressing(withoutVia)
         return {
-          set: to(device.url, 'upstream.drop=x-a, x-*'),
+          set: to(device.url, 'upstream.headers={x-a: null, "x-*": null, X-Key: hunter2}'),
           says: /without Via$/,
-          writes: { drop: ['x-a', 'x-*', 'via'] },
+          writes: { headers: { 'x-a': null, 'x-*': null, Via: null } },
+          remedy: /, beside the values that headers has$/,
         }
       },
     },
   }),
   ...(
     [
-      ['reads 512 bytes', (head) => head.length <= 512, { forwarding: 'off', drop: ['cookie', 'sec-*'] }],
-      ['refuses Via', withoutVia, { forwarding: 'off', drop: [] }],
+      [
+        'reads 512 bytes',
+        (head) => head.length <= 512,
+        { headers: { ...NO_FORWARDING, Cookie: null, 'Sec-*': null } },
+      ],
+      ['refuses Via', withoutVia, { headers: NO_FORWARDING }],
     ] satisfies [string, (head: string) => boolean, object][]
   ).map(
     ([what, fits, writes]): Case => ({
@@ -316,8 +340,8 @@ const ANSWERED: readonly Case[] = [
     [
       ['compresses for all', () => true, []],
       ['compresses for none', () => false, []],
-      ['gets no Via', withoutVia, ['upstream.drop=via']],
-      ['gets no forwarding fields', withoutVia, ['upstream.forwarding=minimal']],
+      ['gets no Via', withoutVia, ['upstream.headers.VIA=null']],
+      ['gets no field that begins as Via does', withoutVia, ['upstream.headers={"v*": null}']],
     ] satisfies [string, (head: string) => boolean, string[]][]
   ).map(
     ([what, fits, set]): Case => ({

@@ -13,7 +13,7 @@ export const BROWSERS = {
   H315: 'A navigation that Postern refuses gets a page with the status and the fields that the JSON would have: `Sec-Fetch-Mode: navigate`, or without that field an `Accept` that prefers HTML. A program gets JSON: so does a request with a token, or to the token endpoint, unless `Sec-Fetch-Mode` says that it is a navigation, and one whose token is refused.',
   H316: 'Only a page for a GET of this origin loads again by itself: after `Retry-After`, and at least 5 s. A failure at the device has `Retry-After` only if the device cannot have got the request.',
   H317: 'Such a page speaks the languages of the login page and shows the request id, and nothing else of the request, of an address or of a version. It needs no script, and is read at 320 px, with text of 200 %, by keyboard and by ear.',
-  H318: '`browser.hsts` is on every response over TLS, once, in place of that of the device. It needs a certificate of the operator; otherwise the configuration is refused.',
+  H318: '`Strict-Transport-Security` in `upstream.response_headers` is on every response of the device over TLS, once, in place of its own, and on none over cleartext. It needs a certificate of the operator; otherwise the configuration is refused.',
   H319: 'Each body of Postern, on the public listener and on that for operators, has `X-Content-Type-Options: nosniff`. Pages have `Cross-Origin-Opener-Policy: same-origin`.',
   H355: 'The password field of the login pages, that for clients and that of the live page, hides what is typed. It takes what is pasted, and what the browser or a password manager fills in. `init` and `hash-password` do not show it on the terminal.',
 } as const satisfies Readonly<Record<`H${number}`, string>>

@@ -56,7 +56,7 @@ export const OPERATION = {
   H295: 'A token that was issued for more than two weeks and ends within one is an alarm on the page, in `status` and in the rules, until one with the same label is issued that lives longer.',
   H296: 'In a fleet an issued token works at every sidecar, also beyond `access_lifetime`, is revoked at all, ends with its password at all, and counts for one bound.',
   H312: '`log.access: changes` logs the requests that may change something, with name, grant and client: not GET, HEAD and OPTIONS, unless they have a body, a field of theirs names another method or target, or they open a WebSocket. No flood or failure keeps one that the device got out of the log.',
-  H313: 'Of a query the log has the parameters in `log.query` alone, in any encoding of their names. A name that says that it holds a secret is refused.',
+  H313: 'The log has nothing of the query of a request.',
   H314: 'Each line that journald reads has its severity, also the reason why a command failed. No other line has one.',
   H320: 'With `admin.tls: on` the admin listener speaks TLS only, with the certificate of `listen.tls`, and again with each new one. The cookie of the live page is then `Secure`, and a page that came over cleartext is another origin. Switching it takes a restart.',
   H321: 'With `admin.tls: on`, `postern healthy` sends its request only to a server with the certificate that the sidecar is configured with, also if that has expired.',
