@@ -103,26 +103,12 @@ function judgeWhole(config: Config, must: Must): void {
       must(`limits.${endpoint}.per`, 'not be name without passwords, which have the names')
   if (limits.store === 'shared' && shared === undefined)
     must('limits.store', 'be local unless tokens.store is the URL of a shared store')
-  if (listen.reusePort)
-    judgeSharedPort(config, shared !== undefined, (what) => must('listen.reuse_port', what))
   if (shared?.password !== undefined && store.passwordFile !== undefined)
     must('store.password_file', 'be left out if the URL in tokens.store has a password; keep one of the two')
   if (shared?.tls === false && store.tls.ca !== undefined)
     must('store.tls.ca', 'be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)')
   if (store.tls.insecure && store.tls.ca !== undefined)
     must('store.tls.insecure', 'be false if store.tls.ca is set, because it would be ignored')
-}
-
-function judgeSharedPort({ listen }: Config, shared: boolean, must: (what: string) => void): void {
-  if (listen.address.kind !== 'tcp') must('be false unless listen.address is host:port')
-  if (!shared)
-    must(
-      'be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others',
-    )
-  if (listen.tls !== 'off' && ownPair(listen.tls) === undefined)
-    must(
-      'be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own',
-    )
 }
 
 function judgeService(

@@ -1,10 +1,9 @@
 import { ALWAYS, optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
-import { address, addresses, duration, flag, integer, oneOf, passwordFile, size } from './value-fields.ts'
+import { address, addresses, duration, integer, oneOf, passwordFile, size } from './value-fields.ts'
 
 export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
-  reusePort: flag({ default: false }),
   tls: tlsField,
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),

@@ -559,25 +559,11 @@ it('H318 browser.hsts needs a certificate of the operator', () => {
 describe('a shared store', () => {
   const URL = 'tokens: {store: "valkey://h"}\n'
 
-  it('is needed to share limits or a port', () => {
+  it('is needed to share limits', () => {
     expect(problemsWith('limits: {store: shared}')).toEqual([
       'postern.yaml:3: limits.store: must be local unless tokens.store is the URL of a shared store (given: "shared")',
     ])
     expect(problemsWith(`${URL}limits: {store: shared}`)).toEqual([])
-    expect(problemsWith('listen: {reuse_port: true, tls: off}')).toEqual([
-      'postern.yaml:3: listen.reuse_port: must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others (given: true)',
-    ])
-  })
-
-  it('does not share the automatic certificate, or a Unix socket', () => {
-    const problem =
-      'postern.yaml:4: listen.reuse_port: must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own (given: true)'
-    expect(problemsWith(`${URL}listen: {reuse_port: true}`)).toEqual([problem])
-    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: {names: [a.example]}}`)).toEqual([problem])
-    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: {cert: a, key: b}}`)).toEqual([])
-    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: off, address: "unix:/a"}`)).toEqual([
-      'postern.yaml:4: listen.reuse_port: must be false unless listen.address is host:port (given: true)',
-    ])
   })
 
   it('has one password, and TLS settings only with TLS', () => {
