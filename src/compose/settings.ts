@@ -58,7 +58,7 @@ export async function deriveSettings(
   start: Config = config,
 ): Promise<Settings> {
   const { listen, limits, upstream, browser, cors } = config
-  const { trustedProxies, allow, deny } = listen
+  const { trustedProxies, allow } = listen
   const owns = cors.origins.length > 0
   return {
     config,
@@ -79,8 +79,7 @@ export async function deriveSettings(
     clientOf: createClientAddress(
       cidrsOf(trustedProxies),
       trustedProxies.includes('unix'),
-      admitsAddress(allow, deny),
-      cidrsOf(deny),
+      admitsAddress(allow),
     ),
     requests: await requestsOf({ ...upstream, routes: start.upstream.routes }),
     replaced: [

@@ -93,7 +93,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
               key: 'listen.trusted_proxies',
               reason: 'it holds a large part of the internet',
               meaning:
-                'a client in it names any address as its own, so it passes every limit and listen.deny',
+                'a client in it names any address as its own, so it passes every limit and listen.allow',
               remedy: 'list only the addresses of the proxies in front of Postern',
             },
           ]

@@ -7,7 +7,6 @@ export const listenField = section({
   tls: tlsField,
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),
-  deny: addresses({ default: [], live: ALWAYS }),
   handshakeTimeout: duration('1ms', '1h', { default: '10s' }),
   headerTimeout: duration('1ms', '1h', { default: '10s' }),
   bodyTimeout: duration('1ms', '1h', { default: '10s', live: ALWAYS }),

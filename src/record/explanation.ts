@@ -142,7 +142,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   'wrong-passwords':
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
-  'address-denied': 'listen.allow and listen.deny do not let this address in.',
+  'address-denied': 'listen.allow does not let this address in.',
   overloaded:
     'Too many requests wait, this one waited for too long or until Postern stopped, or too many tunnels or streams are open. The client may try again after a second.',
   'logins-overloaded':

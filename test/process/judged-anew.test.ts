@@ -65,9 +65,14 @@ const TRUSTED = { listen: { trusted_proxies: ['127.0.0.1'] } }
 const BY_PROXY = ['X-Forwarded-For', '192.0.2.66']
 
 it.each<readonly [string, YamlPart, readonly string[], string | undefined, YamlPart]>([
-  ['listen.deny', {}, [], '127.0.0.2', { listen: { deny: ['127.0.0.2'] } }],
   ['listen.allow', {}, [], '127.0.0.2', { listen: { allow: ['127.0.0.1'] } }],
-  ['listen.deny, behind a trusted proxy', TRUSTED, BY_PROXY, undefined, { listen: { deny: ['192.0.2.66'] } }],
+  [
+    'listen.allow, behind a trusted proxy',
+    TRUSTED,
+    BY_PROXY,
+    undefined,
+    { listen: { allow: ['127.0.0.1'] } },
+  ],
 ])(
   'H209 a reload ends what an address may no longer have open, and nothing else: %s',
   async (_key, config, fields, from, next) => {
@@ -188,7 +193,7 @@ it('H209 H210 H275 while the shared store does not answer, a reload ends the sam
   redis.freeze()
   // The store cannot say whose token it is, and the gate only observes.
   const unchecked = await openResponse(served, bearer(mintToken()), '/events/unchecked', 'tls')
-  await reload(started, { listen: { deny: ['127.0.0.2'] }, public_paths: [], enforce: true })
+  await reload(started, { listen: { allow: ['127.0.0.1'] }, public_paths: [], enforce: true })
   await Promise.all([denied.broken, stranger.broken, unchecked.broken])
   expect(served.logged(ENDED).map(({ reasons }) => reasons)).toEqual([
     { 'address-denied': 1, 'unauthorized: missing': 1, 'store-unavailable': 1 },
