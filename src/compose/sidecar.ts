@@ -3,7 +3,6 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
-import { DEVICE_BOUNDS } from '../forward/settings.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
@@ -17,7 +16,7 @@ import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
-import type { SomeBounds } from './bounds.ts'
+import { deviceBounds, type SomeBounds } from './bounds.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
@@ -114,8 +113,8 @@ async function openParts(
     log,
     metrics,
     settings,
-    uploadTimeout: () => settings.bodyTimeout,
-    bounds: { ...DEVICE_BOUNDS, ...bounds?.device },
+    uploadTimeout: settings.bodyTimeout,
+    bounds: deviceBounds(settings.bounds),
     onBug,
   }
   const services = await openDeviceServices(config, parts, opened)
