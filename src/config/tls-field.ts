@@ -117,13 +117,5 @@ export const deviceTlsField = section({
   ca: optional(path()),
   cert: optional(path()),
   key: optional(path()),
-  serverName: optional(
-    plainText('a DNS name or an IP address', {
-      problemOf: unless(
-        (given) => !given.startsWith('*') && canonicalHost(given) !== undefined,
-        'must be a DNS name, such as device.example, or an IP address',
-      ),
-    }),
-  ),
   insecure: flag({ default: false }),
 })

@@ -47,8 +47,6 @@ export interface TlsSettings {
   readonly pin?: string | undefined
   /** The client certificate and its key, both in PEM. */
   readonly pair?: { readonly cert: string; readonly key: string } | undefined
-  /** The name or address that the certificate must have; default: that of the URL. */
-  readonly serverName?: string | undefined
 }
 
 /** TLS to one service of the device. Its connections share the context, so a connection costs no more than its handshake. */

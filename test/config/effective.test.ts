@@ -111,7 +111,6 @@ describe('the effective configuration', () => {
               groups: fc.array(fc.constantFrom('X25519', 'P-256'), { minLength: 1, maxLength: 3 }),
               weak: fc.constant(true),
             }),
-            fc.record({ server_name: fc.constantFrom('a.example', '::1') }),
           ),
           auth: fc.oneof(
             fc.constant('off'),

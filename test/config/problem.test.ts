@@ -336,10 +336,6 @@ describe('a value', () => {
     ]),
     ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
     ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
-    [
-      'tls: {server_name: "*.a"}',
-      'upstream.tls.server_name: must be a DNS name, such as device.example, or an IP address (given: "*.a")',
-    ],
     ['auth: on', 'upstream.auth: must be off, or a mapping with kind: basic, digest, form or session'],
     ['auth: {}', 'upstream.auth.kind: is missing; it must be one of basic, digest, form, session'],
     [

@@ -59,7 +59,9 @@ describe('H109 an https device', () => {
       systemClock,
     )
     expect(found?.reason).toContain('is for another name: DNS:localhost, IP Address:127.0.0.1')
-    expect(found?.remedy).toContain('set upstream.routes./a/.tls.server_name to one of its names')
+    expect(found?.remedy).toContain(
+      'or write one of its names into upstream.routes./a/.url, which /etc/hosts can lead to its address',
+    )
     expect(found?.remedy).not.toContain('.tls.ca')
   })
 
