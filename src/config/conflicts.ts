@@ -6,7 +6,7 @@ import { type SessionAccount, tokenHeaders } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
 import type { Config } from './schema.ts'
-import { ownPair, TLS_VERSIONS } from './tls-field.ts'
+import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
 import { placesBounds, type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { valueAt, type YamlValue } from './yaml.ts'
@@ -118,7 +118,7 @@ function judgeService(
   must: Must,
 ): void {
   const { url, tls, auth, dropResponse } = service
-  const { insecure, ca, weak, minVersion, maxVersion, groups, pin, cert, key } = tls
+  const { insecure, ca, weak, maxVersion, groups, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
   if (isOwnAddress(url, own))
@@ -137,13 +137,11 @@ function judgeService(
       'tls.ca',
       'be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
     )
-  if (!weak && (minVersion === 'TLSv1' || minVersion === 'TLSv1.1'))
+  if (!weak && (maxVersion === 'TLSv1' || maxVersion === 'TLSv1.1'))
     must(
-      'tls.min_version',
+      'tls.max_version',
       'be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
     )
-  if (maxVersion !== undefined && TLS_VERSIONS.indexOf(maxVersion) < TLS_VERSIONS.indexOf(minVersion))
-    must('tls.max_version', `be ${minVersion} or later, because tls.min_version is ${minVersion}`)
   if (groups?.length === 0) must('tls.groups', 'name at least one group, or be left out')
   if (cert !== undefined && key === undefined) must('tls.key', 'be a path, because cert is set')
   if (key !== undefined && cert === undefined) must('tls.cert', 'be a path, because key is set')

@@ -104,7 +104,6 @@ export function faultOf(error: unknown): Fault | undefined {
 
 /** A handshake that succeeds while the certificate is not verified. */
 export interface Handshake {
-  readonly version: string
   readonly certificate: PeerCertificate
   /** The code of OpenSSL or Node if the certificate is not trusted. */
   readonly refusal: string | undefined
@@ -160,18 +159,9 @@ export function explainCertificate(
   )
 }
 
-/** The settings as the operator writes them, without files and names. The default version stands only where nothing else does. */
-export function linesFor({
-  minVersion = 'TLSv1.2',
-  maxVersion,
-  groups,
-  weak = false,
-  pin,
-}: TlsSettings): string {
-  const others = [maxVersion, groups, pin].some((each) => each !== undefined)
-  const isImplied = minVersion === 'TLSv1.2' && (weak || others)
+/** The settings as the operator writes them, without files. */
+export function linesFor({ maxVersion, groups, weak = false, pin }: TlsSettings): string {
   const lines = [
-    ...(isImplied ? [] : [`min_version: ${minVersion}`]),
     ...(maxVersion === undefined ? [] : [`max_version: ${maxVersion}`]),
     ...(groups === undefined ? [] : [`groups: [${groups.join(', ')}]`]),
     ...(weak ? ['weak: true'] : []),

@@ -106,8 +106,7 @@ describe('the effective configuration', () => {
             fc.record({ ca: text, cert: text, key: text }),
             fc.record({
               insecure: fc.boolean(),
-              min_version: fc.constantFrom('TLSv1', 'TLSv1.3'),
-              max_version: fc.constant('TLSv1.3'),
+              max_version: fc.constantFrom('TLSv1', 'TLSv1.3'),
               groups: fc.array(fc.constantFrom('X25519', 'P-256'), { minLength: 1, maxLength: 3 }),
               weak: fc.constant(true),
             }),

@@ -314,12 +314,8 @@ describe('a value', () => {
       `upstream.tls.pin: ${NO_PIN} (given: "${PIN.replace('/', '//')}")`,
     ],
     [
-      'tls: {min_version: TLSv1.1}',
-      'upstream.tls.min_version: must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures (given: "TLSv1.1")',
-    ],
-    [
-      'tls: {max_version: TLSv1.2, min_version: TLSv1.3}',
-      'upstream.tls.max_version: must be TLSv1.3 or later, because tls.min_version is TLSv1.3 (given: "TLSv1.2")',
+      'tls: {max_version: TLSv1.1}',
+      'upstream.tls.max_version: must be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures (given: "TLSv1.1")',
     ],
     ['tls: {groups: []}', 'upstream.tls.groups: must name at least one group, or be left out'],
     [
