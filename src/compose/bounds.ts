@@ -1,3 +1,4 @@
+import type { StoreBounds } from '../fleet/connection.ts'
 import { DEVICE_BOUNDS, type DeviceBounds } from '../forward/settings.ts'
 import { LISTEN_BOUNDS, type ListenBounds } from '../listen/connection-caps.ts'
 
@@ -5,6 +6,7 @@ import { LISTEN_BOUNDS, type ListenBounds } from '../listen/connection-caps.ts'
 export interface SomeBounds {
   readonly listen?: Partial<ListenBounds> | undefined
   readonly device?: Partial<DeviceBounds> | undefined
+  readonly store?: Partial<StoreBounds> | undefined
 }
 
 export function listenBounds({ listen }: SomeBounds): ListenBounds {

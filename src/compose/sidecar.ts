@@ -129,6 +129,7 @@ async function openParts(
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
     hashMemory: memory.hashes,
     precedence: history,
+    storeBounds: bounds?.store,
     onOperatorRevoked: history.revoked,
     onBug,
   })

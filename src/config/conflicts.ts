@@ -107,8 +107,6 @@ function judgeWhole(config: Config, must: Must): void {
     must('store.password_file', 'be left out if the URL in tokens.store has a password; keep one of the two')
   if (shared?.tls === false && store.tls.ca !== undefined)
     must('store.tls.ca', 'be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)')
-  if (store.tls.insecure && store.tls.ca !== undefined)
-    must('store.tls.insecure', 'be false if store.tls.ca is set, because it would be ignored')
 }
 
 function judgeService(

@@ -565,9 +565,6 @@ describe('a shared store', () => {
     expect(problemsWith(`${URL}store: {tls: {ca: a}}`)).toEqual([
       'postern.yaml:4: store.tls.ca: must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS) (given: "a")',
     ])
-    expect(problemsWith('tokens: {store: "rediss://h"}\nstore: {tls: {ca: a, insecure: true}}')).toEqual([
-      'postern.yaml:4: store.tls.insecure: must be false if store.tls.ca is set, because it would be ignored (given: true)',
-    ])
   })
 })
 

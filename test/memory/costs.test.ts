@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { CONNECTION, SESSION, STREAM, TLS_CONNECTION } from '../../src/memory/costs.ts'
+import { otherBounds } from '../process/other-bounds.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
@@ -15,9 +16,7 @@ import type { Transport } from '../support/transports.ts'
 const COLLECTING = `--expose-gc --import=data:text/javascript,${encodeURIComponent('setInterval(gc, 500).unref()')}`
 
 /** Unfinished handshakes stay until they are measured. */
-const PATIENT = `--import=data:text/javascript,${encodeURIComponent(
-  `import { LISTEN_BOUNDS } from '${new URL('../../src/listen/connection-caps.ts', import.meta.url)}'; LISTEN_BOUNDS.handshakeTimeout = 3_600_000`,
-)}`
+const PATIENT = otherBounds('listen/connection-caps.ts', 'LISTEN_BOUNDS', { handshakeTimeout: 3_600_000 })
 
 /** A sidecar in a process of its own, whose account never fills. */
 async function roomySidecar(transport: Transport): Promise<Served> {
