@@ -5,6 +5,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { instanceOf } from '../src/commands/instance.ts'
+import { STOP_BOUNDS } from '../src/compose/sidecar.ts'
 import { loadConfig, readConfigFile } from '../src/config/load.ts'
 import { createMetrics } from '../src/record/metrics.ts'
 import { makeCertificate, temporaryDirectory } from './support/certificate.ts'
@@ -287,6 +288,20 @@ test.each(['postern.service', 'postern-device@.service', 'Dockerfile'])(
     expect(text).not.toMatch(/--max-old-space-size=/)
   },
 )
+
+test('what stops the process waits for longer than a stop takes', () => {
+  const waits = [
+    ...['postern.service', 'postern-device@.service'].map((unit) =>
+      /^TimeoutStopSec=(\d+)$/m.exec(read(unit)),
+    ),
+    ...['compose.yaml', 'fleet/compose.yaml'].map((file) =>
+      /^ +stop_grace_period: (\d+)s$/m.exec(read(file)),
+    ),
+    /^ +terminationGracePeriodSeconds: (\d+)$/m.exec(read('kubernetes/deployment.yaml')),
+  ]
+  const { grace, lastResponses } = STOP_BOUNDS
+  for (const wait of waits) expect(1_000 * Number(wait?.[1])).toBeGreaterThan(grace + lastResponses + 1_000)
+})
 
 test('no runtime package has an install script', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {

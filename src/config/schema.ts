@@ -11,7 +11,7 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
+import { flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** Parameters that hold secrets, as programs call them. */
 const SECRET_NAME =
@@ -69,7 +69,6 @@ export const schema = section({
   }),
   statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
   log: logField,
-  shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
 })
 
 /** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */

@@ -13,3 +13,7 @@ export function otherBounds(file: string, name: string, bounds: Readonly<Record<
 /** The shared store may take so long to answer (ms). */
 export const storeTimeout = (timeout: number): string =>
   otherBounds('fleet/connection.ts', 'STORE_BOUNDS', { timeout })
+
+/** A stop gives requests in flight so long (ms). */
+export const stopGrace = (grace: number): string =>
+  otherBounds('compose/sidecar.ts', 'STOP_BOUNDS', { grace })
