@@ -28,7 +28,6 @@ const LONG = [
   'test/npm-package',
   'test/devices/',
   'test/grafana/queries',
-  'test/process/reuse-port',
   'test/process/departed-sessions',
   'test/contract/c24-early-refusals',
   'test/store/replicas',

@@ -65,7 +65,6 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
     upstream: { url: options.device },
     password: { file: password },
     state_dir: stateFolder(folder),
-    shutdown_grace: '1s',
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   }
   await writeFile(config, JSON.stringify(yaml)) // JSON is YAML
@@ -90,7 +89,8 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
 }
 
 async function stopSidecar(child: Child, log: string): Promise<string[]> {
-  const { code, signal } = await child.stop()
+  // Longer than a stop takes with requests in flight.
+  const { code, signal } = await child.stop(15_000)
   const exit = code === 0 ? [] : [`the sidecar exited with ${code ?? signal}`]
   const lines = [...errorLines(await readFile(log, 'utf8')), ...child.errorOutput.split('\n')]
   return [...exit, ...lines.filter((line) => line.trim() !== '')]

@@ -57,7 +57,7 @@ export interface Sidecar {
    */
   reload(source?: Source): Promise<Changes>
   /**
-   * Ends. Requests in flight may finish within `graceMs` (milliseconds; default: the key `shutdown_grace`), the rest are
+   * Ends. Requests in flight may finish within `graceMs` (milliseconds; default: 10,000), the rest are
    * aborted. When it resolves, nothing of the sidecar keeps the process alive. A second call waits for the first.
    */
   stop(graceMs?: number): Promise<void>

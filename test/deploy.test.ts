@@ -5,6 +5,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { instanceOf } from '../src/commands/instance.ts'
+import { STOP_BOUNDS } from '../src/compose/sidecar.ts'
 import { loadConfig, readConfigFile } from '../src/config/load.ts'
 import { createMetrics } from '../src/record/metrics.ts'
 import { makeCertificate, temporaryDirectory } from './support/certificate.ts'
@@ -55,8 +56,6 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
   // systemd looks for the program, which is not installed here.
   const service = read('postern.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
   writeFileSync(join(units, 'postern.service'), service)
-  const template = read('postern@.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
-  writeFileSync(join(units, 'postern@1.service'), template)
   const ofDevice = read('postern-device@.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
   writeFileSync(join(units, 'postern-device@boiler.service'), ofDevice)
   copyFileSync(inDeploy('postern-devices.slice'), join(units, 'postern-devices.slice'))
@@ -66,7 +65,6 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
       'verify',
       '--man=no',
       join(units, 'postern.service'),
-      join(units, 'postern@1.service'),
       join(units, 'postern-device@boiler.service'),
       join(units, 'postern-devices.slice'),
       join(units, 'postern.socket'),
@@ -77,7 +75,7 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
-test.each(['postern.service', 'postern@.service', 'postern-device@.service'])(
+test.each(['postern.service', 'postern-device@.service'])(
   'systemd rates the exposure of %s 1.1 of 10 at most',
   async (name) => {
     needs('systemd-analyze')
@@ -85,26 +83,10 @@ test.each(['postern.service', 'postern@.service', 'postern-device@.service'])(
     const unit = join(temporaryDirectory(), name.replace('@', '@1'))
     copyFileSync(inDeploy(name), unit)
     const rated = await run('systemd-analyze', ['security', '--offline=true', '--threshold=11', unit])
-    expect(rated.stdout).toMatch(/Overall exposure level for postern(?:(?:-device)?@1)?.service: [01]\.\d/)
+    expect(rated.stdout).toMatch(/Overall exposure level for postern(?:-device@1)?.service: [01]\.\d/)
     expect(rated.code).toBe(0)
   },
 )
-
-test('H142 the template differs from the unit only in what belongs to an instance', () => {
-  const settings = (name: string): Set<string> => new Set(read(name).match(/^\w+=.*$/gm))
-  const [unit, template] = [settings('postern.service'), settings('postern@.service')]
-  expect([...unit.difference(template)].map((line) => line.replace(/=.*/, ''))).toEqual([
-    'Description',
-    'Documentation',
-    'StateDirectory',
-  ])
-  expect([...template.difference(unit)].slice(2)).toEqual([
-    'Environment=POSTERN_STATE_DIR=%S/postern/%i',
-    'Environment=POSTERN_ADMIN_ADDRESS=127.0.0.1:946%i',
-    'Environment=POSTERN_LISTEN_REUSE_PORT=true',
-    'StateDirectory=postern/%i',
-  ])
-})
 
 test('H325 the unit of a device differs from that of one only in what belongs to an instance', () => {
   const lines = (name: string): readonly string[] => read(name).match(/^\w+=.*$/gm) ?? []
@@ -134,21 +116,6 @@ test('H325 the comments of the unit of a device are those of the other, but for 
   const own = comments('postern-device@.service').filter((line) => !known.has(line))
   for (const line of own) expect(line).toMatch(/^# Of the instance: /)
   expect(own).toHaveLength(4)
-})
-
-test('H142 the variables of the template load, with a state folder and an admin address for each instance', () => {
-  const [first, second] = ['1', '2'].map((instance) => {
-    const env = Object.fromEntries(
-      [...read('postern@.service').matchAll(/^Environment=(POSTERN_\w+)=(.*)$/gm)].map(
-        ([, name, value = '']) => [name, value.replace('%S', '/var/lib').replace('%i', instance)],
-      ),
-    )
-    const sets = ['tokens.store=valkey://store', 'listen.tls={cert: /a, key: /b}']
-    return loadConfig({ file: readConfigFile(inDeploy('postern.yaml')), env, sets })
-  })
-  expect([first?.stateDir, second?.stateDir]).toEqual(['/var/lib/postern/1', '/var/lib/postern/2'])
-  expect([first?.admin.address, second?.admin.address]).toMatchObject([{ port: 9461 }, { port: 9462 }])
-  expect([first, second].map((config) => config?.listen.reusePort)).toEqual([true, true])
 })
 
 /** Runs a command of the unit for a process, with a `postern` that exits with the codes, one after the other. */
@@ -278,7 +245,7 @@ test('H165 Prometheus accepts the scrape configuration and the alerts, and each 
   const fleet = join(temporaryDirectory(), 'prometheus.yml')
   writeFileSync(fleet, read('prometheus.yml').replace(/^( +)# ((?: *-| {2}).*)$/gm, '$1$2'))
   copyFileSync(inDeploy('postern.rules.yml'), join(fleet, '../postern.rules.yml'))
-  expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 127\.0\.0\.1:9462$/m)
+  expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 192\.0\.2\.22:9464$/m)
   expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}instance: pump$/m)
   const overTls = join(fleet, '../tls.yml')
   const { certFile } = await makeCertificate()
@@ -310,7 +277,7 @@ test('the alerts and their tests name only metrics that the sidecar exports', as
   for (const metric of cited) expect(known).toContain(metric)
 })
 
-test.each(['postern.service', 'postern@.service', 'postern-device@.service', 'Dockerfile'])(
+test.each(['postern.service', 'postern-device@.service', 'Dockerfile'])(
   'H248 %s takes the heap from the memory that the process has',
   (file) => {
     const text = read(file)
@@ -321,6 +288,20 @@ test.each(['postern.service', 'postern@.service', 'postern-device@.service', 'Do
     expect(text).not.toMatch(/--max-old-space-size=/)
   },
 )
+
+test('what stops the process waits for longer than a stop takes', () => {
+  const waits = [
+    ...['postern.service', 'postern-device@.service'].map((unit) =>
+      /^TimeoutStopSec=(\d+)$/m.exec(read(unit)),
+    ),
+    ...['compose.yaml', 'fleet/compose.yaml'].map((file) =>
+      /^ +stop_grace_period: (\d+)s$/m.exec(read(file)),
+    ),
+    /^ +terminationGracePeriodSeconds: (\d+)$/m.exec(read('kubernetes/deployment.yaml')),
+  ]
+  const { grace, lastResponses } = STOP_BOUNDS
+  for (const wait of waits) expect(1_000 * Number(wait?.[1])).toBeGreaterThan(grace + lastResponses + 1_000)
+})
 
 test('no runtime package has an install script', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {

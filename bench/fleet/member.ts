@@ -47,10 +47,7 @@ export function openStore({ port }: Server, prefix: string): Promise<SharedStore
   if ('problem' in parsed) throw new Error(parsed.problem)
   // An operation that fails rejects, so it need not be reported as well.
   const silent = { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} }
-  return openSharedStore(
-    { address: parsed.value, prefix, timeout: TIMEOUT, replicas: 0, tls: { insecure: false } },
-    silent,
-  )
+  return openSharedStore({ address: parsed.value, prefix, timeout: TIMEOUT, replicas: 0, tls: {} }, silent)
 }
 
 /** The parts of a sidecar that use its store, without HTTP. */

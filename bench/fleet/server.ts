@@ -35,7 +35,5 @@ export type WindowsAt = 'local' | 'shared'
 
 /** What `--set` says so that a sidecar shares its tokens with all of the same prefix, and its windows if they are `shared`. */
 export function sharing({ port }: Pick<Server, 'port'>, prefix: string, windows: WindowsAt): string[] {
-  // A busy machine is no failure of the store.
-  const store = [`tokens.store=valkey://127.0.0.1:${port}`, `store.prefix=${prefix}`, 'store.timeout=30s']
-  return [...store, `limits.store=${windows}`]
+  return [`tokens.store=valkey://127.0.0.1:${port}`, `store.prefix=${prefix}`, `limits.store=${windows}`]
 }

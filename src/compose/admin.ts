@@ -60,7 +60,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
     readiness,
     onBug,
     mostConnections: adminConnections(),
-    admits: (peer) => admitsAddress(current().admin.allow, [])(peer),
+    admits: (peer) => admitsAddress(current().admin.allow)(peer),
     hosts: {
       configured: () => namesIn(current()),
       machine: () => machine().names,

@@ -1,19 +1,18 @@
-import type { Config } from '../config/schema.ts'
-import type { DeviceBounds } from '../forward/settings.ts'
-import { LISTEN_BOUNDS, type ListenLimits } from '../listen/connection-caps.ts'
+import type { StoreBounds } from '../fleet/connection.ts'
+import { DEVICE_BOUNDS, type DeviceBounds } from '../forward/settings.ts'
+import { LISTEN_BOUNDS, type ListenBounds } from '../listen/connection-caps.ts'
 
-/** Bounds in place of those of the keys and of the constants: a test makes them small, to reach them. Times in ms. */
+/** Bounds in place of the constants: a test makes them small, to reach them. What a key sets is none of them. */
 export interface SomeBounds {
-  readonly listen?: Partial<ListenLimits> | undefined
-  readonly bodyTimeout?: number | undefined
+  readonly listen?: Partial<ListenBounds> | undefined
   readonly device?: Partial<DeviceBounds> | undefined
+  readonly store?: Partial<StoreBounds> | undefined
 }
 
-/**
- * The bounds of the public listener: those of the keys, and the constants. A client may reset all of its streams at once: a browser does when the
- * user leaves a page that is still loading.
- */
-export function listenLimits({ listen }: Config, given: SomeBounds): ListenLimits {
-  const maxResets = Math.max(LISTEN_BOUNDS.maxResets, listen.maxStreams)
-  return { ...LISTEN_BOUNDS, maxResets, ...listen, ...given.listen }
+export function listenBounds({ listen }: SomeBounds): ListenBounds {
+  return { ...LISTEN_BOUNDS, ...listen }
+}
+
+export function deviceBounds({ device }: SomeBounds): DeviceBounds {
+  return { ...DEVICE_BOUNDS, ...device }
 }

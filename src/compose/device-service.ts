@@ -40,7 +40,7 @@ export interface ServiceDependencies {
   readonly metrics: Metrics
   readonly settings: ServiceSettings
   /** How long a client may pause within its request body (ms). */
-  readonly uploadTimeout: () => number
+  readonly uploadTimeout: number
   readonly bounds: DeviceBounds
   readonly onBug: (error: unknown) => void
 }
@@ -96,7 +96,7 @@ export async function openDeviceService(
     request: () => fields.request,
     events: signInLog(log),
   })
-  const { streamAfter = service.streamAfter } = bounds
+  const { streamAfter } = service
   const ownMaxBody = route === undefined ? undefined : settings.config.upstream.routes[route]?.maxBody
   const buffering = uploadBuffering(service, bounds, key, clock, log)
   const health = startHealthCheck(service.health, connections, breaker, {

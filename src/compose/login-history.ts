@@ -1,13 +1,12 @@
 import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts'
 import type { GuessSummary } from '../oauth/wrong-passwords.ts'
-import { denyLine } from '../overview/guessing.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/state.ts'
 import type { Settings } from './settings.ts'
 
 const GUESSING =
-  'passwords are being guessed: correct the client, or put its address into listen.deny; postern status lists the addresses'
+  'passwords are being guessed: correct the client, or block its address in a firewall; postern status names those with most'
 const CROWDED =
   'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
 
@@ -18,8 +17,7 @@ export function openLoginHistory(
   settings: Settings,
   onBug: (error: unknown) => void,
 ): LoginHistory {
-  const warn = (text: string) => (guesses: GuessSummary) =>
-    log.warn({ ...guesses, deny: denyLine(guesses) }, text)
+  const warn = (text: string) => (guesses: GuessSummary) => log.warn(guesses, text)
   return createLoginHistory({ clock, settings, onGuessing: warn(GUESSING), onCrowded: warn(CROWDED), onBug })
 }
 

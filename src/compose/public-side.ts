@@ -12,7 +12,7 @@ import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
-import { listenLimits } from './bounds.ts'
+import { listenBounds } from './bounds.ts'
 import { boundConnections } from './descriptors.ts'
 import type { DeviceServices } from './device-services.ts'
 import type { Memory } from './memory.ts'
@@ -70,7 +70,11 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   const listener = createPublicListener({
     clock,
-    limits: { ...listenLimits(config, settings.bounds), maxConnections: boundConnections(config, log) },
+    limits: {
+      ...listenBounds(settings.bounds),
+      ...config.listen,
+      maxConnections: boundConnections(config, log),
+    },
     tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.request,

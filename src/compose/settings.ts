@@ -11,7 +11,7 @@ import { CORS_FIELD_NAMES } from '../gate/cors.ts'
 import { admitsAddress, cidrsOf } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 import { compileAllow, type Scopes } from '../http/scope.ts'
-import { listenLimits, type SomeBounds } from './bounds.ts'
+import { listenBounds, type SomeBounds } from './bounds.ts'
 
 /** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
 export interface Settings {
@@ -67,16 +67,17 @@ export async function deriveSettings(
   start: Config = config,
 ): Promise<Settings> {
   const { listen, limits, upstream, browser, cors } = config
-  const { trustedProxies, allow, deny } = listen
+  const { trustedProxies, allow } = listen
+  const bound = listenBounds(bounds)
   const owns = cors.origins.length > 0
   return {
     config,
     bounds,
-    bodyTimeout: bounds.bodyTimeout ?? listen.bodyTimeout,
+    bodyTimeout: bound.bodyTimeout,
     gate: {
       limits: limitsOf(config),
       ietfHeaders: limits.ietfHeaders,
-      headerCaps: listenLimits(config, bounds),
+      headerCaps: bound,
       findPublic: createPublicPaths(config.publicPaths),
       scopes: scopesIn(config, start),
       enforce: config.enforce,
@@ -87,8 +88,7 @@ export async function deriveSettings(
     clientOf: createClientAddress(
       cidrsOf(trustedProxies),
       trustedProxies.includes('unix'),
-      admitsAddress(allow, deny),
-      cidrsOf(deny),
+      admitsAddress(allow),
     ),
     requests: await requestsOf(servedBy(upstream, start)),
     replaced: [

@@ -3,7 +3,6 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
-import { DEVICE_BOUNDS } from '../forward/settings.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
@@ -17,7 +16,7 @@ import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
-import type { SomeBounds } from './bounds.ts'
+import { deviceBounds, type SomeBounds } from './bounds.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
@@ -40,7 +39,7 @@ export interface Sidecar {
    */
   reload(load: () => Config, locate?: (error: unknown) => unknown): Promise<Changes>
   /**
-   * Ends a start in progress, then drains: requests in flight may finish within `graceMs` (default: `shutdown_grace`), the rest
+   * Ends a start in progress, then drains: requests in flight may finish within `graceMs` (default: `STOP_BOUNDS.grace`), the rest
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
@@ -48,8 +47,13 @@ export interface Sidecar {
   readonly overview: Overview
 }
 
-/** How long (ms) the refusals after `shutdown_grace` may take to reach their clients. Connections that upload linger within this time. */
-const LAST_RESPONSES = 1_500
+/** How long a stop takes at most (ms). The service manager must wait for longer than both together before it kills the process. */
+export const STOP_BOUNDS = {
+  /** How long requests in flight may take to finish. */
+  grace: 10_000,
+  /** How long the refusals after that may take to reach their clients. Connections that upload linger within this time. */
+  lastResponses: 1_500,
+}
 
 export interface SidecarDependencies {
   readonly clock: Clock
@@ -114,8 +118,8 @@ async function openParts(
     log,
     metrics,
     settings,
-    uploadTimeout: () => settings.bodyTimeout,
-    bounds: { ...DEVICE_BOUNDS, ...bounds?.device },
+    uploadTimeout: settings.bodyTimeout,
+    bounds: deviceBounds(settings.bounds),
     onBug,
   }
   const services = await openDeviceServices(config, parts, opened)
@@ -130,6 +134,7 @@ async function openParts(
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',
     hashMemory: memory.hashes,
     precedence: history,
+    storeBounds: bounds?.store,
     onOperatorRevoked: history.revoked,
     onBug,
   })
@@ -247,7 +252,7 @@ async function openParts(
     reload,
     overview,
 
-    async stop(graceMs = settings.config.shutdownGrace) {
+    async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
       admin.endStreams()
       await listeners.endOpening()
@@ -258,7 +263,7 @@ async function openParts(
       await waitAtMost(clock, graceMs, Promise.all([drained, signedOut]))
       await waitAtMost(
         clock,
-        LAST_RESPONSES,
+        STOP_BOUNDS.lastResponses,
         endRequests().then((refused) => (refused === 0 ? undefined : drained)),
       )
       listener.destroy()

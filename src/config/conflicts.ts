@@ -7,7 +7,7 @@ import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
 import { hstsIn } from './response-header-field.ts'
 import type { Config } from './schema.ts'
-import { ownPair, TLS_VERSIONS } from './tls-field.ts'
+import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
 import { placesBounds, type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { valueAt, type YamlValue } from './yaml.ts'
@@ -110,26 +110,10 @@ function judgeWhole(config: Config, must: Must): void {
       must(`limits.${endpoint}.per`, 'not be name without passwords, which have the names')
   if (limits.store === 'shared' && shared === undefined)
     must('limits.store', 'be local unless tokens.store is the URL of a shared store')
-  if (listen.reusePort)
-    judgeSharedPort(config, shared !== undefined, (what) => must('listen.reuse_port', what))
   if (shared?.password !== undefined && store.passwordFile !== undefined)
     must('store.password_file', 'be left out if the URL in tokens.store has a password; keep one of the two')
   if (shared?.tls === false && store.tls.ca !== undefined)
     must('store.tls.ca', 'be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)')
-  if (store.tls.insecure && store.tls.ca !== undefined)
-    must('store.tls.insecure', 'be false if store.tls.ca is set, because it would be ignored')
-}
-
-function judgeSharedPort({ listen }: Config, shared: boolean, must: (what: string) => void): void {
-  if (listen.address.kind !== 'tcp') must('be false unless listen.address is host:port')
-  if (!shared)
-    must(
-      'be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others',
-    )
-  if (listen.tls !== 'off' && ownPair(listen.tls) === undefined)
-    must(
-      'be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own',
-    )
 }
 
 function judgeService(
@@ -139,7 +123,7 @@ function judgeService(
   must: Must,
 ): void {
   const { url, tls } = service
-  const { insecure, ca, weak, minVersion, maxVersion, groups, pin, cert, key } = tls
+  const { insecure, ca, weak, maxVersion, groups, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
   if (isOwnAddress(url, own))
@@ -154,13 +138,11 @@ function judgeService(
       'tls.ca',
       'be left out with pin, which accepts one certificate whatever its authority; keep one of the two',
     )
-  if (!weak && (minVersion === 'TLSv1' || minVersion === 'TLSv1.1'))
+  if (!weak && (maxVersion === 'TLSv1' || maxVersion === 'TLSv1.1'))
     must(
-      'tls.min_version',
+      'tls.max_version',
       'be TLSv1.2 or TLSv1.3 without weak: true: OpenSSL speaks older versions only with weak signatures',
     )
-  if (maxVersion !== undefined && TLS_VERSIONS.indexOf(maxVersion) < TLS_VERSIONS.indexOf(minVersion))
-    must('tls.max_version', `be ${minVersion} or later, because tls.min_version is ${minVersion}`)
   if (groups?.length === 0) must('tls.groups', 'name at least one group, or be left out')
   if (cert !== undefined && key === undefined) must('tls.key', 'be a path, because cert is set')
   if (key !== undefined && cert === undefined) must('tls.cert', 'be a path, because key is set')

@@ -24,7 +24,11 @@ export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): 
   for (const key of keys) {
     const inner = fieldBelow(field, key)
     const value = Object.hasOwn(tree, key) || inner?.optional ? tree[key] : inner?.default
-    if (inner !== undefined && value !== undefined) whole[key] = effectiveTree(value, inner)
+    if (inner === undefined || value === undefined) continue
+    const shown = effectiveTree(value, inner)
+    // A section whose keys have no defaults says nothing while none of them is set.
+    const isEmpty = inner.kind === 'section' && isMapping(shown) && Object.keys(shown).length === 0
+    if (!isEmpty) whole[key] = shown
   }
   return whole
 }

@@ -93,7 +93,7 @@ export const SETTING_RULES: readonly SettingRule[] = [
               key: 'listen.trusted_proxies',
               reason: 'it holds a large part of the internet',
               meaning:
-                'a client in it names any address as its own, so it passes every limit and listen.deny',
+                'a client in it names any address as its own, so it passes every limit and listen.allow',
               remedy: 'list only the addresses of the proxies in front of Postern',
             },
           ]
@@ -215,8 +215,8 @@ export const SETTING_RULES: readonly SettingRule[] = [
     ],
   },
   {
-    about: '`tls.insecure` towards an https device or the shared store; worse with `tls.weak`',
-    find: (config) => [...servicesOf(config.upstream).flatMap(unchecked), ...uncheckedStore(config)],
+    about: '`tls.insecure` towards an https device; worse with `tls.weak`',
+    find: ({ upstream }) => servicesOf(upstream).flatMap(unchecked),
   },
   {
     about: '`on_change: follow` of `upstream.auth`',
@@ -262,18 +262,6 @@ function followed({ path, service: { auth } }: NamedService): readonly ConfigWar
       reason: 'follow',
       meaning: 'a client that can sign in at the device does so for all clients',
       remedy: 'remove it, unless the device changes its session with every response',
-    },
-  ]
-}
-
-function uncheckedStore({ tokens, store }: Config): readonly ConfigWarning[] {
-  if (typeof tokens.store === 'string' || !tokens.store.tls || !store.tls.insecure) return []
-  return [
-    {
-      key: 'store.tls.insecure',
-      reason: 'true',
-      meaning: 'any program on the way to the shared store can pose as it, and admit tokens of its own',
-      remedy: 'set store.tls.ca to the certificate of its authority',
     },
   ]
 }

@@ -1,22 +1,16 @@
 import { ALWAYS, optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
-import { address, addresses, duration, flag, integer, oneOf, passwordFile, size } from './value-fields.ts'
+import { address, addresses, duration, integer, oneOf, passwordFile, size } from './value-fields.ts'
 
 export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
-  reusePort: flag({ default: false }),
   tls: tlsField,
   trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
   allow: addresses({ default: [], live: ALWAYS }),
-  deny: addresses({ default: [], live: ALWAYS }),
-  handshakeTimeout: duration('1ms', '1h', { default: '10s' }),
   headerTimeout: duration('1ms', '1h', { default: '10s' }),
-  bodyTimeout: duration('1ms', '1h', { default: '10s', live: ALWAYS }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
-  maxHeaderSize: size<never>('1KiB', '1MiB', { default: '16KiB' }),
   maxConnections: integer(1, 1_000_000, { default: 1000 }),
   maxConnectionsPerClient: integer(1, 1_000_000, { default: 250 }),
-  maxStreams: integer(1, 10_000, { default: 100 }),
   memory: size('1MiB', '1024GiB', { default: 'auto' }, ['auto']),
 })
 

@@ -11,7 +11,7 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { duration, flag, oneOf, path, plainText, unless } from './value-fields.ts'
+import { flag, oneOf, path, plainText, unless } from './value-fields.ts'
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -53,7 +53,6 @@ export const schema = section({
   }),
   statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
   log: logField,
-  shutdownGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
 })
 
 /** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */

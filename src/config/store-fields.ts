@@ -1,6 +1,6 @@
 import { parseAuthority, portProblem, socketPathProblem } from './address.ts'
 import { optional, section, type ValueOf } from './field.ts'
-import { duration, flag, integer, path, plainText, text, unless } from './value-fields.ts'
+import { integer, path, plainText, text, unless } from './value-fields.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
@@ -104,7 +104,6 @@ export const tokenStoreField = text<'file' | 'memory' | StoreAddress>({
 
 const tls = section({
   ca: optional(path()),
-  insecure: flag({ default: false }),
 })
 
 export const storeField = section({
@@ -113,7 +112,6 @@ export const storeField = section({
     default: 'postern',
     problemOf: unless(/^[\w.:-]{1,64}$/, 'must be up to 64 letters, digits and . _ : -'),
   }),
-  timeout: duration('10ms', '1m', { default: '1s' }),
   replicas: integer(0, 10, { default: 0 }),
   tls,
 })

@@ -94,9 +94,6 @@ function pinProblem(given: string): string | undefined {
   return isPin ? undefined : PIN
 }
 
-/** From the oldest to the newest. */
-export const TLS_VERSIONS = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'] as const
-
 const GROUPS = 'must be the name of a group, such as X25519, P-256 or brainpoolP256r1'
 
 /** OpenSSL takes a sign before a name, such as `-X25519` for a list without that group, and a word in place of one, as Node.js does. */
@@ -107,8 +104,7 @@ function groupProblem(given: string): string | undefined {
 }
 
 export const deviceTlsField = section({
-  minVersion: oneOf(TLS_VERSIONS, { default: 'TLSv1.2' }),
-  maxVersion: optional(oneOf(TLS_VERSIONS)),
+  maxVersion: optional(oneOf(['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'])),
   groups: optional(list('names of groups', GROUPS, { problemOf: groupProblem })),
   weak: flag({ default: false }),
   pin: optional(
@@ -117,13 +113,5 @@ export const deviceTlsField = section({
   ca: optional(path()),
   cert: optional(path()),
   key: optional(path()),
-  serverName: optional(
-    plainText('a DNS name or an IP address', {
-      problemOf: unless(
-        (given) => !given.startsWith('*') && canonicalHost(given) !== undefined,
-        'must be a DNS name, such as device.example, or an IP address',
-      ),
-    }),
-  ),
   insecure: flag({ default: false }),
 })

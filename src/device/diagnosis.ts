@@ -29,35 +29,25 @@ const OTHER_GROUPS = [
 ]
 
 /**
- * The settings that an old or small device may need, the secure ones first; the first that works counts. The device chooses the version, from
- * `minVersion` on. A device that was silent is not offered other groups, because it may have no room for a longer message.
+ * The settings that an old or small device may need, the secure ones first; the first that works counts. A device that was silent is not
+ * offered other groups, because it may have no room for a longer message.
  */
-function looserThan(
-  { minVersion, maxVersion, groups }: TlsSettings,
-  wasSilent: boolean,
-): readonly TlsSettings[] {
-  const isNewest = minVersion === 'TLSv1.3'
-  const isNarrowed = isNewest || maxVersion !== undefined || groups !== undefined
-  const usual: TlsSettings = {
-    ...(isNewest ? { minVersion: 'TLSv1.2' } : {}),
-    maxVersion: undefined,
-    groups: undefined,
-  }
+function looserThan(settings: TlsSettings, wasSilent: boolean): readonly TlsSettings[] {
+  const usual: TlsSettings = { maxVersion: undefined, groups: undefined }
   const short: TlsSettings = { ...usual, maxVersion: 'TLSv1.2' }
   const more = { groups: OTHER_GROUPS }
   return [
-    ...(isNarrowed ? [usual] : []),
+    ...(narrowingKeys(settings).length > 0 ? [usual] : []),
     // Groups before TLS 1.2, whose key exchange may have no forward secrecy.
     ...(wasSilent ? [short] : [{ ...usual, ...more }, short, { ...short, ...more }]),
     { ...usual, weak: true },
-    { ...usual, weak: true, minVersion: 'TLSv1' },
   ]
 }
 
 /**
  * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
  * certificate that it does not accept, TLS of another decade, or the wrong scheme in the URL. Undefined if none is the cause. At most
- * eight handshakes, the secure ones first.
+ * seven handshakes, the secure ones first.
  *
  * @param key the configuration key of the service, such as `upstream`
  * @param patience how long each handshake may take (ms)
@@ -100,24 +90,25 @@ export async function diagnose(
     // The same settings once more: a device that was only busy, or was starting, needs no other ones.
     const again = isVague ? await tryTls(clock, target, settings, patience, signal) : first
     if (!('error' in again)) return explainCertificate(again, target, settings, key)
-    const needed = neededFor(found, settings, each)
+    const needed = { ...settings, ...each, ...(each.groups === undefined ? {} : { groups: found.groups }) }
     const refused = explainCertificate(found, target, needed, key)
-    const { tls = linesFor(needed), remedy = `write under ${key}: tls: ${tls}` } = refused ?? {}
+    const { tls = linesFor(needed), remedy = remedyFor(tls, settings, key) } = refused ?? {}
     const cause = fault?.cause ?? 'the device breaks off the TLS handshake'
     return { reason: refused === undefined ? cause : `${cause}; ${refused.reason}`, remedy, tls }
   }
   return failed
 }
 
-/** The present settings, and of the looser ones what the handshake has used. */
-function neededFor({ version, groups }: Handshake, settings: TlsSettings, looser: TlsSettings): TlsSettings {
-  const isLower = version === 'TLSv1' || version === 'TLSv1.1' || version === settings.minVersion
-  return {
-    ...settings,
-    ...looser,
-    ...(looser.groups === undefined ? {} : { groups }),
-    minVersion: isLower ? version : 'TLSv1.2',
-  }
+/** The keys that a device may fail at, because they offer it less than usual. */
+function narrowingKeys({ maxVersion, groups }: TlsSettings): readonly string[] {
+  return [...(maxVersion === undefined ? [] : ['max_version']), ...(groups === undefined ? [] : ['groups'])]
+}
+
+/** @param tls the value that works; without a key, it is enough to take the present ones back */
+function remedyFor(tls: string, settings: TlsSettings, key: string): string {
+  return tls === '{}'
+    ? `remove ${narrowingKeys(settings).join(' and ')} from ${key}.tls`
+    : `write under ${key}: tls: ${tls}`
 }
 
 /** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
@@ -155,10 +146,9 @@ function tryTls(
       const certificate = secure.getPeerCertificate()
       // A code in fact, though its type is `Error`.
       const refusal = secure.authorized ? undefined : String(secure.authorizationError)
-      const version = secure.getProtocol() ?? ''
       const groups = groupsOf(secure, certificate)
-      const done = (): void => settle({ certificate, refusal, version, groups })
-      if (version !== 'TLSv1.3') return done()
+      const done = (): void => settle({ certificate, refusal, groups })
+      if (secure.getProtocol() !== 'TLSv1.3') return done()
       // In TLS 1.3 the device judges the client certificate after the handshake of the client. A session says that it is accepted.
       secure.once('session', done).once('end', done).resume()
       timer = clock.after(JUDGED_WITHIN, done)

@@ -84,12 +84,12 @@ interface TlsSession {
 
 function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): Open {
   readPeersSafely()
-  const { insecure = false, weak = false, serverName = host } = tls
+  const { insecure = false, weak = false } = tls
   const options = {
     ...at,
     // The server name is also set for a Unix socket: the device selects its certificate by it. SNI takes no addresses (RFC 6066 §3).
-    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
-    checkServerIdentity: (_host: string, shown: PeerCertificate) => checkServerIdentity(serverName, shown),
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    checkServerIdentity: (_host: string, shown: PeerCertificate) => checkServerIdentity(host, shown),
     ALPNProtocols: ['http/1.1'],
     ...(weak ? { minDHSize: 1 } : {}),
   }

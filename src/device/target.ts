@@ -32,12 +32,11 @@ export interface UpstreamTarget {
 
 /** `upstream.tls`, with its files read. A key that is left out has its default. */
 export interface TlsSettings {
-  readonly minVersion?: SecureVersion
   /** Undefined: the newest that OpenSSL has. */
   readonly maxVersion?: SecureVersion | undefined
   /** The offered groups of the key exchange by OpenSSL's names; in TLS 1.2 also the curves of certificates. */
   readonly groups?: readonly string[] | undefined
-  /** Old ciphers, small keys and groups, signatures by SHA-1 and MD5, no secure renegotiation. */
+  /** TLS 1.0 and 1.1, old ciphers, small keys and groups, signatures by SHA-1 and MD5, no secure renegotiation. */
   readonly weak?: boolean
   /** PEM; undefined: the authorities of the system. */
   readonly ca?: string | undefined
@@ -47,8 +46,6 @@ export interface TlsSettings {
   readonly pin?: string | undefined
   /** The client certificate and its key, both in PEM. */
   readonly pair?: { readonly cert: string; readonly key: string } | undefined
-  /** The name or address that the certificate must have; default: that of the URL. */
-  readonly serverName?: string | undefined
 }
 
 /** TLS to one service of the device. Its connections share the context, so a connection costs no more than its handshake. */
@@ -67,16 +64,17 @@ const GROUPS = '*X25519:P-256:P-384:X25519MLKEM768'
  * first cipher of the client then uses another.
  */
 const WEAK = {
+  minVersion: 'TLSv1',
   ciphers: 'ALL:!aNULL:!eNULL:!PSK:!SRP:!ARIA:!AESCCM:+kDHE:@SECLEVEL=0',
   ecdhCurve: 'X25519:P-256:P-384:P-521:P-224:P-192',
   secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
-}
+} as const
 
 /** Throws the error of OpenSSL if a certificate, a key or a group is unusable. */
 export function deviceTls(settings: TlsSettings): DeviceTls {
-  const { minVersion = 'TLSv1.2', maxVersion, groups, weak = false, ca, pair } = settings
+  const { maxVersion, groups, weak = false, ca, pair } = settings
   const context = createSecureContext({
-    minVersion,
+    minVersion: 'TLSv1.2',
     ecdhCurve: GROUPS,
     ...(maxVersion === undefined ? {} : { maxVersion }),
     ...(ca === undefined ? {} : { ca }),

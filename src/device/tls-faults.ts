@@ -21,6 +21,9 @@ export interface Fault {
   readonly mend?: (write: string, key: string) => string
 }
 
+/** A name of the device that no DNS server knows. */
+const HOSTS = '/etc/hosts can lead to its address'
+
 /** Every cause that an operator can act on. The first that matches counts. */
 const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly error: RegExp })[] = [
   {
@@ -46,7 +49,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
     error: /unrecognized.name/i,
     cause: 'the device does not know the server name that it is asked for',
     remedy: (key) =>
-      `set ${key}.tls.server_name to a name that it knows, or to its address, with which it is asked for none`,
+      `write its address into ${key}.url, with which it is asked for no name; or a name that it knows, which ${HOSTS}`,
   },
   {
     error: /alert.(?:\w+.certificate|certificate|unknown.ca|access.denied)|certificate.required/i,
@@ -79,7 +82,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
     error: /ALTNAME_INVALID|HOSTNAME_MISMATCH/,
     cause: 'the certificate of the device is for another name',
     detail: ({ subjectaltname }) => subjectaltname ?? 'it has no subjectAltName',
-    mend: (write, key) => `${write}; or set ${key}.tls.server_name to one of its names`,
+    mend: (write, key) => `${write}; or write one of its names into ${key}.url, which ${HOSTS}`,
   },
   {
     error: /UNSPECIFIED/,
@@ -101,7 +104,6 @@ export function faultOf(error: unknown): Fault | undefined {
 
 /** A handshake that succeeds while the certificate is not verified. */
 export interface Handshake {
-  readonly version: string
   readonly certificate: PeerCertificate
   /** The code of OpenSSL or Node if the certificate is not trusted. */
   readonly refusal: string | undefined
@@ -121,7 +123,8 @@ export function explainCertificate(
   settings: TlsSettings,
   key: string,
 ): Diagnosis | undefined {
-  const { pin, ca, insecure, weak, serverName = new URL(origin).hostname.replace(/^\[|\]$/g, '') } = settings
+  const { pin, ca, insecure, weak } = settings
+  const host = new URL(origin).hostname.replace(/^\[|\]$/g, '')
   const shown = pinOf(certificate.raw)
   const isAccepted = pin === undefined ? insecure || refusal === undefined : pin === shown
   if (isAccepted) return undefined
@@ -146,28 +149,19 @@ export function explainCertificate(
     return found(`${named}: ${known.detail(certificate)}`, known.mend?.(write, key))
   }
   // With an authority that is trusted, a wrong name would fail next.
-  const misnamed = checkServerIdentity(serverName, certificate) !== undefined
+  const misnamed = checkServerIdentity(host, certificate) !== undefined
   const authority = ca === undefined ? '' : `, and not in ${key}.tls.ca`
   return found(
-    `${named}${authority}${misnamed ? `, and not for ${serverName}` : ''}`,
+    `${named}${authority}${misnamed ? `, and not for ${host}` : ''}`,
     misnamed || weak
       ? write
       : `${write}; or set ${key}.tls.ca to a PEM file with that certificate, or that of its authority`,
   )
 }
 
-/** The settings as the operator writes them, without files and names. The default version stands only where nothing else does. */
-export function linesFor({
-  minVersion = 'TLSv1.2',
-  maxVersion,
-  groups,
-  weak = false,
-  pin,
-}: TlsSettings): string {
-  const others = [maxVersion, groups, pin].some((each) => each !== undefined)
-  const isImplied = minVersion === 'TLSv1.2' && (weak || others)
+/** The settings as the operator writes them, without files. */
+export function linesFor({ maxVersion, groups, weak = false, pin }: TlsSettings): string {
   const lines = [
-    ...(isImplied ? [] : [`min_version: ${minVersion}`]),
     ...(maxVersion === undefined ? [] : [`max_version: ${maxVersion}`]),
     ...(groups === undefined ? [] : [`groups: [${groups.join(', ')}]`]),
     ...(weak ? ['weak: true'] : []),

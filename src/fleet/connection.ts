@@ -8,7 +8,15 @@ import { readPeersSafely } from '../system/peer-certificate.ts'
 import { noAddress, noReply, ServerReplyError, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
-export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
+export type StoreSettings = StoreConfig & StoreBounds & { readonly address: StoreAddress }
+
+export interface StoreBounds {
+  /** How long the shared store may take to accept a connection, and to answer (ms). After that, it counts as down until it answers again. */
+  readonly timeout: number
+}
+
+/** That of every shared store. A test passes another one: a short one to reach it, a long one so that a busy machine is no silent server. */
+export const STORE_BOUNDS: StoreBounds = { timeout: 1_000 }
 
 /** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
 export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSettings) {
@@ -27,17 +35,17 @@ export type Connection = Awaited<ReturnType<typeof connect>>
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
 
-/** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
+/** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `timeout` at most. */
 const PENDING_LIMIT = 10_000
 
 /**
- * Connects and logs in, within `store.timeout`. Reads the files of the login anew: a rotated password or certificate needs no restart.
+ * Connects and logs in, within `timeout`. Reads the files of the login anew: a rotated password or certificate needs no restart.
  * Rejects with a `SetupError`, with a `ServerReplyError`, or with the error of the system.
  *
  * @param signal ends the connection with its reason, an error
  */
 export async function connect(settings: StoreSettings, signal: AbortSignal, clock: Clock = systemClock) {
-  const { timeout, tls, address } = settings
+  const { timeout, address } = settings
   const { server, database } = address
   const { password, ca } = await readLogin(settings)
   readPeersSafely()
@@ -46,7 +54,6 @@ export async function connect(settings: StoreSettings, signal: AbortSignal, cloc
   let pending = 0
   const secure = {
     tls: true as const,
-    rejectUnauthorized: !tls.insecure,
     minVersion: 'TLSv1.2' as const,
     ...(ca === undefined ? {} : { ca }),
     // SNI takes no addresses (RFC 6066 §3).

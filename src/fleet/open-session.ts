@@ -20,7 +20,7 @@ export interface Primary {
 }
 
 /**
- * Connects to the server, and resolves its host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file
+ * Connects to the server, and resolves its host name anew. Each connection may take `timeout`. Rejects with a `SetupError` if a file
  * cannot be read, with a `ServerReplyError` (`READONLY`: it is a replica), or with the error of the system.
  */
 export async function connectToPrimary(

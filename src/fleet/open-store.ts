@@ -21,7 +21,7 @@ const OPENING_LIMIT = 5_000
 
 /**
  * Opens the shared store, and keeps a session with its primary. Resolves when the first attempt to connect has ended, well or not, or
- * after `store.timeout` or 5 s. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
+ * after `timeout` or 5 s. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
  */
 export async function openSharedStore(
   settings: StoreSettings,

@@ -16,7 +16,7 @@ import {
   tokenEvents,
 } from '../tokens/state.ts'
 import { createPasswordAgreement } from './agreement.ts'
-import type { StoreSettings } from './connection.ts'
+import { STORE_BOUNDS, type StoreSettings } from './connection.ts'
 import { createTokenCopies, type TokenCopies } from './copies.ts'
 import { followRevocations } from './feed.ts'
 import { listIssued } from './grants.ts'
@@ -50,12 +50,15 @@ const DIFFERS =
  * shares what breaks the device.
  */
 export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
-  const { store, condition } = await openStore({ ...config.store, address }, deps)
+  const { timeout } = { ...STORE_BOUNDS, ...deps.storeBounds }
+  const { store, condition } = await openStore({ ...config.store, address, timeout }, deps)
   const places = createFleetPlaces({ store, ...deps })
-  const state = await openState(config, { store, condition, places }, deps).catch(async (error: unknown) => {
-    await store.close()
-    throw error
-  })
+  const state = await openState(config, { store, condition, places, timeout }, deps).catch(
+    async (error: unknown) => {
+      await store.close()
+      throw error
+    },
+  )
   const windows = config.limits.store === 'local' ? undefined : createSharedTables(config, store, deps)
   return { state, windows, places }
 }
@@ -103,14 +106,20 @@ async function openState(
     store,
     condition,
     places,
-  }: { readonly store: SharedStore; readonly condition: State['store']; readonly places: FleetPlaces },
+    timeout,
+  }: {
+    readonly store: SharedStore
+    readonly condition: State['store']
+    readonly places: FleetPlaces
+    readonly timeout: number
+  },
   deps: StateDependencies,
 ): Promise<State> {
   const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
-  const copies = createTokenCopies({ ...shared, live, hasName, timeout: config.store.timeout })
+  const copies = createTokenCopies({ ...shared, live, hasName, timeout })
   const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
   const { owed } = copies.epoch
   let differs = false

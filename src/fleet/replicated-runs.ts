@@ -26,7 +26,7 @@ interface ReplicatedRunsSettings {
  * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
  * replicating it.
  *
- * Each run settles within `store.timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
+ * Each run settles within `timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
  * even if the server is slow: the timer would end the connection. For the same reason, a run that has waited for more than half of its
  * time rejects without asking.
  */

@@ -27,7 +27,7 @@ export const STORE_OPERATIONS = [
 export type StoreOperation = (typeof STORE_OPERATIONS)[number]
 
 /**
- * Why the shared store gave no answer. `timeout`: none within `store.timeout`. `disconnected`: there is no connection. `read-only`:
+ * Why the shared store gave no answer. `timeout`: none in time (`STORE_BOUNDS`). `disconnected`: there is no connection. `read-only`:
  * the server accepts no writes, because it is a replica, has too few replicas, or cannot save its data to disk. `full`: it is out of
  * memory. `refused`: it does not accept the user, the password or the command. `loading`: it reads its data after a start.
  * `error`: any other error of the server.
@@ -69,7 +69,7 @@ export interface StreamEntry {
 
 /**
  * The connection to the Valkey or Redis server that several sidecars share. It connects and reconnects
- * by itself. Every promise settles within `store.timeout`, and rejects only with `StoreUnavailable`.
+ * by itself. Every promise settles within the timeout of the store (`STORE_BOUNDS`), and rejects only with `StoreUnavailable`.
  */
 export interface SharedStore {
   /** All keys of this device begin with it. It contains a hash tag, so a store that spreads keys keeps them together: `{postern}:`. */
@@ -89,7 +89,7 @@ export interface SharedStore {
   runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
    * The entries of a stream after `id`, oldest first, at most `FOLLOW_LIMIT`; waits for the first one up to `FOLLOW_WAIT`. Empty if none
-   * came. It has a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
+   * came. It has a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and that timeout together.
    */
   follow(stream: string, id: string): Promise<readonly StreamEntry[]>
   /** Whether the server answers, as far as is known. */
@@ -99,7 +99,7 @@ export interface SharedStore {
   close(): Promise<void>
 }
 
-/** How long `follow` waits for an entry (ms). A sidecar notices within this time and `store.timeout` that it hears nothing any more. */
+/** How long `follow` waits for an entry (ms). A sidecar notices within this time and the timeout of the store that it hears nothing any more. */
 export const FOLLOW_WAIT = 2_000
 
 /** The most entries that `follow` returns at once. */

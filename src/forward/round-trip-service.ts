@@ -16,7 +16,7 @@ import type { Streams } from './streams.ts'
 export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
-  readonly uploadTimeout: () => number
+  readonly uploadTimeout: number
   /** How fast an upload must be to keep its place. */
   readonly pace: Pace
   readonly downloadPace: Pace

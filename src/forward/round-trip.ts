@@ -107,7 +107,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
       const { connection } = loan
       this.loan = loan
       if (this.framing !== null && this.framing !== 0) {
-        this.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout())
+        this.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
         if (this.request.arrived < Number.POSITIVE_INFINITY)
           this.#uploadWatch = watchUpload(this.request, connection, this.service.pace)
       }

@@ -133,8 +133,6 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
 export interface DeviceBounds {
   /** How many bytes a second an upload must send to keep its place while other requests wait for one. 0: no upload is too slow. */
   readonly minUploadRate: number
-  /** In place of `upstream.stream_after` (ms). */
-  readonly streamAfter?: number
 }
 
 /** Those at every device. A slower upload is that of an attacker, or of a client that others should not wait for. */

@@ -40,7 +40,7 @@ export async function sendSignedIn(
   const line = { method: request.head.method, target: request.classified.target }
   const fields = substitutes.fields ?? requestFields(request, framing, settings.request)
   const hasBody = framing !== null && framing !== 0
-  const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout())[Symbol.asyncIterator]() }
+  const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout)[Symbol.asyncIterator]() }
   const body = substitutes.body ?? bufferBody(source)
 
   const failure = await signIn.ready(!isRead(line.method))

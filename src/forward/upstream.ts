@@ -132,7 +132,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
    * see whether the device is back.
    */
   async function startLater(request: Forwarded, listener: ForwardListener): Promise<void> {
-    const refusal = await request.arrival(deps.uploadTimeout()).then(() => down(request), bodyRefusal)
+    const refusal = await request.arrival(deps.uploadTimeout).then(() => down(request), bodyRefusal)
     if (refusal !== undefined) listener.ended(request, refusal)
     else start(request, listener)
   }
@@ -147,7 +147,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const most = deps.maxBody()
     const source = {
       [Symbol.asyncIterator]: () => {
-        const body = request.body(deps.uploadTimeout())
+        const body = request.body(deps.uploadTimeout)
         const bounded =
           most === Number.POSITIVE_INFINITY
             ? body

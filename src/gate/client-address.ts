@@ -15,17 +15,15 @@ export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
 /**
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right, because each proxy appends the address of its
  * peer. The client is the first address that is not a trusted proxy. The client itself may have written all addresses left of it,
- * so they are ignored. A denied address is no proxy, also in a trusted network: otherwise it could name an admitted client.
+ * so they are ignored.
  */
 export function createClientAddress(
   trustedProxies: readonly Cidr[],
   unixTrusted = false,
   admits: AdmitsAddress = () => true,
-  denied: readonly Cidr[] = [],
 ): ClientOf {
   const remembered = new Map<string, Client>()
-  const isProxy = (address: string): boolean =>
-    matchesAny(address, trustedProxies) && !matchesAny(address, denied)
+  const isProxy = (address: string): boolean => matchesAny(address, trustedProxies)
 
   const clientAt = (address: string, peerTrusted: boolean, hops: number): Client => ({
     address,

@@ -193,7 +193,7 @@ export function createPassage(deps: PassageDependencies) {
     /** A request or an upgrade. */
     request: atGate(pass),
     /**
-     * Ends all requests when `shutdown_grace` is over. Requests that have not reached the device are refused, so a client may repeat them
+     * Ends all requests when the grace of a stop is over. Requests that have not reached the device are refused, so a client may repeat them
      * elsewhere; the others are cut. All refusals come before the first cut: a cut frees a place, and a waiting request would start in it.
      * Every later request is refused. Resolves with the number of refusals when these are sent.
      */

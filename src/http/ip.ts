@@ -46,10 +46,10 @@ export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
 
 export type AdmitsAddress = (address: string) => boolean
 
-/** The rule of two lists of ranges: an address of `deny` is never admitted, and only those of `allow`, if that is not empty. */
-export function admitsAddress(allow: readonly string[], deny: readonly string[]): AdmitsAddress {
-  const [allowed, denied] = [cidrsOf(allow), cidrsOf(deny)]
-  return (address) => !matchesAny(address, denied) && (allowed.length === 0 || matchesAny(address, allowed))
+/** The rule of a list of ranges: only their addresses are admitted, and all if the list is empty. */
+export function admitsAddress(allow: readonly string[]): AdmitsAddress {
+  const allowed = cidrsOf(allow)
+  return (address) => allowed.length === 0 || matchesAny(address, allowed)
 }
 
 /** The ranges of a list; other words in it are no addresses. */

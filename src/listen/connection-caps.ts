@@ -2,10 +2,18 @@ import type { Socket } from 'node:net'
 import type { Account, ClientAccount } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The bounds of the public listener that no key sets. Sizes in bytes. */
+/** The bounds of the public listener that no key sets. Times in ms, sizes in bytes. */
 export interface ListenBounds {
+  /** How long a TLS handshake may take. */
+  readonly handshakeTimeout: number
+  /** How long a client may pause while it sends a body. Only data ends a pause: chunk framing without data does not. */
+  readonly bodyTimeout: number
+  /** The largest head: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields. */
+  readonly maxHeaderSize: number
   /** The most fields in a head. */
   readonly maxHeaderCount: number
+  /** How many requests an HTTP/2 connection may have open at once. */
+  readonly maxStreams: number
   /** How many streams an HTTP/2 client may reset within `OVERUSE_SPAN`. */
   readonly maxResets: number
   /** How many control frames an HTTP/2 client may send within `OVERUSE_SPAN`. */
@@ -16,9 +24,17 @@ export interface ListenBounds {
 
 /** Those of every public listener. A test passes others, to reach them with a few bytes. */
 export const LISTEN_BOUNDS: ListenBounds = {
+  // Two lost packets, as in `listen.header_timeout`.
+  handshakeTimeout: 10_000,
+  // A whole upload has no limit, because a long upload is no attack.
+  bodyTimeout: 10_000,
+  // That of Node.js and most servers. In HTTP/2 it holds from the first request, even if the client has not confirmed it yet.
+  maxHeaderSize: 16 * 1024,
   // Browsers send about 20 fields.
   maxHeaderCount: 100,
-  // A browser resets all of its streams when the user leaves a page that is still loading.
+  // The least that RFC 9113 §6.5.2 recommends.
+  maxStreams: 100,
+  // All streams of a connection: a browser resets them when the user leaves a page that is still loading.
   maxResets: 100,
   // Clients that measure the round-trip time send up to ten PING frames a second.
   maxControlFrames: 250,
@@ -26,15 +42,12 @@ export const LISTEN_BOUNDS: ListenBounds = {
   maxQueuedBytes: 8 * 1024 ** 2,
 }
 
-/** All bounds of one public listener. Times in ms, sizes in bytes. */
+/** All bounds of one public listener: those of its keys, too. Times in ms. */
 export interface ListenLimits extends ListenBounds {
-  readonly handshakeTimeout: number
   readonly headerTimeout: number
   readonly idleTimeout: number
-  readonly maxHeaderSize: number
   readonly maxConnections: number
   readonly maxConnectionsPerClient: number
-  readonly maxStreams: number
 }
 
 /** The account of what clients hold, and how a client is told behind trusted proxies. */

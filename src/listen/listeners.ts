@@ -22,7 +22,7 @@ interface ListenersDependencies {
 
 /** The sections of the configuration. */
 interface ListenerSettings {
-  readonly listen: { readonly address: ListenAddress; readonly reusePort: boolean; readonly tls: unknown }
+  readonly listen: { readonly address: ListenAddress; readonly tls: unknown }
   readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
 }
 
@@ -40,7 +40,7 @@ interface Opening {
  * until the machine has it. The public listener does not wait for the address of the admin listener.
  */
 export function createListeners(
-  { listen: { address, reusePort, tls }, admin }: ListenerSettings,
+  { listen: { address, tls }, admin }: ListenerSettings,
   { onLate, clock, ...servers }: ListenersDependencies,
 ) {
   const listening: string[] = []
@@ -110,7 +110,7 @@ export function createListeners(
     }
     refuseAtEnd()
     openings.push(
-      begin('listen.address', address, () => listen(servers.public, address, 'listen.address', reusePort))
+      begin('listen.address', address, () => listen(servers.public, address, 'listen.address'))
         .then((begun) => begun.opened)
         .then((bound) => {
           publicAt = `${tls === 'off' ? 'http' : 'https'}://${bound}`

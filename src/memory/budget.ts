@@ -1,4 +1,4 @@
-import { CONNECTION, STREAM, TLS_CONNECTION, TUNNEL } from './costs.ts'
+import { CONNECTION, TLS_CONNECTION, TUNNEL } from './costs.ts'
 import type { MemoryBound, MemoryBounds } from './machine-memory.ts'
 
 const MIB = 1024 ** 2
@@ -53,8 +53,6 @@ export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0
 export interface HeldByKeys {
   readonly secure: boolean
   readonly maxConnections: number
-  readonly maxStreams: number
-  readonly maxHeaderSize: number
   /** The sum over all services. */
   readonly maxTunnels: number
 }
@@ -73,7 +71,6 @@ export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey
   }
   const connection = keys.secure ? TLS_CONNECTION : CONNECTION
   judge('listen.max_connections', keys.maxConnections, connection)
-  judge('listen.max_streams', keys.maxStreams, STREAM + keys.maxHeaderSize)
   judge('upstream.max_tunnels', keys.maxTunnels, TUNNEL + connection)
   return found
 }

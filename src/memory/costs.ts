@@ -14,7 +14,7 @@ export const TLS_CONNECTION: number = 92 * 1024
 
 /**
  * What HTTP/2 adds to a connection: the session, both tables of HPACK (RFC 7541 §4.2), and frames that wait. A header block that no
- * stream has been announced for comes on top, up to `listen.max_header_size`.
+ * stream has been announced for comes on top, up to the largest head.
  */
 export const SESSION: number = 12 * 1024
 

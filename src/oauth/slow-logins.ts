@@ -72,7 +72,7 @@ interface SlowLoginDependencies {
 /**
  * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
  * the other, and each waits before that. The wait doubles with each wrong password of its client, and more slowly with those of all clients.
- * An attempt that would wait for longer than `listen.body_timeout` is refused. `Retry-After` says when the client may try again, so a right
+ * An attempt that would wait for longer than a body may pause is refused. `Retry-After` says when the client may try again, so a right
  * password is never locked out.
  *
  * - Waits follow verdicts. Before four wrong ones, as many attempts are verified at the same time as may be wrong without a wait; the others

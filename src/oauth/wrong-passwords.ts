@@ -18,7 +18,7 @@ export interface GuessSummary {
   readonly wrong: number
   /** The number of addresses that they came from. An IPv6 /48 is one. */
   readonly addresses: number
-  /** At most ten: the addresses with most wrong passwords, in the form of `listen.deny`. */
+  /** At most ten: the addresses with most wrong passwords. */
   readonly from: readonly string[]
 }
 

@@ -1,7 +1,5 @@
-import { parseCidr } from '../http/ip.ts'
 import { count, type Rule, raise, sumOf } from './alarm.ts'
 import { KINDS } from './alarm-kinds.ts'
-import type { Condition } from './model.ts'
 
 /** The most addresses that the sentence of the alarm names. */
 const NAMED = 3
@@ -14,7 +12,8 @@ export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
   const where = addresses === 1 ? most : `${count(addresses)} addresses (most from ${most})`
   yield raise('PosternPasswordGuessing', {
     what: `${count(wrong)} wrong passwords from ${where} within ten minutes`,
-    remedy: `correct the client if it is yours; to keep the worst out, write under listen: ${denyLine(wrongPasswords)}`,
+    remedy:
+      'correct the client if it is yours; to keep others out, list the networks of your clients in listen.allow, or block the addresses in a firewall',
   })
 }
 
@@ -32,10 +31,4 @@ export const crowdedLogins: Rule = function* ({ facts, last }) {
     remedy:
       'let clients keep their token for its hour, instead of a login for each request; a cheaper hash (postern hash-password) or a faster machine verifies more',
   })
-}
-
-/** The line of `listen` that keeps these addresses out. */
-export function denyLine({ from }: Pick<Condition['wrongPasswords'], 'from'>): string {
-  const addresses = from.filter((address) => parseCidr(address) !== undefined)
-  return `deny: [${addresses.map((address) => `"${address}"`).join(', ')}]`
 }

@@ -56,7 +56,7 @@ export function createAccessLog(
   }
 }
 
-const CONNECTION_REFUSED = 'connection refused: see listen.allow and listen.deny'
+const CONNECTION_REFUSED = 'connection refused: see listen.allow'
 
 /**
  * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a

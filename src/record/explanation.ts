@@ -133,16 +133,16 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'body-too-large': 'The body is longer than upstream.max_body, or that of its service in upstream.routes.',
   'length-required':
     'The device speaks HTTP/1.0, and the body had no Content-Length: upstream.buffer_uploads collects it.',
-  'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
+  'request-timeout': 'The body paused for 10 s: see the network of the client.',
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
-  'header-too-large': 'The header is over listen.max_header_size, or has more than 100 fields.',
+  'header-too-large': 'The header is over 16 KiB, or has more than 100 fields.',
   'insufficient-scope': 'The name of the login may not make this request: see its allow in passwords.',
   'insufficient-scope: override':
     'The request has a field that names another path, method or host. A login with allow may not send one: see docs/hardening.md.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   'wrong-passwords':
     'Too many wrong passwords came from this client, or from all: see limits.wrong_passwords. The next attempt may begin when Retry-After says.',
-  'address-denied': 'listen.allow and listen.deny do not let this address in.',
+  'address-denied': 'listen.allow does not let this address in.',
   overloaded:
     'Too many requests wait, this one waited for too long or until Postern stopped, or too many tunnels or streams are open. The client may try again after a second.',
   'logins-overloaded':

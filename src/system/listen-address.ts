@@ -44,16 +44,8 @@ export function socketLengthProblem(path: string): string | undefined {
     : undefined
 }
 
-/** What is known about a TCP address that several processes can share. */
-export interface Sharing {
-  /** Whether it was to be shared. */
-  readonly reusePort?: boolean
-  /** Whether those that use it would share it with this process. */
-  readonly shared?: boolean
-}
-
 /** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
-export function explainListenError(error: unknown, address: ListenAddress, sharing: Sharing = {}): Fault {
+export function explainListenError(error: unknown, address: ListenAddress): Fault {
   if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
   if (address.kind === 'fd') {
@@ -62,14 +54,13 @@ export function explainListenError(error: unknown, address: ListenAddress, shari
       remedy: 'start postern.socket, which passes it, or set a host and a port',
     }
   }
-  const known = address.kind === 'tcp' ? tcpFault(code, address, sharing) : unixFault(code, address.path)
+  const known = address.kind === 'tcp' ? tcpFault(code, address) : unixFault(code, address.path)
   return known ?? { reason: reasonOf(error), remedy: undefined }
 }
 
 function tcpFault(
   code: string,
   { host, port }: { readonly host: string; readonly port: number },
-  sharing: Sharing,
 ): Fault | undefined {
   switch (code) {
     case 'EACCES':
@@ -84,11 +75,10 @@ function tcpFault(
         remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
       }
     case 'EADDRINUSE':
-      return takenFault(`ss -tanp 'sport = :${port}' shows by what`, sharing)
-    case 'ENOTSUP':
+      // Not "by another program": a connection in TIME-WAIT can hold the port, too.
       return {
-        reason: 'this system cannot share a port between processes (ENOTSUP)',
-        remedy: 'set listen.reuse_port: false, and give each sidecar a port of its own',
+        reason: 'the port is in use (EADDRINUSE)',
+        remedy: `ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
       }
     case 'EADDRNOTAVAIL':
       return {
@@ -117,19 +107,6 @@ function tcpFault(
     default:
       return undefined
   }
-}
-
-function takenFault(show: string, { reusePort = false, shared = false }: Sharing): Fault {
-  if (shared) {
-    return {
-      reason: 'the port is in use by programs that share it (EADDRINUSE)',
-      remedy: `${show}: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
-    }
-  }
-  const remedy = `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port`
-  const rule = '. Sidecars that share one all need listen.reuse_port: true and the same user'
-  // Not "by another program": a connection in TIME-WAIT can hold the port, too.
-  return { reason: 'the port is in use (EADDRINUSE)', remedy: reusePort ? remedy + rule : remedy }
 }
 
 function unixFault(code: string, path: string): Fault | undefined {

@@ -1,14 +1,12 @@
-import { lookup } from 'node:dns/promises'
 import { constants } from 'node:fs'
 import { access, chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 // The default import: with a named import that this Node version lacks, the program could not start.
-import net, { type BoundSocket, connect, isIP, isIPv4, type Server } from 'node:net'
+import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { explainListenError, formatAddress, type ListenAddress } from './listen-address.ts'
 import type { Fault } from './named-file.ts'
 import { codeOf, reasonOf, SetupError } from './setup-error.ts'
 
-type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>
 type SocketAddress = Extract<ListenAddress, { kind: 'unix' }>
 
 /**
@@ -16,14 +14,8 @@ type SocketAddress = Extract<ListenAddress, { kind: 'unix' }>
  * address, the reason and what to do. Its exit code is 1, because the address may be free at a later try.
  *
  * @param key the configuration key of the address
- * @param reusePort whether other processes of the same user may listen on the TCP address, too; they must want it as well
  */
-export async function listen(
-  server: Server,
-  address: ListenAddress,
-  key?: string,
-  reusePort = false,
-): Promise<string> {
+export async function listen(server: Server, address: ListenAddress, key?: string): Promise<string> {
   if (address.kind === 'unix' && (await findSocket(address, key)) === 'stale') {
     await unlink(address.path).catch((error: unknown) => {
       const remedy = `remove ${address.path}, or make its folder writable for the user that runs Postern`
@@ -33,10 +25,10 @@ export async function listen(
   }
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error): void => {
-      reject(cannotListen(address, explainFailure(error, address, reusePort), { key, cause: error }))
+      reject(cannotListen(address, explainListenError(error, address), { key, cause: error }))
     }
     server.once('error', failed)
-    server.listen(optionsFor(address, reusePort), () => {
+    server.listen(optionsFor(address), () => {
       server.off('error', failed)
       resolve()
     })
@@ -65,12 +57,12 @@ export function tcpHostOf(server: Server): string | undefined {
   return typeof address === 'string' ? undefined : address?.address
 }
 
-function optionsFor(address: ListenAddress, reusePort: boolean) {
+function optionsFor(address: ListenAddress) {
   switch (address.kind) {
     case 'tcp': {
       const { host, port } = address
-      const handle = boundTo(host, port, reusePort)
-      return handle === undefined ? { host, port, reusePort } : { handle }
+      const handle = boundTo(host, port)
+      return handle === undefined ? { host, port } : { handle }
     }
     case 'unix':
       return { path: address.path }
@@ -84,51 +76,13 @@ function optionsFor(address: ListenAddress, reusePort: boolean) {
  * compiles a regular expression for the result, which costs 4 ms at the start. Undefined if Node cannot create one, or if the
  * address cannot be bound: `listen` with the host then reports the reason.
  */
-function boundTo(host: string, port: number, reusePort: boolean): BoundSocket | undefined {
+function boundTo(host: string, port: number): BoundSocket | undefined {
   if (!isIPv4(host) || typeof net.BoundSocket !== 'function') return undefined
   try {
-    return new net.BoundSocket({ host, port, reusePort })
+    return new net.BoundSocket({ host, port })
   } catch {
     return undefined
   }
-}
-
-/**
- * Tries a TCP address that several sidecars may share, and resolves with how it is. The socket is bound and does not listen:
- * the kernel would hand connections of clients to a listening one. Rejects as `listen` does. Node before 26.4 cannot bind alone:
- * `untried`.
- */
-export async function trySharedPort(
-  address: TcpAddress,
-  key: string,
-): Promise<'free' | 'shared' | 'untried'> {
-  const { host, port } = address
-  if (typeof net.BoundSocket !== 'function') return 'untried'
-  try {
-    const numeric = isIP(host) === 0 ? (await lookup(host)).address : host
-    if (canBind(numeric, port, false)) return 'free'
-    new net.BoundSocket({ host: numeric, port, reusePort: true }).close()
-    return 'shared'
-  } catch (error) {
-    const fault = explainListenError(error, address, { reusePort: true })
-    throw cannotListen(address, fault, { key, cause: error })
-  }
-}
-
-function canBind(host: string, port: number, reusePort: boolean): boolean {
-  try {
-    new net.BoundSocket({ host, port, reusePort }).close()
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Tells a port that another program has for itself from one that its holders would share. */
-function explainFailure(error: Error, address: ListenAddress, reusePort: boolean): Fault {
-  const taken = address.kind === 'tcp' && codeOf(error) === 'EADDRINUSE'
-  const shared = taken && !reusePort && canBind(address.host, address.port, true)
-  return explainListenError(error, address, { reusePort, shared })
 }
 
 function cannotListen(

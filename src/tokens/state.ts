@@ -290,6 +290,8 @@ export interface StateDependencies {
   readonly hashMemory: HashMemory
   /** Which clients go first while passwords wait. */
   readonly precedence: Precedence
+  /** In place of those of every shared store. */
+  readonly storeBounds?: { readonly timeout?: number } | undefined
   readonly onBug: (error: unknown) => void
   /** An operator has revoked these grants at a sidecar of the fleet. */
   readonly onOperatorRevoked: (which: Revocation) => void

@@ -174,7 +174,7 @@ it('H190 wrong passwords slow the login page, too', async () => {
   const sidecar = await startWithLogin({
     clock: stillClock(),
     config: { ...config, browser: { login: 'on' } },
-    bounds: { bodyTimeout: 100 },
+    bounds: { listen: { bodyTimeout: 100 } },
   })
   for (let i = 0; i < 2; i++) await submitLogin(sidecar, { password: 'wrong' })
   for (let i = 0; i < 2; i++) await sidecar.postToken({ grant_type: 'password', password: 'wrong' })

@@ -306,10 +306,10 @@ describe('postern init on a terminal', () => {
     const old = await startOpenssl(pair, '-tls1_1', '-cipher', ANY)
     const { code, screen } = await onTerminal(
       ['--url', `https://127.0.0.1:${old?.port}`, '--password-file', password],
-      ['t: write tls: {min_version: TLSv1.1, weak: true, pin: sha256/', 't\r'],
+      ['t: write tls: {weak: true, pin: sha256/', 't\r'],
     )
     expect(code, screen).toBe(0)
-    expect(written().upstream.tls).toMatchObject({ minVersion: 'TLSv1.1', weak: true })
+    expect(written().upstream.tls).toMatchObject({ weak: true })
     expect(await check()).toMatchObject({ code: 0 })
   })
 

@@ -289,9 +289,7 @@ describe('H324 check', () => {
 
   it('names the file that has the same public or admin address', async () => {
     write('boiler', '127.0.0.1:18501', '127.0.0.1:19501')
-    write('pump', '0.0.0.0:18501', '127.0.0.1:19502', {
-      listen: { address: '0.0.0.0:18501', reuse_port: true },
-    })
+    write('pump', '0.0.0.0:18501', '127.0.0.1:19502')
     write('kiln', '127.0.0.1:19501', '127.0.0.1:19503')
     expect(await check('--instance', 'boiler')).toEqual([
       `WARNING other instances: admin.address 127.0.0.1:19501 is also listen.address in ${fileOf('kiln')}; ` +

@@ -328,11 +328,6 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
   ],
   ['the same without a shared store', { tokens: { offline_grace: '365d' } }, []],
   [
-    'a shared store with any certificate',
-    { tokens: { store: 'valkeys://127.0.0.1' }, store: { tls: { insecure: true } } },
-    ['store.tls.insecure'],
-  ],
-  [
     'a device with any certificate',
     {
       upstream: {

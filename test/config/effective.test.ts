@@ -108,12 +108,10 @@ describe('the effective configuration', () => {
             fc.record({ ca: text, cert: text, key: text }),
             fc.record({
               insecure: fc.boolean(),
-              min_version: fc.constantFrom('TLSv1', 'TLSv1.3'),
-              max_version: fc.constant('TLSv1.3'),
+              max_version: fc.constantFrom('TLSv1', 'TLSv1.3'),
               groups: fc.array(fc.constantFrom('X25519', 'P-256'), { minLength: 1, maxLength: 3 }),
               weak: fc.constant(true),
             }),
-            fc.record({ server_name: fc.constantFrom('a.example', '::1') }),
           ),
           auth: fc.oneof(
             fc.constant('off'),

@@ -12,7 +12,6 @@ const SEND = 'upstream.auth.session.send.header=X-T'
 
 /** Another key that this key requires. */
 const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
-  'listen.reuse_port': ['tokens.store=valkey://h', 'listen.tls=off'],
   'limits.store': 'tokens.store=valkey://h',
   'listen.tls.cert': 'listen.tls.key=x',
   'upstream.tls.cert': 'upstream.tls.key=x',

@@ -8,8 +8,8 @@ import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const formType = ['Content-Type', 'application/x-www-form-urlencoded']
 const shortDeadlines = {
-  config: { listen: { idle_timeout: '1s' } },
-  bounds: { listen: { headerTimeout: 400 }, bodyTimeout: 400 },
+  config: { listen: { idle_timeout: '1s', header_timeout: '400ms' } },
+  bounds: { listen: { bodyTimeout: 400 } },
 }
 
 describeTransports('C9 The deadline of a body', (transport) => {

@@ -113,7 +113,7 @@ describeTransports(
     })
 
     it('C20 a connection that sends only empty lines is closed at the header deadline without a response', async () => {
-      const sidecar = await startSidecar({ transport, bounds: { listen: { headerTimeout: 200 } } })
+      const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(EMPTY.repeat(MOST))
       expect(await raw.closed).toBe('')
@@ -123,7 +123,7 @@ describeTransports(
       ['empty lines', EMPTY.repeat(MOST), ''],
       ['half an empty line', '\r', '\n'],
     ])('C20 %s behind an answered request do not start the header deadline', async (_name, behind, rest) => {
-      const sidecar = await startSidecar({ transport, bounds: { listen: { headerTimeout: 200 } } })
+      const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN)
       await raw.waitFor('access_token')

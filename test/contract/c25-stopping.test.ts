@@ -2,9 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { type MovableClock, virtualClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { BrokenTransfer, type Exchange } from '../support/message.ts'
+import { rawConnection } from '../support/raw.ts'
 import { FORM_TYPE, startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { refusedWebSocket } from '../support/websocket.ts'
@@ -20,12 +22,13 @@ async function endOf({ response }: Exchange): Promise<number | 'broken'> {
   )
 }
 
-describeTransports('C25 The end of shutdown_grace', (transport) => {
-  async function start(upstream: YamlPart = {}) {
+describeTransports('C25 The end of the grace of a stop', (transport) => {
+  async function start(upstream: YamlPart = {}, clock?: MovableClock) {
     const holding = await startHoldingDevice()
     const sidecar = await startSidecar({
       transport,
       device: holding.device,
+      ...(clock && { clock }),
       config: { upstream: { max_in_flight: 1, ...upstream } },
     })
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
@@ -33,6 +36,33 @@ describeTransports('C25 The end of shutdown_grace', (transport) => {
     await holding.device.waitForRequests(1)
     return { ...holding, sidecar, fields, first }
   }
+
+  it('C25 comes ten seconds after its beginning: what is at the device is cut, what waits is answered', async () => {
+    const clock = virtualClock()
+    const { device, sidecar, fields, first } = await start(
+      { response_timeout: '1h', queue: { timeout: '1h' } },
+      clock,
+    )
+    const second = (await sidecar.connect()).start({ path: '/second', fields })
+    await waitForQueued(sidecar, 1)
+    const ends: unknown[] = []
+    for (const exchange of [first, second]) void endOf(exchange).then((end) => ends.push(end))
+    const stopped = sidecar.stop('usual')
+    // The sidecar accepts no connection any more: it waits for the requests in flight.
+    await expect.poll(() => rawConnection(sidecar.url).catch(() => 'refused')).toBe('refused')
+    await clock.advance(9_999)
+    const figures = await sidecar.figures()
+    expect([figures('postern_upstream_in_flight'), figures('postern_upstream_queued'), ends]).toEqual([
+      1,
+      1,
+      [],
+    ])
+    await clock.advance(1)
+    expect(await endOf(second)).toBe(500)
+    expect(await endOf(first)).toBe('broken')
+    await stopped
+    expect(device.requests).toHaveLength(1)
+  })
 
   it.each([
     ['GET', undefined],

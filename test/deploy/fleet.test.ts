@@ -147,8 +147,9 @@ describe('the store on a machine of its own', () => {
     const sidecar = await startSidecar({
       config: {
         tokens: { store: `valkeys://127.0.0.1:${port}` },
-        store: { tls: { ca: certFile }, timeout: '10s' },
+        store: { tls: { ca: certFile } },
       },
+      bounds: { store: { timeout: 10_000 } },
     })
     expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
     expect(await Promise.all([connectsTo(port, '127.0.0.2'), connectsTo(port, '127.0.0.3')])).toEqual([

@@ -152,7 +152,7 @@ it('H135 a shared store whose name is slow to resolve says so', async () => {
     prefix: 'postern',
     timeout: 300,
     replicas: 0,
-    tls: { insecure: false },
+    tls: {},
   }
   const connecting = connect(settings, new AbortController().signal)
   await expect(connecting).rejects.toThrow('the name store.example is not resolved within 300ms')

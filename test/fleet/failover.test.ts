@@ -18,7 +18,8 @@ beforeAll(async () => {
     device: await startDevice(),
     url: `valkey://127.0.0.1:${address.port}`,
     // A fifth of it is how long a login waits for the replica.
-    config: { store: { timeout: '3s', replicas: 1 } },
+    timeout: 3_000,
+    config: { store: { replicas: 1 } },
   })
 })
 

@@ -1,3 +1,4 @@
+import { storeTimeout } from '../process/other-bounds.ts'
 import { prepareSite, type Served, type Site, tokensOf } from '../process/serve.ts'
 import type { Device } from '../support/device.ts'
 import { PASSWORD, type Tokens, type YamlPart } from '../support/sidecar.ts'
@@ -14,12 +15,20 @@ export interface FleetOptions {
   /** The value of `tokens.store`. */
   readonly url: string
   readonly config?: YamlPart
+  /** How long the store may take to answer (ms), in place of the constant. */
+  readonly timeout?: number
   /** Default: 3. */
   readonly size?: number
 }
 
 /** Starts processes of `postern serve`, at the same time. They end with the test. */
-export async function startFleet({ device, url, config = {}, size = 3 }: FleetOptions): Promise<Fleet> {
+export async function startFleet({
+  device,
+  url,
+  config = {},
+  timeout,
+  size = 3,
+}: FleetOptions): Promise<Fleet> {
   const { tokens = {}, ...rest } = config as { tokens?: object }
   const sites = await Promise.all(
     Array.from({ length: size }, () =>
@@ -29,7 +38,8 @@ export async function startFleet({ device, url, config = {}, size = 3 }: FleetOp
       }),
     ),
   )
-  return { sites, sidecars: await Promise.all(sites.map((site) => site.serve())) }
+  const options = timeout === undefined ? {} : { env: { NODE_OPTIONS: storeTimeout(timeout) } }
+  return { sites, sidecars: await Promise.all(sites.map((site) => site.serve(options))) }
 }
 
 /** Logs in, at a sidecar that may end meanwhile. Undefined if no complete response with tokens arrived. */

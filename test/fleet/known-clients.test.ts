@@ -22,8 +22,7 @@ const [OURS, OTHER] = ['192.0.2.1', '192.0.2.2']
 async function openMember(at: string) {
   const passwordFile = join(temporaryDirectory(), 'password')
   writeFileSync(passwordFile, 'the password\n', { mode: 0o600 })
-  // So long that a busy machine is not taken for a server that does not reply.
-  const sets = [`tokens.store=valkey://${at}`, `password.file=${passwordFile}`, 'store.timeout=30s']
+  const sets = [`tokens.store=valkey://${at}`, `password.file=${passwordFile}`]
   const config = load({ sets })
   if (typeof config.tokens.store === 'string') throw new Error('no shared store')
   const clock = movableClock()
@@ -44,6 +43,8 @@ async function openMember(at: string) {
     hasName: (name) => name === '',
     hashMemory: { limit: Number.POSITIVE_INFINITY, hold() {} },
     precedence: history,
+    // So long that a busy machine is not taken for a server that does not reply.
+    storeBounds: { timeout: 30_000 },
     onBug,
     onPasswordRead() {},
     onOperatorRevoked: history.revoked,

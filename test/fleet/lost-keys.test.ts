@@ -14,10 +14,10 @@ const LOST = 'it was emptied, or restored from a backup'
 const LOST_TOKENS = 'it has lost tokens of live grants'
 
 // So long that a busy machine is not taken for a server that does not reply.
-function start(port: number, config: YamlPart = {}, timeout = '30s'): Promise<TestSidecar> {
+function start(port: number, config: YamlPart = {}, timeout = 30_000): Promise<TestSidecar> {
   const tokens = { store: `valkey://127.0.0.1:${port}` }
   const paths = { oauth: { revocation_path: '/oauth/revoke' } }
-  return startSidecar({ config: { ...paths, ...config, tokens, store: { timeout } } })
+  return startSidecar({ config: { ...paths, ...config, tokens }, bounds: { store: { timeout } } })
 }
 
 interface Bed {
@@ -116,7 +116,7 @@ describe('a server that another program fills or empties', () => {
   it.concurrent('H133 a sidecar that is cut off meanwhile accepts no token from before the loss', async () => {
     const server = await startRedis()
     const network = await startNetwork(server.port)
-    const [one, two] = await Promise.all([start(server.port), start(network.port, {}, '1s')])
+    const [one, two] = await Promise.all([start(server.port), start(network.port, {}, 1_000)])
     const [revoked, known] = [await one.token(), await one.token()]
     for (const token of [revoked, known]) await until(async () => (await use(two, token)) === 200)
     network.stall()

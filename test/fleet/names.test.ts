@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { storeTimeout } from '../process/other-bounds.ts'
 import { prepareSite } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { logInAs, makeNames, type Names, OF_MONITOR, onTrial, passwordOf } from '../support/names.ts'
@@ -138,9 +139,8 @@ it('C8 H234 in a fleet an account that is locked and unlocked while the store do
     password: undefined,
     passwords,
     tokens: { store: `valkey://${server.at}` },
-    store: { timeout: '2s' },
   }
-  const sidecar = await startSidecar({ config })
+  const sidecar = await startSidecar({ config, bounds: { store: { timeout: 2_000 } } })
   const at = { sidecar }
   const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
   const changes = () =>
@@ -207,9 +207,12 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
 it('H194 H196 H274 in a fleet a name that is removed and brought back while the store does not answer has none of its tokens back', async () => {
   const server = await startRedis()
   const names = makeNames(ALLOWS)
-  const config = { ...names.config, tokens: { store: `valkey://${server.at}` }, store: { timeout: '2s' } }
+  const config = { ...names.config, tokens: { store: `valkey://${server.at}` } }
   const site = await prepareSite({ config })
-  const [sidecar, two] = await Promise.all([site.serve(), startSidecar({ config })])
+  const [sidecar, two] = await Promise.all([
+    site.serve({ env: { NODE_OPTIONS: storeTimeout(2_000) } }),
+    startSidecar({ config, bounds: { store: { timeout: 2_000 } } }),
+  ])
   const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')
   const { access_token: admin } = await logInAs(sidecar, 'admin')
   const use = async (at: Pick<TestSidecar, 'request'>, token: string): Promise<number> =>

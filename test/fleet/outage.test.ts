@@ -8,8 +8,8 @@ import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 it('H275 a logout while the shared store does not answer ends the session and what it has open at once, and its login when the store answers', async () => {
   needs('redis-server')
   const redis = await startRedis()
-  const config = { tokens: { store: `valkey://${redis.at}` }, store: { timeout: '2s' } }
-  const sidecar = await startWithLogin({ config })
+  const config = { tokens: { store: `valkey://${redis.at}` } }
+  const sidecar = await startWithLogin({ config, bounds: { store: { timeout: 2_000 } } })
   acceptWebSockets(sidecar.device)
   const cookie = await logIn(sidecar)
   const headers = { Cookie: cookie, 'Sec-Fetch-Mode': 'websocket', 'Sec-Fetch-Site': 'same-origin' }

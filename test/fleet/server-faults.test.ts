@@ -21,16 +21,16 @@ import { startNetwork } from './stalled-network.ts'
 beforeEach(() => needs('redis-server'))
 
 /** @param user the user of the server and `@`; empty for the default user */
-function start(port: number, config: YamlPart = {}, user = ''): Promise<TestSidecar> {
+function start(port: number, config: YamlPart = {}, user = '', timeout = 30_000): Promise<TestSidecar> {
   const tokens = { store: `valkey://${user}127.0.0.1:${port}` }
   return startSidecar({
     config: {
       oauth: { revocation_path: '/oauth/revoke' },
       ...config,
       tokens: { ...tokens, ...(config.tokens as object | undefined) },
-      // So long that a busy machine is not taken for a server that does not reply.
-      store: { timeout: '30s', ...(config.store as object | undefined) },
     },
+    // So long that a busy machine is not taken for a server that does not reply.
+    bounds: { store: { timeout } },
   })
 }
 
@@ -117,7 +117,7 @@ describe('a server', () => {
   it.concurrent('H133 that is emptied and then used first by a sidecar that starts anew: a sidecar that was cut off accepts no earlier token', async () => {
     const server = await startRedis()
     const network = await startNetwork(server.port)
-    const one = await start(network.port, { store: { timeout: '1s' } })
+    const one = await start(network.port, {}, '', 1_000)
     await until(isReady(one))
     const known = await one.token()
     network.stall()

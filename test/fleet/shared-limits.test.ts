@@ -13,9 +13,9 @@ function startFleet(port: number, size: number, api = {}): Promise<readonly Test
   const config = {
     tokens: { store: `valkey://127.0.0.1:${port}` },
     limits: { store: 'shared', api },
-    store: { timeout: '30s' },
   }
-  return Promise.all(Array.from({ length: size }, () => startSidecar({ config, documentedLimits: true })))
+  const options = { config, bounds: { store: { timeout: 30_000 } }, documentedLimits: true }
+  return Promise.all(Array.from({ length: size }, () => startSidecar(options)))
 }
 
 const passed = (responses: readonly Response[]): Response[] =>

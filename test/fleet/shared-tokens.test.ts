@@ -112,11 +112,11 @@ describe('sidecars that share a store', () => {
       listen: { trusted_proxies: ['127.0.0.1'] },
       limits: { api: { per: 'grant' } },
       tokens: { store: `valkey://${server.at}` },
-      store: { timeout: '50s' },
     }
+    const bounds = { store: { timeout: 50_000 } }
     const [one, two] = await Promise.all([
-      startSidecar({ config }),
-      startSidecar({ config, transport: 'h2' }),
+      startSidecar({ config, bounds }),
+      startSidecar({ config, bounds, transport: 'h2' }),
     ])
     const tokens = await Promise.all(Array.from({ length: 6 }, () => one.token()))
     const as = (client: string): string[] => ['X-Forwarded-For', client]

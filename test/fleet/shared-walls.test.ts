@@ -40,7 +40,11 @@ function wallIn(stateDir: string): unknown {
 
 function start(redis: RedisServer, device: Pick<Device, 'url'>, stateDir: string): Promise<TestSidecar> {
   const tokens = { store: `valkey://127.0.0.1:${redis.port}` }
-  return startSidecar({ device, config: { tokens, store: { timeout: '30s' }, state_dir: stateDir } })
+  return startSidecar({
+    device,
+    config: { tokens, state_dir: stateDir },
+    bounds: { store: { timeout: 30_000 } },
+  })
 }
 
 /** Eight clients of each sidecar ask until `end` is called. */

@@ -33,10 +33,10 @@ async function startBed(config: YamlPart = {}): Promise<Bed> {
     startSidecar({
       config: {
         oauth: { revocation_path: '/oauth/revoke' },
-        store: { timeout: `${TIMEOUT}ms` },
         ...rest,
         tokens: { store: `valkey://127.0.0.1:${port}`, ...tokens },
       },
+      bounds: { store: { timeout: TIMEOUT } },
     })
   const [other, sidecar] = await Promise.all([at(server.port), at(network.port)])
   for (const each of [other, sidecar]) await until(async () => (await ready(each)).status === 200)

@@ -26,9 +26,9 @@ beforeAll(async () => {
     config: {
       tokens: { rotate_refresh: true, refresh_grace: '0s' },
       limits: { store: 'shared', api: { per: 'device' } },
-      // So long that a busy machine is not taken for a server that does not reply.
-      store: { timeout: '30s' },
     },
+    // So long that a busy machine is not taken for a server that does not reply.
+    timeout: 30_000,
   })
 })
 

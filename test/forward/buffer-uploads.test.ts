@@ -190,7 +190,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       ['contract', 400],
       ['http', 408],
     ] as const) {
-      const world = await start(transport, {}, { status_codes: codes }, { bodyTimeout: 200 })
+      const world = await start(transport, {}, { status_codes: codes }, { listen: { bodyTimeout: 200 } })
       const exchange = await begin(world)
       expect((await exchange.head).status).toBe(status)
       expect(world.device.byteCount).toBe(0)

@@ -133,7 +133,6 @@ describe('H166 upstream.tls', () => {
     const old = await startOpenssl(pair, '-tls1', '-cipher', ANY)
     const url = `https://127.0.0.1:${old?.port}`
     const weak = {
-      min_version: 'TLSv1',
       weak: true,
       pin: pinOfPem(readFileSync(pair.certFile, 'utf8')),
     }

@@ -9,7 +9,7 @@ import { ENDLESS, startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Shared responses that end early', (transport) => {
   it('H185 a response that breaks off breaks for the client that has a part of it, and is asked for once more for the others', async () => {
-    const site = await startSharingSite(transport, {}, {}, ENDLESS)
+    const site = await startSharingSite(transport, {}, ENDLESS)
     const asked = [await site.ask(), await site.ask(), await site.ask()]
     for (const number of [1, 2]) {
       const { response } = await site.waitForHeld(number)
@@ -71,7 +71,7 @@ describeProtocols('Shared responses that end early', (transport) => {
   it.each([false, true])(
     'H185 revocation cuts only its own (response begun: %s), also for the client that asked',
     async (begun) => {
-      const site = await startSharingSite(transport, {}, {}, ENDLESS)
+      const site = await startSharingSite(transport, {}, ENDLESS)
       const other = await site.sidecar.grant()
       const asked = [await site.ask({ token: other.access_token }), await site.ask()]
       const { response } = await site.waitForHeld(1)

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'vitest'
-import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { type MovableClock, movableClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
@@ -31,14 +30,13 @@ export type Asked = Exchange & { readonly connection: Connection }
 const LIMIT = 1_000_000
 
 /** Until a response is over, others may join it, however long the test takes. After the default time it is a stream. */
-export const ENDLESS: SomeBounds = { device: { streamAfter: 3_600_000 } }
+export const ENDLESS: YamlPart = { stream_after: '1h' }
 
 /** @param share replaces the paths, and more */
 export async function startSharingSite(
   transport: Transport,
   share: YamlPart = {},
   upstream: YamlPart = {},
-  bounds: SomeBounds = {},
   clock: MovableClock = movableClock(),
 ): Promise<SharingSite> {
   const held: Held[] = []
@@ -51,7 +49,6 @@ export async function startSharingSite(
     transport,
     device,
     clock,
-    bounds,
     config: { upstream: { share: shared, ...upstream }, oauth: { revocation_path: '/oauth/revoke' } },
   })
   const token = await sidecar.token()

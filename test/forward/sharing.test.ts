@@ -31,7 +31,7 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 the first client gets the response as it comes, the others when it is whole', async () => {
-    const site = await startSharingSite(transport, {}, {}, ENDLESS)
+    const site = await startSharingSite(transport, {}, ENDLESS)
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
@@ -43,7 +43,7 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 those who wait for a response that becomes a stream ask by themselves', async () => {
-    const site = await startSharingSite(transport, {}, {}, { device: { streamAfter: 50 } })
+    const site = await startSharingSite(transport, {}, { stream_after: '50ms' })
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
@@ -138,7 +138,7 @@ describeProtocols('Sharing', (transport) => {
   )
 
   it('H183 `for` keeps a whole response, with its age, until a change', async () => {
-    const site = await startSharingSite(transport, { for: '1h' }, {}, {}, stillClock())
+    const site = await startSharingSite(transport, { for: '1h' }, {}, stillClock())
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.setHeader('Age', '5')

@@ -39,7 +39,7 @@ export async function startFront(
   const clock = movableClock()
   const service: RoundTripService = {
     connections,
-    uploadTimeout: () => deadlines.idle,
+    uploadTimeout: deadlines.idle,
     ...unhurried(deadlines.idle),
     streamAfter: 2000,
     fields: {

@@ -1,5 +1,6 @@
 import { DEVICE_DOWN } from '../../src/record/device-changes.ts'
 import { leftBehind } from '../process/at-rest.ts'
+import { stopGrace } from '../process/other-bounds.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
 import { figuresOf } from '../support/process-figures.ts'
 import { ACCESS, REFRESH, type Setting } from './case.ts'
@@ -38,10 +39,9 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
       oauth: { revocation_path: '/oauth/revoke' },
       limits: { max_keys: 1_000_000 },
       tokens: { store: 'memory' },
-      shutdown_grace: '1s',
     },
   })
-  const served = await site.serve()
+  const served = await site.serve({ env: { NODE_OPTIONS: stopGrace(1_000) } })
   let exit = ''
   void served.exit.then(({ code, signal }) => {
     exit = `the process exited with ${code ?? signal}`

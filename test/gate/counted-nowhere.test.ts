@@ -13,7 +13,7 @@ describeProtocols('Clients that may not connect', (transport) => {
         clock: stillClock(),
         transport,
         config: {
-          listen: { trusted_proxies: ['127.0.0.1'], deny: ['192.0.2.66'] },
+          listen: { trusted_proxies: ['127.0.0.1'], allow: ['192.0.2.1'] },
           limits: { api: limit, oauth: limit },
         },
       })

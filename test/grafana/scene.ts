@@ -59,7 +59,6 @@ export async function startScene(): Promise<Scene> {
           admin: { address },
           tokens: { store: `valkey://${store.at}` },
           limits: { store: 'shared', wrong_passwords: 'slow' },
-          store: { timeout: '200ms' },
         },
       }),
     ),

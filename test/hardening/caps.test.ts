@@ -58,8 +58,7 @@ describeTransports(
       const each = 5
       const sidecar = await startSidecar({
         transport,
-        config: { listen: { max_connections: 4 * each } },
-        bounds: { listen: { maxConnectionsPerClient: each } },
+        config: { listen: { max_connections: 4 * each, max_connections_per_client: each } },
       })
       const cleartext = sidecar.url.replace('https:', 'http:')
       const attackers = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5']
@@ -73,12 +72,8 @@ describeTransports(
     })
 
     it('a quarter of max_connections is the cap of one client, whose further connections are closed, and those of no other client', async () => {
-      const config = { listen: { max_connections: 8 } }
-      const sidecar = await startSidecar({
-        transport,
-        config,
-        bounds: { listen: { maxConnectionsPerClient: 2 } },
-      })
+      const config = { listen: { max_connections: 8, max_connections_per_client: 2 } }
+      const sidecar = await startSidecar({ transport, config })
       const own = [await open(sidecar), await open(sidecar)]
       await expectRefused(sidecar)
       await expectRefused(sidecar)
@@ -91,12 +86,8 @@ describeTransports(
     })
 
     it('the cap of one client does not apply to a trusted proxy, which carries many clients', async () => {
-      const config = { listen: { max_connections: 7, trusted_proxies: ['127.0.0.1'] } }
-      const sidecar = await startSidecar({
-        transport,
-        config,
-        bounds: { listen: { maxConnectionsPerClient: 1 } },
-      })
+      const listen = { max_connections: 7, max_connections_per_client: 1, trusted_proxies: ['127.0.0.1'] }
+      const sidecar = await startSidecar({ transport, config: { listen } })
       for (let i = 0; i < 4; i += 1) await open(sidecar)
       await open(sidecar, '127.0.0.2')
       await expectRefused(sidecar, '127.0.0.2')
@@ -155,8 +146,8 @@ describe('the cap of one client still counts an HTTP/2 connection after its clos
   const ATTACKER = '127.0.0.9'
   /** This many misused connections use up the allowance of their client. */
   const ENOUGH = 25
-  const config = { listen: { max_connections: 12 } }
-  const bounds = { listen: { maxResets: 20, maxConnectionsPerClient: 3 } }
+  const config = { listen: { max_connections: 12, max_connections_per_client: 3 } }
+  const bounds = { listen: { maxResets: 20 } }
   const get = requestFields()
   const broken = (count: number): Buffer =>
     Buffer.concat(

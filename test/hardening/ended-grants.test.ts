@@ -96,7 +96,7 @@ it('H206 a response without a length is a stream when it lasts, and a file or an
   const sidecar = await startSidecar({
     transport: 'tls',
     device,
-    bounds: { device: { streamAfter: 1 } },
+    config: { upstream: { stream_after: '1ms' } },
   })
   const token = await sidecar.token()
   const [log, backup] = await Promise.all([

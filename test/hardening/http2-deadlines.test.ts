@@ -22,8 +22,8 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const SHORT = {
-  config: { listen: { idle_timeout: '300ms' } },
-  bounds: { listen: { headerTimeout: 250 }, bodyTimeout: 250 },
+  config: { listen: { idle_timeout: '300ms', header_timeout: '250ms' } },
+  bounds: { listen: { bodyTimeout: 250 } },
 }
 const post = (token: string, path = '/upload'): string[] =>
   requestFields(['authorization', `Bearer ${token}`], { ':method': 'POST', ':path': path })
@@ -156,8 +156,8 @@ describe('H42 A connection is closed when a header block is not finished within 
       response.write('first')
       finish = () => response.end('last')
     })
-    const bounds = { listen: { headerTimeout: 250 } }
-    sidecar = await startSidecar({ transport: 'h2', device, bounds })
+    const config = { listen: { header_timeout: '250ms' } }
+    sidecar = await startSidecar({ transport: 'h2', device, config })
     token = await sidecar.token()
     for (const [name, send] of beginnings) {
       const session = await served()

@@ -19,12 +19,8 @@ describeTransports(
   'Lingering connections',
   (transport) => {
     it('H98 count as open connections in caps and metrics, and other clients are served', async () => {
-      const config = { listen: { max_connections: 12 } }
-      const sidecar = await startSidecar({
-        transport,
-        config,
-        bounds: { listen: { maxConnectionsPerClient: 3 } },
-      })
+      const config = { listen: { max_connections: 12, max_connections_per_client: 3 } }
+      const sidecar = await startSidecar({ transport, config })
       const all = [await keepSending(sidecar), await keepSending(sidecar), await keepSending(sidecar)]
       const fourth = await rawConnection(sidecar.url.replace('https:', 'http:'), {
         localAddress: '127.0.0.2',

@@ -55,7 +55,7 @@ const start = (memory: string, device?: Device) =>
     transport: 'h2',
     ...(device && { device }),
     config: { listen: { memory } },
-    bounds: { listen: { maxResets: 1_000 }, bodyTimeout: 3_600_000 },
+    bounds: { listen: { maxResets: 1_000, bodyTimeout: 3_600_000 } },
   })
 
 it('H249 C13 C26 a stream above the share is refused unread, counts in no window, and another client is served', async () => {

@@ -199,9 +199,9 @@ beforeAll(async () => {
     '/tolerant/': { url, parser: 'tolerant' },
     '/auto/': { url, parser: 'auto' },
   }
-  const bounds = { listen: { headerTimeout: 200 }, bodyTimeout: 200 }
+  const bounds = { listen: { bodyTimeout: 200 } }
   const config = {
-    listen: { idle_timeout: '200ms', max_connections_per_client: 10_000 },
+    listen: { header_timeout: '200ms', idle_timeout: '200ms', max_connections_per_client: 10_000 },
     upstream: { ...deadlines, url, parser: 'strict', routes },
   }
   for (const transport of transports) {

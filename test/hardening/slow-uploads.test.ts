@@ -151,7 +151,7 @@ describeTransports('H99 Slow uploads', (transport) => {
   })
 
   it('H99 an upload that never sends a byte is refused by the deadline of a body and reaches no device', async () => {
-    const { device, upload } = await start(transport, {}, undefined, {}, { bodyTimeout: 200 })
+    const { device, upload } = await start(transport, {}, undefined, {}, { listen: { bodyTimeout: 200 } })
     expectError(await (await upload()).response, 400, 'invalid_request')
     expect(device.byteCount).toBe(0)
   })

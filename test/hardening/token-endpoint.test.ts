@@ -87,7 +87,7 @@ describeTransports(
     })
 
     it('H30 a body that arrives byte by byte is 400 at its deadline', async () => {
-      const front = await startFront(transport, {}, { bodyTimeout: 300 })
+      const front = await startFront(transport, {}, { listen: { bodyTimeout: 300 } })
       const raw = await front.send(
         headOf(
           'POST /oauth/token HTTP/1.1',

@@ -12,7 +12,7 @@ export function openStoreAt(port: number, timeout = 60_000): Promise<SharedStore
       prefix: 'postern',
       timeout,
       replicas: 0,
-      tls: { insecure: false },
+      tls: {},
     },
     { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} },
   )

@@ -8,7 +8,7 @@ describeTransports('H182 addresses', (transport) => {
   it('H182 closes the connection of an address that may not connect, before TLS, counts and logs it', async () => {
     const sidecar = await startSidecar({
       transport,
-      config: { listen: { allow: ['127.0.0.0/30'], deny: ['127.0.0.2'] } },
+      config: { listen: { allow: ['127.0.0.1', '127.0.0.4/30'] } },
     })
     const refused = (): Promise<number> =>
       sidecar.metric('postern_connections_refused_total', { reason: 'not_allowed' })
@@ -30,7 +30,7 @@ it.each([
       status_codes: codes,
       enforce: false,
       public_paths: ['/'],
-      listen: { trusted_proxies: ['127.0.0.1'], allow: ['192.0.2.0/24'], deny: ['192.0.2.66'] },
+      listen: { trusted_proxies: ['127.0.0.1'], allow: ['192.0.2.0/26'] },
     },
   })
   const from = async (client: string): Promise<number> =>
@@ -40,20 +40,6 @@ it.each([
   expect(sidecar.device.requests).toHaveLength(1)
   expect(await sidecar.metric('postern_refusals_total', { reason: 'address_denied' })).toBe(2)
   expect(await sidecar.metric('postern_requests_total')).toBe(3)
-})
-
-it('H182 a denied address of a trusted network is no proxy, whomever it names', async () => {
-  const denied = ['127.0.0.2', '192.0.2.9']
-  const sidecar = await startSidecar({
-    config: {
-      public_paths: ['/'],
-      listen: { trusted_proxies: ['127.0.0.0/8', '192.0.2.0/24'], deny: denied },
-    },
-  })
-  const fields = ['X-Forwarded-For', '198.51.100.1']
-  await expect(sidecar.request({ from: '127.0.0.2', fields })).rejects.toThrow()
-  expect((await sidecar.request({ fields: ['X-Forwarded-For', '198.51.100.1, 192.0.2.9'] })).status).toBe(400)
-  expect((await sidecar.request({ fields: ['X-Forwarded-For', '198.51.100.1, 192.0.2.8'] })).status).toBe(200)
 })
 
 it('H182 the admin listener has its own addresses', async () => {

@@ -22,7 +22,7 @@ function prepare(
   const paused = Promise.withResolvers<void>()
   const listeners = createListeners(
     {
-      listen: { address: addresses.listen, reusePort: false, tls: 'off' },
+      listen: { address: addresses.listen, tls: 'off' },
       admin: { address: addresses.admin, tls: 'off' },
     },
     {

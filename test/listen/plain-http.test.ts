@@ -121,10 +121,7 @@ describe('H116 The first byte of a connection to the TLS port', () => {
   })
 
   it('belongs to a connection that counts against the caps, also while it lingers', async () => {
-    const sidecar = await start(
-      { listen: { max_connections: 8 } },
-      { listen: { maxConnectionsPerClient: 2 } },
-    )
+    const sidecar = await start({ listen: { max_connections: 8, max_connections_per_client: 2 } })
     const first = await rawConnection(plain(sidecar))
     const second = await rawConnection(plain(sidecar))
     second.write(REQUEST)

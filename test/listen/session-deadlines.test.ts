@@ -8,8 +8,8 @@ const TIMEOUT = 400
 const APART = 50
 
 it('an HTTP/2 session without its SETTINGS is open for the time of a head, whenever it begins', async () => {
-  const bounds = { listen: { headerTimeout: TIMEOUT } }
-  const sidecar = await startSidecar({ transport: 'h2', bounds })
+  const config = { listen: { header_timeout: `${TIMEOUT}ms` } }
+  const sidecar = await startSidecar({ transport: 'h2', config })
   const lasted: Promise<number>[] = []
   for (let i = 0; i < 10; i += 1) {
     const { closed } = await rawConnection(sidecar.url, { alpn: ['h2'] })

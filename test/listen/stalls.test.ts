@@ -35,7 +35,7 @@ it('H357 a handshake whose last message has come in time succeeds after a stall 
 })
 
 it('H357 a form that has come in time is read after a stall of the sidecar', async () => {
-  const sidecar = await startSidecar({ bounds: { bodyTimeout: deadline } })
+  const sidecar = await startSidecar({ bounds: { listen: { bodyTimeout: deadline } } })
   const client = await rawConnection(sidecar.url)
   const type = `Content-Type: ${FORM_TYPE}`
   client.write(
@@ -48,7 +48,7 @@ it('H357 a form that has come in time is read after a stall of the sidecar', asy
 })
 
 it('H357 an upload that has come in time is forwarded after a stall of the sidecar', async () => {
-  const sidecar = await startSidecar({ bounds: { bodyTimeout: deadline } })
+  const sidecar = await startSidecar({ bounds: { listen: { bodyTimeout: deadline } } })
   const authorization = `Authorization: Bearer ${await sidecar.token()}`
   const client = await rawConnection(sidecar.url)
   client.write(`${head('POST / HTTP/1.1', 'Host: x', authorization, 'Content-Length: 4', '')}ab`)

@@ -63,8 +63,6 @@ it('H248 keys that admit more than the account has are named', () => {
   const keys = {
     secure: true,
     maxConnections: 1_000,
-    maxStreams: 100,
-    maxHeaderSize: 16 * 1024,
     maxTunnels: 64,
   }
   expect(keysAbove(32 * MIB, keys).map(({ key }) => key)).toEqual(['listen.max_connections'])
@@ -76,7 +74,7 @@ it.each([
   ['with TLS', true, TLS_CONNECTION],
   ['in cleartext', false, CONNECTION],
 ])('H247 as many connections %s fit as the account admits', (_, secure, cost) => {
-  const keys = { secure, maxConnections: 100_000, maxStreams: 1, maxHeaderSize: 0 }
+  const keys = { secure, maxConnections: 100_000 }
   expect(keysAbove(100 * cost, { ...keys, maxTunnels: 1 })).toContainEqual({
     key: 'listen.max_connections',
     fits: '100',

@@ -6,12 +6,12 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 const AS_WITH_512_MIB = '182MiB'
 
 /** A thousand handshakes, both ends in this process, take longer than the default deadlines on a busy machine. */
-const DEADLINES = { listen: { handshakeTimeout: 3_600_000, headerTimeout: 3_600_000 } }
+const DEADLINES = { listen: { handshakeTimeout: 3_600_000 } }
 
 function sidecarOf512(): Promise<TestSidecar> {
   return startSidecar({
     transport: 'h2',
-    config: { listen: { idle_timeout: '1h', memory: AS_WITH_512_MIB } },
+    config: { listen: { header_timeout: '1h', idle_timeout: '1h', memory: AS_WITH_512_MIB } },
     bounds: DEADLINES,
   })
 }

@@ -51,7 +51,7 @@ it.each([
   },
 )
 
-it('H158 guessed passwords are logged once with the line of listen.deny, and are an alarm, in status and in a metric', async () => {
+it('H158 guessed passwords are logged once with the addresses, and are an alarm, in status and in a metric', async () => {
   const sidecar = await startSidecar({ config })
   for (let i = 0; i < 52; i += 1) {
     const client = i % 16 === 0 ? `2001:db8:1:${i}::1` : `198.51.100.${i % 16}`
@@ -64,13 +64,12 @@ it('H158 guessed passwords are logged once with the line of listen.deny, and are
       wrong: 21,
       addresses: 16,
       from: expect.arrayContaining(['2001:db8:1::/48', '198.51.100.1']),
-      deny: expect.stringMatching(/^deny: \[(?:"[\d.]+", )*"2001:db8:1::\/48"(?:, "[\d.]+")*\]$/),
     }),
   ])
   const alarm = {
     name: 'PosternPasswordGuessing',
     what: expect.stringMatching(/^52 wrong passwords from 16 addresses \(most from /),
-    remedy: expect.stringMatching(/write under listen: deny: \["2001:db8:1::\/48", /),
+    remedy: expect.stringContaining('listen.allow'),
   }
   expect(sidecar.overview.condition().alarms).toContainEqual(expect.objectContaining(alarm))
   const status = await control(`${sidecar.directory}/state`, { method: 'GET', path: '/status' })

@@ -19,7 +19,7 @@ import { describeProtocols } from '../support/transports.ts'
 const start = (bodyTimeout: number, limits: YamlPart = {}, others: YamlPart = {}): Promise<TestSidecar> =>
   startSidecar({
     config: { limits: { wrong_passwords: 'slow', ...limits }, ...others },
-    bounds: { bodyTimeout },
+    bounds: { listen: { bodyTimeout } },
     clock: stillClock(),
   })
 
@@ -49,7 +49,7 @@ it('H181 the fifth wrong password of a client waits, and only of that client', a
 
 describeProtocols('Many logins at once', (transport) => {
   const slow = { limits: { wrong_passwords: 'slow' } }
-  const bounds = { bodyTimeout: 600 }
+  const bounds = { listen: { bodyTimeout: 600 } }
 
   /** Sends so many logins on one connection if the protocol allows it. */
   async function atOnce(sidecar: TestSidecar, password: string, count: number): Promise<readonly Response[]> {
@@ -150,7 +150,7 @@ it('H181 past limits.max_keys all further clients count together', async () => {
 })
 
 it('H181 nothing waits by default, as the API documents', async () => {
-  const sidecar = await startSidecar({ bounds: { bodyTimeout: 40 } })
+  const sidecar = await startSidecar({ bounds: { listen: { bodyTimeout: 40 } } })
   await guess(sidecar, 20)
 })
 

@@ -69,7 +69,7 @@ it('H308 the client cannot tell the password of another name from a wrong one; t
 
 it('H308 H181 the password of another name counts as a wrong one, and does not end the wait of its client', async () => {
   const slow = { limits: { wrong_passwords: 'slow' } }
-  const bounds = { bodyTimeout: 100 }
+  const bounds = { listen: { bodyTimeout: 100 } }
   // The clock stands still, so a login that has to wait is refused at once.
   const sidecar = await startSidecar({
     config: { ...makeNames(NAMES).config, ...slow },

@@ -177,7 +177,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
       wrongPasswords: { wrong: 52, addresses: 16, from: ['192.0.2.1', '2001:db8::/48', '192.0.2.3', 'unix'] },
     },
     [point({ refusals: { logins_overloaded: 3 } })],
-    /^warning 52 wrong passwords from 16 addresses \(most from 192\.0\.2\.1, 2001:db8::\/48, 192\.0\.2\.3\).*deny: \["192\.0\.2\.1", "2001:db8::\/48", "192\.0\.2\.3"\]\.$/,
+    /^warning 52 wrong passwords from 16 addresses \(most from 192\.0\.2\.1, 2001:db8::\/48, 192\.0\.2\.3\).*listen\.allow, or block the addresses in a firewall\.$/,
   ],
   [
     'a client with an old password',

@@ -195,8 +195,8 @@ describe('A reload', () => {
     await expectReload(sidecar, 'success', () =>
       site.configure({ upstream: { max_in_flight: undefined }, listen: { max_connections: undefined } }),
     )
-    await expectReload(sidecar, 'success', () => site.configure({ shutdown_grace: '9s' }))
-    await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'shutdown_grace')
+    await expectReload(sidecar, 'success', () => site.configure({ realm: 'another' }))
+    await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'realm')
     expect(listed()).toHaveLength(2)
     await expectConnected()
   })

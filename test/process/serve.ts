@@ -132,7 +132,7 @@ export interface Site {
   postern(command: string, ...args: string[]): Promise<Run>
 }
 
-interface ServeOptions {
+export interface ServeOptions {
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>
   /** A program and arguments to put in front of Node. */

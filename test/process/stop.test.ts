@@ -9,18 +9,20 @@ import { closeLater } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { rawConnection, rawPeer } from '../support/raw.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { prepareSite, type Served } from './serve.ts'
+import { stopGrace } from './other-bounds.ts'
+import { prepareSite, type Served, type Site } from './serve.ts'
 import { duringStart } from './starting.ts'
 import { broken, holdResponses } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
 const TIMEOUTS = { idle_timeout: '10m' }
 /** Longer than a test may take, so that an end by one of these deadlines fails it. */
-const LONG = {
-  shutdown_grace: '10m',
-  listen: TIMEOUTS,
-  upstream: { response_timeout: '10m', idle_timeout: '10m' },
-}
+const LONG = { listen: TIMEOUTS, upstream: { response_timeout: '10m', idle_timeout: '10m' } }
+const LONG_GRACE = 600_000
+
+/** Starts a sidecar whose stop gives requests in flight so long (ms). */
+const serve = (site: Site, grace = LONG_GRACE): Promise<Served> =>
+  site.serve({ env: { NODE_OPTIONS: stopGrace(grace) } })
 
 /** Sends SIGTERM and waits until the sidecar is no longer ready. */
 async function askToStop(sidecar: Served): Promise<void> {
@@ -34,7 +36,7 @@ const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
 async function serveSlowly() {
   const site = await prepareSite({ config: LONG })
   const held = holdResponses(site.device)
-  const sidecar = await site.serve()
+  const sidecar = await serve(site)
   const tokens = await sidecar.grant()
   const connection = await sidecar.connect()
   const slow = connection.start({ path: '/events/slow', fields: bearer(tokens.access_token) })
@@ -64,7 +66,7 @@ describe('Stopping by SIGTERM', () => {
   it('closes a persistent connection right after its running exchange, not after its idle timeout', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
     const held = holdResponses(site.device)
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const connection = await connect({ transport: 'tls', url: sidecar.url })
     const download = connection.start({ path: '/download/slow', fields: bearer(access_token) })
@@ -80,7 +82,7 @@ describe('Stopping by SIGTERM', () => {
 
   it('closes idle connections: persistent, of HTTP/2, silent, and half-closed before the TLS handshake', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const tcp = sidecar.url.replace('https', 'http')
     const idle = await Promise.all([
@@ -103,7 +105,7 @@ describe('Stopping by SIGTERM', () => {
       config: { ...LONG, listen: { ...TIMEOUTS, address: `unix:${path}` } },
       transport: 'tls',
     })
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const silent = Array.from({ length: 3 }, () => rawPeer(net.connect(path)))
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
     const shaken = rawPeer(tls.connect({ path, rejectUnauthorized: false }))
@@ -114,7 +116,7 @@ describe('Stopping by SIGTERM', () => {
 
   it('closes a cleartext connection without a request', async () => {
     const site = await prepareSite({ config: LONG })
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const silent = await rawConnection(sidecar.url)
     expect(await sidecar.stop()).toEqual(CLEAN)
     await silent.closed
@@ -151,7 +153,7 @@ describe('Stopping by SIGTERM', () => {
   it('sends GOAWAY on HTTP/2 sessions, and lets their running streams finish', async () => {
     const site = await prepareSite({ config: LONG, transport: 'h2' })
     const held = holdResponses(site.device)
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
     closeLater(() => session.destroy())
@@ -173,7 +175,7 @@ describe('Stopping by SIGTERM', () => {
   it('closes tunnels to the client and to the device', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
     holdResponses(site.device)
-    const sidecar = await site.serve()
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const { socket } = await openWebSocket(sidecar.url, { token: access_token })
     const closed = once(socket, 'close')
@@ -183,10 +185,10 @@ describe('Stopping by SIGTERM', () => {
     await site.device.waitForOpenConnections(0)
   })
 
-  it('breaks off responses that outlast shutdown_grace, and exits with 0', async () => {
-    const site = await prepareSite({ config: { ...LONG, shutdown_grace: '1s' }, transport: 'tls' })
+  it('breaks off responses that outlast the grace, and exits with 0', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'tls' })
     holdResponses(site.device)
-    const sidecar = await site.serve()
+    const sidecar = await serve(site, 1_000)
     const { access_token } = await sidecar.grant()
     const exchanges = await Promise.all(
       (['tls', 'h2'] as const).map(async (transport) => {
@@ -206,10 +208,10 @@ describe('Stopping by SIGTERM', () => {
 
   it('refuses what still waits for a place, also beside a client that reads nothing, and exits with 0', async () => {
     const site = await prepareSite({
-      config: { ...LONG, shutdown_grace: '1s', upstream: { ...LONG.upstream, max_in_flight: 1 } },
+      config: { ...LONG, upstream: { ...LONG.upstream, max_in_flight: 1 } },
     })
     site.device.handle(() => {})
-    const sidecar = await site.serve()
+    const sidecar = await serve(site, 1_000)
     const { access_token } = await sidecar.grant()
     const clients = await Promise.all([1, 2, 3].map(() => rawConnection(sidecar.url)))
     const head = `Host: x\r\nAuthorization: Bearer ${access_token}\r\nContent-Length: 2\r\n\r\nab`

@@ -9,7 +9,7 @@ import { unusedPort } from '../support/raw.ts'
 import { standStill } from '../support/stand-still.ts'
 
 const SERVERS = 20
-const DEFAULTS = { replicas: 0, tls: { insecure: false } }
+const DEFAULTS = { replicas: 0, tls: {} }
 
 // A name may stand for several servers in turn, and every request waits while the event loop is busy.
 it('connecting to another server takes a few milliseconds of processor time at most', async () => {

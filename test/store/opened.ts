@@ -26,7 +26,7 @@ export async function open(url: string, settings: Partial<StoreSettings> = {}): 
       prefix: 'postern',
       timeout: 5_000,
       replicas: 0,
-      tls: { insecure: false },
+      tls: {},
       ...settings,
     },
     {

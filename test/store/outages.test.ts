@@ -120,7 +120,7 @@ describe('a server that does not answer', () => {
     await expect.poll(silent.open).toBe(0)
   })
 
-  it('H135 delays the start by store.timeout', async () => {
+  it('H135 delays the start by its timeout', async () => {
     const { port } = await startSilent()
     const now = livedTime()
     const { store } = await open(`valkey://127.0.0.1:${port}`, { timeout: 1_000 })

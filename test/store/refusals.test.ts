@@ -59,7 +59,7 @@ describe('a login', () => {
       `store.password_file: cannot read ${passwordFile}: there is no such file`,
     )
     writeFileSync(passwordFile, 'no certificate')
-    const tls = { ca: passwordFile, insecure: false }
+    const tls = { ca: passwordFile }
     await expect(open('valkeys://127.0.0.1:1', { tls })).rejects.toThrow(`store.tls.ca: ${passwordFile}`)
   })
 
@@ -197,11 +197,9 @@ describe('the way to the server', () => {
       ],
     })
     for (const host of ['127.0.0.1', 'localhost']) {
-      const { store } = await open(`valkeys://${host}:${port}`, { tls: { ca: certFile, insecure: false } })
+      const { store } = await open(`valkeys://${host}:${port}`, { tls: { ca: certFile } })
       expect(await store.run(READ, [KEY], [])).toBe(null)
     }
-    const insecure = await open(`valkeys://127.0.0.1:${port}`, { tls: { insecure: true } })
-    expect(await insecure.store.run(READ, [KEY], [])).toBe(null)
     const unknown = await open(`valkeys://127.0.0.1:${port}`)
     expect(unknown.transitions).toEqual([
       expect.stringMatching(/^down: disconnected: .*self-signed certificate/),
@@ -218,13 +216,13 @@ describe('the way to the server', () => {
     await once(server.listen(0, '127.0.0.2'), 'listening')
     const { port } = server.address() as net.AddressInfo
     const another = await open(`valkeys://:secret@127.0.0.2:${port}`, {
-      tls: { ca: certFile, insecure: false },
+      tls: { ca: certFile },
     })
     expect(another.transitions).toEqual([expect.stringMatching(/^down: disconnected: .*altnames/)])
   })
 
   it('H137 is TLS 1.2 or 1.3', async () => {
-    const { cert, key } = await makeCertificate()
+    const { cert, key, certFile } = await makeCertificate()
     const ciphers = 'DEFAULT@SECLEVEL=0'
     const server = tls.createServer({ cert, key, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers })
     const faults: string[] = []
@@ -232,7 +230,7 @@ describe('the way to the server', () => {
     closeLater(() => void server.close())
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as net.AddressInfo
-    const old = await open(`valkeys://127.0.0.1:${port}`, { tls: { insecure: true } })
+    const old = await open(`valkeys://127.0.0.1:${port}`, { tls: { ca: certFile } })
     expect(old.transitions).toEqual([expect.stringMatching(/^down: disconnected: /)])
     expect(faults[0]).toBe('ERR_SSL_UNSUPPORTED_PROTOCOL')
   })

@@ -86,7 +86,8 @@ export interface TestSidecar {
   certificate(): Promise<string>
   /** Reloads with these keys over the configuration of the start. */
   reload(change: YamlPart): Promise<unknown>
-  stop(graceMs?: number): Promise<void>
+  /** @param graceMs default: 0; `usual`: that of every stop */
+  stop(graceMs?: number | 'usual'): Promise<void>
 }
 
 export interface SidecarOptions {
@@ -203,8 +204,8 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   })
   const { public: url, admin } = await sidecar.start()
   let stopping: Promise<void> | undefined
-  async function stop(graceMs = 0): Promise<void> {
-    stopping ??= sidecar.stop(graceMs)
+  async function stop(graceMs: number | 'usual' = 0): Promise<void> {
+    stopping ??= sidecar.stop(graceMs === 'usual' ? undefined : graceMs)
     await stopping
   }
   closeLater(() => stop())

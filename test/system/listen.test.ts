@@ -1,14 +1,13 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { listen, trySharedPort } from '../../src/system/listen.ts'
+import { listen } from '../../src/system/listen.ts'
 import { explainListenError, type ListenAddress } from '../../src/system/listen-address.ts'
 import type { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { unusedPort } from '../support/raw.ts'
 
 it('a file in place of a Unix socket is not removed, and the error names it', async () => {
   const path = join(temporaryDirectory(), 'file')
@@ -17,41 +16,6 @@ it('a file in place of a Unix socket is not removed, and the error names it', as
     `cannot listen on unix:${path}: it exists and is not a socket; move it away`,
   )
   expect(readFileSync(path, 'utf8')).toBe('precious')
-})
-
-/** A port on which a server listens that shares it. */
-async function sharedPort(host = '127.0.0.1'): Promise<number> {
-  const server = createServer((socket) => socket.end('served'))
-  const bound = await listen(server, { kind: 'tcp', host, port: 0 }, 'listen.address', true)
-  closeLater(() => void server.close())
-  return Number(bound.split(':').at(-1))
-}
-
-describe('H141 an address that several servers share', () => {
-  it.each(['127.0.0.1', '::1', 'localhost', '0.0.0.0', '::'])('%s', async (host) => {
-    const port = await sharedPort(host)
-    const address = { kind: 'tcp', host, port } as const
-    expect(await trySharedPort(address, 'listen.address')).toBe('shared')
-    const another = createServer()
-    closeLater(() => void another.close())
-    expect(await listen(another, address, 'listen.address', true)).toMatch(new RegExp(`:${port}$`))
-  })
-
-  it('loses no connection to one that only tries it', async () => {
-    const port = await sharedPort()
-    const trying = trySharedPort({ kind: 'tcp', host: '127.0.0.1', port }, 'listen.address')
-    const clients = Array.from({ length: 20 }, () => connect(port, '127.0.0.1'))
-    for (const client of clients) closeLater(() => void client.destroy())
-    expect(await Promise.all(clients.map(async (client) => String(await once(client, 'data'))))).toEqual(
-      Array(20).fill('served'),
-    )
-    expect(await trying).toBe('shared')
-  })
-
-  it('is free before the first of them', async () => {
-    const address = { kind: 'tcp', host: '127.0.0.1', port: await unusedPort() } as const
-    expect(await trySharedPort(address, 'listen.address')).toBe('free')
-  })
 })
 
 describe('H108 an address that cannot be used', () => {
@@ -68,38 +32,6 @@ describe('H108 an address that cannot be used', () => {
     const { port } = holder.address() as AddressInfo
     expect(await failing({ kind: 'tcp', host: '127.0.0.1', port })).toBe(
       `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
-    )
-  })
-
-  it('that others share: the error says that it can be shared', async () => {
-    const port = await sharedPort()
-    expect(await failing({ kind: 'tcp', host: '127.0.0.1', port })).toBe(
-      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by programs that share it (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
-    )
-  })
-
-  it('that another program does not share: the error says what sharing needs', async () => {
-    const holder = createServer().listen(0, '127.0.0.1')
-    await once(holder, 'listening')
-    closeLater(() => void holder.close())
-    const { port } = holder.address() as AddressInfo
-    const address = { kind: 'tcp', host: '127.0.0.1', port } as const
-    const problem = `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`
-    for (const attempt of [
-      listen(createServer(), address, 'listen.address', true),
-      trySharedPort(address, 'listen.address'),
-    ]) {
-      expect(await attempt.catch(({ problems }: SetupError) => problems)).toEqual([problem])
-    }
-  })
-
-  it('that the system cannot share: the error says so', () => {
-    const error = Object.assign(new Error('listen ENOTSUP'), { code: 'ENOTSUP' })
-    expect(explainListenError(error, { kind: 'tcp', host: '0.0.0.0', port: 1 }, { reusePort: true })).toEqual(
-      {
-        reason: 'this system cannot share a port between processes (ENOTSUP)',
-        remedy: 'set listen.reuse_port: false, and give each sidecar a port of its own',
-      },
     )
   })
 

@@ -37,7 +37,6 @@ export async function contentOf(contents: Contents): Promise<readonly PackageFil
     { path: 'usr/bin/postern', content: executable, mode: 0o755 },
     { path: 'etc/postern/postern.yaml', content: configuration ?? (await read('deploy/postern.yaml')) },
     { path: 'usr/lib/systemd/system/postern.service', content: await unit('postern.service') },
-    { path: 'usr/lib/systemd/system/postern@.service', content: await unit('postern@.service') },
     {
       path: 'usr/lib/systemd/system/postern-device@.service',
       content: await unit('postern-device@.service'),

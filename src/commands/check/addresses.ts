@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { parseAddress } from '../../config/address.ts'
 import { normalizeAddress } from '../../http/ip.ts'
-import { listen, mayComeLater, trySharedPort, trySocket } from '../../system/listen.ts'
+import { listen, mayComeLater, trySocket } from '../../system/listen.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
@@ -12,26 +12,18 @@ interface Subject {
   readonly key: string
   readonly address: ListenAddress
   readonly stateDir: string
-  readonly isShared: boolean
 }
 
 export const ADDRESSES = check({
   subjects({ config: { listen, admin, stateDir } }) {
     const given = { 'listen.address': listen.address, 'admin.address': admin.address }
     return Object.entries(given).flatMap(([key, address]) =>
-      address === 'off'
-        ? []
-        : [{ key, address, stateDir, isShared: listen.reusePort && key === 'listen.address' }],
+      address === 'off' ? [] : [{ key, address, stateDir }],
     )
   },
   about: ({ key }) => ({ name: key, key, meaning: 'serve does not start', remedy: `correct ${key}` }),
   look: lookAtAddress,
   rows: {
-    shared: ({ state, shown }) =>
-      state === 'shared' && `${shown} is shared with programs of the same user, as listen.reuse_port permits`,
-    untried: ({ state, shown }) =>
-      state === 'untried' &&
-      `${shown}, which this version of Node.js cannot try without taking connections from sidecars that share it`,
     creatable: ({ state, shown }) => state === 'creatable' && `${shown} can be created`,
     passed: ({ state, shown }) =>
       state === 'passed' && `descriptor ${shown}, which the service manager passes at the start`,
@@ -67,8 +59,7 @@ async function lookAtAddress(subject: Subject) {
   try {
     switch (address.kind) {
       case 'tcp':
-        if (!subject.isShared) return { subject, state: 'free', shown: await tryPort(key, address) }
-        return { subject, state: await trySharedPort(address, key), shown }
+        return { subject, state: 'free', shown: await tryPort(key, address) }
       case 'unix':
         await trySocket(address, key)
         return { subject, state: 'creatable', shown: address.path }

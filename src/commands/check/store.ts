@@ -1,6 +1,6 @@
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
-import type { StoreSettings } from '../../fleet/connection.ts'
+import { STORE_BOUNDS, type StoreSettings } from '../../fleet/connection.ts'
 import { COMMANDS, inspectServer, type ServerReport } from '../../fleet/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
@@ -18,7 +18,9 @@ const OLDEST_VERSION = 7
 export const STORE = check({
   subjects({ config }) {
     const address = config.tokens.store
-    return typeof address === 'string' ? [] : [{ settings: { ...config.store, address }, config }]
+    return typeof address === 'string'
+      ? []
+      : [{ settings: { ...config.store, ...STORE_BOUNDS, address }, config }]
   },
   about: () => ({
     name: 'shared store',
@@ -73,7 +75,7 @@ const LOSSES: readonly ((store: Store) => Loss | false)[] = [
     replicas !== undefined &&
     replicas < settings.replicas && {
       warning: `it has ${replicas} of ${settings.replicas} replicas`,
-      meaning: 'each login waits a fifth of store.timeout for a replica',
+      meaning: 'each login waits 0.2 s for a replica',
       remedy: 'start the replicas, or set store.replicas to 0',
     },
   ({ differs }) =>

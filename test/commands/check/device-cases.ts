@@ -162,7 +162,7 @@ const SILENT: readonly Case[] = [
           set: key === 'upstream' ? to(url) : [`upstream.routes./old/.url=${url}`],
           name: key === 'upstream' ? 'device' : 'device of /old/',
           says: /: the device speaks only older versions of TLS; /,
-          remedy: `compare the fingerprint with that on the device, then write under ${key}: tls: {min_version: TLSv1, weak: true, pin: ${pin}}`,
+          remedy: `compare the fingerprint with that on the device, then write under ${key}: tls: {weak: true, pin: ${pin}}`,
         }
       },
     }),

@@ -24,8 +24,8 @@ function storePair(stateDir: string, { cert, key }: { readonly cert: string; rea
 }
 
 /** A port of 127.0.0.1 that a server holds. */
-async function takenPort(reusePort = false): Promise<number> {
-  const holder = createServer().listen({ port: 0, host: '127.0.0.1', reusePort })
+async function takenPort(): Promise<number> {
+  const holder = createServer().listen({ port: 0, host: '127.0.0.1' })
   await once(holder, 'listening')
   closeLater(() => void holder.close())
   return (holder.address() as AddressInfo).port
@@ -289,15 +289,6 @@ const ADDRESSES: readonly Case[] = [
   ...casesOf('address', {
     free: {
       'H106 a free port': () => ({ name: 'listen.address', says: /^127\.0\.0\.1:\d+ is free$/ }),
-    },
-    shared: {
-      async 'H106 a port that sidecars share'() {
-        const at = `127.0.0.1:${await takenPort(true)}`
-        return {
-          set: [`listen.address=${at}`, 'listen.reuse_port=true', 'tokens.store=valkey://127.0.0.1'],
-          says: `${at} is shared with programs of the same user, as listen.reuse_port permits`,
-        }
-      },
     },
     creatable: {
       'H106 a path for a socket': ({ directory }) => ({

@@ -15,7 +15,6 @@ describe('H107 check finds', () => {
 
 /** Rows that no test of this machine can cause, each with the reason. */
 const NOT_CAUSED = new Map([
-  ['address: untried', 'only Node.js before 26.4 lacks the means'],
   ['address: hidden', 'test/commands/check.test.ts runs it under file modes'],
   ['device: delayed acknowledgements', 'test/device/delayed-acks.test.ts moves its clock'],
 ])

@@ -16,7 +16,7 @@ export const DEVICE = {
   H101: 'No value can add a line to a message that Postern writes, to the device or to a client.',
   H166: '`upstream.tls` is in force for the connections to that service alone: old versions, weak keys and ciphers, a client certificate.',
   H167: 'With `upstream.tls.pin` a device with another certificate gets not a byte: no request, upgrade, health check or login, also on a resumed session.',
-  H168: '`check`, `init` and the log name the cause of a failed handshake and the fewest keys with which it succeeds, after at most eight handshakes, the secure ones first.',
+  H168: '`check`, `init` and the log name the cause of a failed handshake and the fewest keys with which it succeeds, after at most seven handshakes, the secure ones first.',
   H169: "A public path with `signed_in` is read with Postern's login at the device: by GET and HEAD, at exactly that path. Other methods, WebSockets, requests with a body and those whose fields name another path or method get no login there.",
   H170: "Requests carry the token of a session at the device in place of the client's, and one login renews it when the device says that it has expired. No client, log or metric gets token, password or login.",
   H171: "A session at the device is ended before the next login, and at a stop within its grace. The token goes to no address but the device's own.",
