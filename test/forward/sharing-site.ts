@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Exchange, Request } from '../support/message.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -39,7 +39,7 @@ export async function startSharingSite(
   share: YamlPart = {},
   upstream: YamlPart = {},
   bounds: SomeBounds = {},
-  clock: MovableClock = movableClock(),
+  clock: MovableClock = stillClock(),
 ): Promise<SharingSite> {
   const held: Held[] = []
   const device = await startDevice((request, response) => {
