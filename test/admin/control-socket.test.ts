@@ -9,7 +9,7 @@ import { type MemoryStatus, openControlSocket } from '../../src/admin/control-so
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 const MEMORY: MemoryStatus = { held: 0, limit: 1, plan: '', bounds: [{ bytes: 2, by: 'the machine' }] }
 
@@ -19,9 +19,9 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
     handOut: () => 'unavailable',
     sharesTokens: false,
-    requests: createRecentRequests(movableClock()),
+    requests: createRecentRequests(stillClock()),
     inFlight: () => [],
-    clock: movableClock(),
+    clock: stillClock(),
     listening: () => [],
     waiting: () => [],
     alarms: () => [],

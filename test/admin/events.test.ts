@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { grantRow, startAdmin } from './viewing.ts'
 
@@ -175,7 +175,7 @@ it('H154 a viewer who reads nothing is dropped, and the others are not', async (
 })
 
 it('H154 no timeout ends a stream, and a stop ends it at once', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const viewed = await startAdmin({ clock })
   const idle = Promise.withResolvers<() => number | undefined>()
   const onRequest = (message: unknown): void => {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { createLoginAttempts } from '../../src/admin/login-attempts.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 it('H152 a client that is at the limit stays there, however many others come, and new ones share one window', () => {
-  const clock = movableClock()
+  const clock = stillClock()
   const begin = createLoginAttempts(clock)
   const failed = (client: string, times: number) =>
     Array.from({ length: times }, () => ('retryAfter' in begin(client) ? 'refused' : 'admitted'))

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it, onTestFinished } from 'vitest'
 import { turnOfLoop } from '../../src/system/clock.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { startAdmin } from './viewing.ts'
@@ -72,7 +72,7 @@ it.each([
   ['a part of a head', 'GET /healthz HTTP/1.1\r\nHo'],
   ['a part of a body', LOGIN],
 ])('H155 a connection that has sent %s for ten seconds closes', async (_, sent) => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const viewed = await startAdmin({ clock, password: true })
   const late = await rawConnection(viewed.url)
   const calm = await rawConnection(viewed.url)
@@ -95,7 +95,7 @@ it.each([
 })
 
 it('H155 a body that arrives after its response does not end the deadline for the next request', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const viewed = await startAdmin({ clock, password: true })
   const peer = await rawConnection(viewed.url)
   peer.write('POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345')
@@ -106,7 +106,7 @@ it('H155 a body that arrives after its response does not end the deadline for th
 })
 
 it('H155 a body behind another request has its own ten seconds', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const viewed = await startAdmin({ clock, password: true })
   const peer = await rawConnection(viewed.url)
   peer.write(HEALTHZ + LOGIN)

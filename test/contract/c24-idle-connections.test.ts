@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { movableClock, stillClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { nextRequest, OK, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -60,7 +60,7 @@ it.each(['with FIN', 'with RST'])(
       if (how === 'with FIN') peer.end()
       else peer.reset()
     })
-    const clock = movableClock()
+    const clock = stillClock()
     const sidecar = await startSidecar({ device, clock })
     const token = await sidecar.token()
     const ask = async (request: object): Promise<void> => {

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -104,7 +104,7 @@ describe('A device that serves one connection at a time', () => {
   })
 
   it('H178 the bounded time halves when the device hangs, and grows again with each connection that it ends in time', async () => {
-    const clock = virtualClock()
+    const clock = stillClock()
     const turns = new Turns(
       clock,
       () => true,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { type MovableClock, virtualClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { BrokenTransfer, type Exchange } from '../support/message.ts'
@@ -38,7 +38,7 @@ describeTransports('C25 The end of the grace of a stop', (transport) => {
   }
 
   it('C25 comes ten seconds after its beginning: what is at the device is cut, what waits is answered', async () => {
-    const clock = virtualClock()
+    const clock = stillClock()
     const { device, sidecar, fields, first } = await start(
       { response_timeout: '1h', queue: { timeout: '1h' } },
       clock,

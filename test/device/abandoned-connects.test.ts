@@ -8,7 +8,7 @@ import { deviceTls } from '../../src/device/target.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { headers, requestFields, resetStream, settings } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
@@ -49,7 +49,7 @@ const GET: DeviceRequest = {
   body: undefined,
 }
 
-function open(origin: string, connect: number, ca?: string, clock = movableClock()): Connections {
+function open(origin: string, connect: number, ca?: string, clock = stillClock()): Connections {
   const connections = createConnections(
     { origin, socketPath: undefined, tls: deviceTls({ ca }), reuse: 'shared', parser: 'strict' },
     { connect, response: 2000, idle: 2000 },
@@ -153,7 +153,7 @@ describe('a connection whose client leaves while it is being opened', () => {
   it('H100 is closed when it stays idle, like any other', async () => {
     const device = await startSilentDevice()
     fakeTimers()
-    const clock = movableClock()
+    const clock = stillClock()
     const connections = open(device.url, 60_000, undefined, clock)
     await abortWhileConnecting(connections)
     const { socket } = await device.waitForConnection(1)

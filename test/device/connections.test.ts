@@ -10,7 +10,7 @@ import { AMPLE_CAPACITY, type Capacity, Turns } from '../../src/device/turns.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock, passUntil, stillClock, virtualClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -26,7 +26,7 @@ interface OpenOptions {
 
 function open(
   url: string,
-  { deadlines, target, clock = movableClock(), capacity = AMPLE_CAPACITY }: OpenOptions = {},
+  { deadlines, target, clock = stillClock(), capacity = AMPLE_CAPACITY }: OpenOptions = {},
 ): Connections {
   const connections = createConnections(
     {
@@ -185,7 +185,7 @@ describe('attempts to open a connection again', () => {
       if (held.length === 4) for (const each of held.splice(0)) each()
     })
     const capacity = { ...AMPLE_CAPACITY, places: () => bound, isCrowded: () => true }
-    const clock = virtualClock()
+    const clock = stillClock()
     const deadlines = { connect: 20_000, response: 20_000 }
     const connections = open(device.url, { capacity, clock, deadlines })
     await sendRequest(connections)
@@ -264,7 +264,7 @@ describe('a connection to the device', () => {
 
   it('H100 is closed after four idle seconds, regardless of its age', async () => {
     const device = await startResponding((peer) => peer.write(OK))
-    const clock = virtualClock()
+    const clock = stillClock()
     const connections = open(device.url, { clock })
     for (let i = 0; i < 30; i += 1) {
       await sendRequest(connections)
@@ -291,7 +291,7 @@ describe('a connection to the device', () => {
   it('H55 the response deadline applies to each request, not to the connection', async () => {
     let asked = Promise.withResolvers<RawPeer>()
     const device = await startResponding((peer) => asked.resolve(peer))
-    const clock = virtualClock()
+    const clock = stillClock()
     const connections = open(device.url, { clock, deadlines: { response: 200 } })
     for (let i = 0; i < 6; i += 1) {
       const request = sendRequest(connections)

@@ -10,7 +10,7 @@ import type { LogIn, Revocation, State } from '../../src/tokens/state.ts'
 import { load } from '../config/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
@@ -25,7 +25,7 @@ async function openMember(at: string) {
   const sets = [`tokens.store=valkey://${at}`, `password.file=${passwordFile}`]
   const config = load({ sets })
   if (typeof config.tokens.store === 'string') throw new Error('no shared store')
-  const clock = movableClock()
+  const clock = stillClock()
   const onBug = (error: unknown): never => expect.unreachable(String(error))
   const history = createLoginHistory({
     clock,

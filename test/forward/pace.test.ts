@@ -2,7 +2,7 @@ import { beforeEach, expect, it, vi } from 'vitest'
 import { Backpressure } from '../../src/forward/backpressure.ts'
 import { downloadPace, laggedIn, type Pace, uploadPace, watchPace } from '../../src/forward/pace.ts'
 import type { BoundedQueue } from '../../src/system/bounded-queue.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 const KiB = 1024
 let waiting = 1
@@ -16,7 +16,7 @@ beforeEach(() => {
   waiting = 1
 })
 
-const clock = virtualClock()
+const clock = stillClock()
 
 /** When (ms) a transfer is found too slow that has moved `at(time)` bytes; undefined: not within ten seconds. */
 async function judged(

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'vitest'
 import { fieldValues } from '../../src/http/fields.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Exchange, Request } from '../support/message.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -37,7 +37,7 @@ export async function startSharingSite(
   transport: Transport,
   share: YamlPart = {},
   upstream: YamlPart = {},
-  clock: MovableClock = movableClock(),
+  clock: MovableClock = stillClock(),
 ): Promise<SharingSite> {
   const held: Held[] = []
   const device = await startDevice((request, response) => {

@@ -8,7 +8,7 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { PLAIN } from '../support/forward.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { unhurried } from '../support/pace.ts'
@@ -34,9 +34,9 @@ export async function startFront(
   const changes = new EventEmitter()
   const target = { ...targetOf(device.url), ...options.target }
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
-  const connections = createConnections(target, deadlines, movableClock())
+  const connections = createConnections(target, deadlines, stillClock())
   closeLater(() => connections.close())
-  const clock = movableClock()
+  const clock = stillClock()
   const service: RoundTripService = {
     connections,
     uploadTimeout: deadlines.idle,

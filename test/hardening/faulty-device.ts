@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import type { Request, Response } from '../support/message.ts'
@@ -72,7 +72,7 @@ export const answering =
 export async function withEveryParser(
   script: Script,
   act: (setup: Setup) => Promise<void>,
-  { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'], clock = movableClock }: SetupOptions = {},
+  { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'], clock = stillClock }: SetupOptions = {},
 ): Promise<void> {
   const last = parsers.at(-1) ?? 'auto'
   const others = parsers.length > 1 ? parsers.slice(0, -1) : parsers

@@ -6,7 +6,7 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonReply } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 
@@ -35,7 +35,7 @@ function holdTurns(): { readonly waiting: () => number; readonly release: () => 
 
 /** A server that answers with the body that it got, or that it was broken. */
 async function startEcho() {
-  const clock = virtualClock()
+  const clock = stillClock()
   const limits = { headerTimeout: HEADER_TIMEOUT }
   const server = await startStoppableHttp1Server((exchange) => void echo(exchange as Exchange), limits, clock)
   return { ...server, clock, client: await rawConnection(server.url) }
@@ -135,7 +135,7 @@ it.each([
   const stream = Object.assign(source, { aborted: false, rstCode: 0 }) as unknown as ServerHttp2Stream // all that `bodyOf` uses
   const budget = new TurnBudget()
   const turns = holdTurns()
-  const clock = virtualClock()
+  const clock = stillClock()
   const body = bodyOf(clock, stream, budget, () => {}).within(STALL_TIMEOUT)
   const read = body[Symbol.asyncIterator]()
     .next()

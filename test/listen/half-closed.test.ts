@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 /** An exchange of a half-closed client, which records its calls. */
 function halfClosed() {
@@ -11,7 +11,7 @@ function halfClosed() {
 
 it('C20 a half-closed client is probed only while other requests wait for its place', async () => {
   const exchange = halfClosed()
-  const clock = virtualClock()
+  const clock = stillClock()
   let contested = false
   probeWhileContested(clock, exchange, () => contested)
   await clock.advance(60_000)
@@ -26,7 +26,7 @@ it('C20 a half-closed client is probed only while other requests wait for its pl
 
 it.each(['has its response', 'has ended'])('C20 the probes stop once the exchange %s', async (how) => {
   const exchange = halfClosed()
-  const clock = virtualClock()
+  const clock = stillClock()
   probeWhileContested(clock, exchange, () => true)
   await clock.advance(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
@@ -39,7 +39,7 @@ it.each(['has its response', 'has ended'])('C20 the probes stop once the exchang
 
 it('any number of probes adds a single listener to the exchange', async () => {
   const exchange = halfClosed()
-  const clock = virtualClock()
+  const clock = stillClock()
   probeWhileContested(clock, exchange, () => true)
   await clock.advance(60_000)
   expect(exchange.onEnd).toHaveBeenCalledTimes(1)
@@ -47,7 +47,7 @@ it('any number of probes adds a single listener to the exchange', async () => {
 
 it('C20 a client whose response has begun is not probed: writing the response detects its absence', async () => {
   const exchange = halfClosed()
-  const clock = virtualClock()
+  const clock = stillClock()
   probeWhileContested(clock, Object.assign(exchange, { answered: true }), () => true)
   expect(clock.pending).toBe(0)
 })

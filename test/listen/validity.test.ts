@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { describeValidity, inspectPair, validityOf } from '../../src/listen/tls-pair.ts'
 import { type CertificateOptions, makeCertificate } from '../support/certificate.ts'
-import { type MovableClock, virtualClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const DAY = 86_400_000
@@ -14,7 +14,7 @@ const dayFrom = (clock: MovableClock, days: number): Date =>
 async function startWith(
   validity: (clock: MovableClock) => CertificateOptions,
 ): Promise<{ sidecar: TestSidecar; clock: MovableClock; certFile: string }> {
-  const clock = virtualClock()
+  const clock = stillClock()
   const { certFile, keyFile } = await makeCertificate('dated', validity(clock))
   const config = { listen: { tls: { cert: certFile, key: keyFile } } }
   return { sidecar: await startSidecar({ transport: 'tls', clock, config }), clock, certFile }
@@ -58,7 +58,7 @@ it.each([
 )
 
 it('a chain is valid from the last start to the first expiry among its certificates', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const leaf = await makeCertificate('leaf', { notBefore: dayFrom(clock, -9), notAfter: dayFrom(clock, 90) })
   const middle = await makeCertificate('middle', {
     notBefore: dayFrom(clock, -1),

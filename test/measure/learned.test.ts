@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { mostUnder, openCeilings, withoutFleet } from '../../src/forward/ceilings.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { movableClock, stillClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -176,8 +176,8 @@ describe('The ceilings', () => {
   it('H264 are those of one device: another address or other bounds begin anew', () => {
     const folder = temporaryDirectory()
     const wall = { kind: 'barred', limit: 4 } as const
-    openCeilings(folder, movableClock(), fail).keep('', DEVICE, { wall })
-    const read = openCeilings(folder, movableClock(), fail)
+    openCeilings(folder, stillClock(), fail).keep('', DEVICE, { wall })
+    const read = openCeilings(folder, stillClock(), fail)
     expect(read.of('', DEVICE)).toEqual({ wall })
     expect(read.of('', 'http://192.0.2.8 1-64')).toEqual({})
   })
@@ -209,7 +209,7 @@ describe('The ceilings', () => {
   it('H200 are gone without a state folder, and with a file that is damaged', () => {
     const failures: unknown[] = []
     const folder = temporaryDirectory()
-    const open = (path: string) => openCeilings(path, movableClock(), (error) => failures.push(error))
+    const open = (path: string) => openCeilings(path, stillClock(), (error) => failures.push(error))
     expect(open(join(folder, 'none')).of('', DEVICE)).toEqual({})
     expect(failures).toEqual([])
     writeFileSync(join(folder, 'ceilings.json'), '{"": {"guess": {"limit": -1}}, "/a/": 7')
@@ -234,6 +234,6 @@ describe('The ceilings', () => {
   ])('H264 an entry of the file that is none is left out: %j', (entry) => {
     const folder = temporaryDirectory()
     writeFileSync(join(folder, 'ceilings.json'), JSON.stringify({ '': { device: DEVICE, ...entry } }))
-    expect(openCeilings(folder, movableClock(), fail).of('', DEVICE)).toEqual({})
+    expect(openCeilings(folder, stillClock(), fail).of('', DEVICE)).toEqual({})
   })
 })

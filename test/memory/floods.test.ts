@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import { watchFloods } from '../../src/compose/floods.ts'
 import type { Logger } from '../../src/record/log.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 const ACCOUNT = { fullness: 0.8, sums: {} as never } // only its figures are logged
 
 function watched() {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
-  const clock = virtualClock()
+  const clock = stillClock()
   const log = { info: note, warn: note } as unknown as Logger // it uses no others
   return { lines, clock, floods: watchFloods(clock, log, 1_000) }
 }

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type MemoryPlan, openMemory } from '../../src/compose/memory.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => vi.useRealTimers())
@@ -17,7 +17,7 @@ const PLAN: MemoryPlan = {
 function stageWith(held: number, used: number): string | undefined {
   const log = pino({ level: 'silent' }, { write() {} })
   const memory = openMemory(PLAN, {
-    ...{ clock: movableClock(), log, metrics: { shed() {} }, ownsProcess: true },
+    ...{ clock: stillClock(), log, metrics: { shed() {} }, ownsProcess: true },
     inUse: () => used,
   })
   memory.watchPage(() => held * LIMIT)

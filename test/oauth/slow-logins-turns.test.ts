@@ -3,7 +3,7 @@ import type { Client } from '../../src/http/admission.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { LogInResult } from '../../src/tokens/state.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 const TOKENS: LogInResult = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
@@ -23,7 +23,7 @@ function createRequest(key: string) {
 
 /** Logins whose passwords are verified when the test says so. */
 function start({ maxKeys = 100, bodyTimeout = 10_000 } = {}) {
-  const clock = virtualClock()
+  const clock = stillClock()
   const known = new Set<string>()
   const verified: { readonly password: string; readonly settle: (result: LogInResult) => void }[] = []
   let slowed = 0

@@ -6,7 +6,7 @@ import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { alarmsOf } from '../../src/overview/alarms.ts'
 import type { Condition, Point } from '../../src/overview/model.ts'
 import { calm, secondOf } from '../page/calm.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
@@ -391,7 +391,7 @@ it('H291 the live page and `postern status` get the same alarms from the sidecar
 })
 
 it('H291 an alarm of the last minute needs no open page: the sidecar keeps the seconds itself', async () => {
-  const sidecar = await startSidecar({ clock: virtualClock() })
+  const sidecar = await startSidecar({ clock: stillClock() })
   const { overview, clock } = sidecar
   for (let i = 0; i < 12; i += 1) await sidecar.request({})
   const names = () => overview.condition().alarms.map(({ name, what }) => `${name}: ${what}`)

@@ -7,14 +7,14 @@ import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
 
 type Source = NonNullable<Parameters<typeof passwordSources>[0]['password']>
 
 function openSource(source: Source): Promise<Passwords> {
-  return openPasswords(passwordSources({ password: source }), { clock: movableClock() })
+  return openPasswords(passwordSources({ password: source }), { clock: stillClock() })
 }
 
 async function opened(config: Source): Promise<Passwords> {

@@ -10,7 +10,7 @@ import {
 import { createLogOn } from '../../src/record/log.ts'
 import { anyCodePoint } from '../support/any-code-point.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock, virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -28,7 +28,7 @@ const RECORD = exchangeRecord(FACTS)
 const EVERYTHING: AccessLogRules = { access: true }
 
 function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules = EVERYTHING): string[] {
-  const clock = movableClock()
+  const clock = stillClock()
   const lines: string[] = []
   const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock, {
     config: { log: rules },
@@ -211,7 +211,7 @@ type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
 
 /** An access log whose periods the test ends. */
 function refusing() {
-  const clock = virtualClock()
+  const clock = stillClock()
   const lines: string[] = []
   const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), clock, {
     config: { log: EVERYTHING },

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createDeviceChanges } from '../../src/record/device-changes.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
@@ -35,7 +35,7 @@ it('H223 a device that goes away and comes back is a line each, also without an 
 
 it('H223 a device that comes and goes with every request has ten lines a minute, and one that sums up the rest', async () => {
   const lines: Record<string, unknown>[] = []
-  const clock = virtualClock()
+  const clock = stillClock()
   const log = createLogOn('info', { write: (line) => void lines.push(JSON.parse(line)) })
   const { changed, close } = createDeviceChanges(log, 'http://192.0.2.1', clock)
   changed(true, null)

@@ -15,7 +15,7 @@ import { planOf } from '../../src/verify/verify.ts'
 import { runInProcess } from '../process/in-process.ts'
 import { prepareSite, runPostern, type Served, type Site } from '../process/serve.ts'
 import { send } from '../support/client.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 import { runOptions } from '../verify/a-run.ts'
@@ -68,7 +68,7 @@ function logFields(): readonly string[] {
   const lines: string[] = []
   const rules = { access: true }
   const stream = { write: (line: string) => lines.push(line) }
-  const log = createAccessLog(createLogOn('info', stream), movableClock(), { config: { log: rules } })
+  const log = createAccessLog(createLogOn('info', stream), stillClock(), { config: { log: rules } })
   const head = requestHead({ target: '/page?a=1' })
   const refusal = { kind: 'overloaded' } as never
   log.write(exchangeRecord({ head, grant: 'monitor.0123456789abcdef', refusal, wouldRefuse: refusal }))

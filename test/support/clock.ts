@@ -13,8 +13,11 @@ export interface MovableClock extends Clock {
 /** Starts above 0, so that code that forgets the start value fails. */
 const START = 1_000_000
 
-/** A clock whose timers are real ones, and do not move with it. */
-function movable(monotonic: () => number, wall: () => number): MovableClock {
+/**
+ * Runs as the real clock does, with its timers: for the tests that the list of real time in this folder's README.md names. A test can move its two
+ * clocks, and the timers do not move with them.
+ */
+export function realClock(): MovableClock {
   let ahead = 0
   let jumped = 0
   const move = async (ms: number): Promise<void> => {
@@ -22,29 +25,14 @@ function movable(monotonic: () => number, wall: () => number): MovableClock {
   }
   return {
     ...systemClock,
-    monotonic: () => START + monotonic() + ahead,
-    wall: () => wall() + ahead + jumped,
+    monotonic: () => START + systemClock.monotonic() + ahead,
+    wall: () => systemClock.wall() + ahead + jumped,
     advance: move,
     leap: move,
     jumpWall(ms) {
       jumped += ms
     },
   }
-}
-
-/** Runs like the real clock, and a test can move it. Its timers are real ones, and do not move with it. */
-export function movableClock(): MovableClock {
-  const start = performance.now()
-  return movable(() => performance.now() - start, Date.now)
-}
-
-/** Moves only when a test moves it: for what must happen at one exact instant. Its timers are real ones, and do not move with it. */
-export function stillClock(): MovableClock {
-  const now = Date.now()
-  return movable(
-    () => 0,
-    () => now,
-  )
 }
 
 interface Due {
@@ -58,7 +46,7 @@ interface Due {
  * Moves only when a test moves it, and its timers with it: for a deadline, to the millisecond and in no time. `advance` calls what is due in order, with
  * a turn of the event loop before and behind each: `await` it.
  */
-export function virtualClock(): MovableClock & { readonly pending: number } {
+export function stillClock(): MovableClock & { readonly pending: number } {
   const now = Date.now()
   const timers = new Set<Due>()
   let elapsed = 0
@@ -121,7 +109,7 @@ export function virtualClock(): MovableClock & { readonly pending: number } {
   }
 }
 
-/** Lets the time of a virtual clock pass, 10 ms in each step, until `work` is done. */
+/** Lets the time of a still clock pass, 10 ms in each step, until `work` is done. */
 export async function passUntil<T>(clock: MovableClock, work: Promise<T>): Promise<T> {
   let over = false
   const end = (): void => {

@@ -11,7 +11,7 @@ import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
-import { type MovableClock, movableClock } from './clock.ts'
+import { type MovableClock, stillClock } from './clock.ts'
 import { type Device, startDevice } from './device.ts'
 import type { Connection, Request, Response } from './message.ts'
 import { sharedPair } from './shared-pair.ts'
@@ -97,6 +97,7 @@ export interface SidecarOptions {
   readonly device?: Pick<Device, 'url'>
   /** Default: cleartext. */
   readonly transport?: Transport
+  /** Default: a still clock. */
   readonly clock?: MovableClock
   /** Bounds that no key sets, such as deadlines, to reach them soon. */
   readonly bounds?: SomeBounds
@@ -163,7 +164,7 @@ export const PATIENT_QUEUE = { timeout: '30s' }
 /** Starts a complete sidecar, as `postern serve` does, in front of a device. It stops when the test ends. */
 export async function startSidecar(options: SidecarOptions = {}): Promise<TestSidecar> {
   const transport = options.transport ?? 'http1'
-  const clock = options.clock ?? movableClock()
+  const clock = options.clock ?? stillClock()
   const device = options.device ?? (await startDevice())
   const directory = temporaryDirectory()
   const passwordFile = join(directory, 'password')

@@ -7,11 +7,11 @@ import {
   type Leave,
 } from '../../src/system/bounded-queue.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
-let clock = virtualClock()
+let clock = stillClock()
 beforeEach(() => {
-  clock = virtualClock()
+  clock = stillClock()
 })
 
 /** Runs the callbacks of promises that are settled. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { abortAfter, nextTurn, rest, systemClock, waitAtMost } from '../../src/system/clock.ts'
 import { MovingDeadline } from '../../src/system/moving-deadline.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { virtualClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { socketPair } from '../support/socket-pair.ts'
 import { standStill } from '../support/stand-still.ts'
 
@@ -57,7 +57,7 @@ it('a pause ends with its time or its signal, and at once with one that has abor
 })
 
 it('`waitAtMost` ends with the work or with its time, and passes on the error of the work', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   await waitAtMost(clock, 1_000, Promise.resolve())
   await expect(waitAtMost(clock, 1_000, Promise.reject(new Error('failed')))).rejects.toThrow('failed')
   let over = false
@@ -71,7 +71,7 @@ it('`waitAtMost` ends with the work or with its time, and passes on the error of
 })
 
 it('`abortAfter` aborts at its time, and not once it is cancelled', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const [one, other] = [abortAfter(clock, 1_000), abortAfter(clock, 1_000)]
   await clock.advance(999)
   expect(one.signal.aborted).toBe(false)
@@ -81,7 +81,7 @@ it('`abortAfter` aborts at its time, and not once it is cancelled', async () => 
 })
 
 it('a deadline that is moved is late at the last time that it was given, to the millisecond', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   let late = 0
   const deadline = new MovingDeadline(clock, () => {
     late += 1
@@ -105,7 +105,7 @@ it('a deadline that is moved is late at the last time that it was given, to the 
 })
 
 it('a virtual clock calls what is due in order, each at its own time, with a turn before each', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const start = clock.monotonic()
   const events: string[] = []
   const note = (name: string) => (): void => void events.push(`${name} ${clock.monotonic() - start}`)
@@ -120,7 +120,7 @@ it('a virtual clock calls what is due in order, each at its own time, with a tur
 })
 
 it('a leap of a virtual clock calls what is due once, at its end', async () => {
-  const clock = virtualClock()
+  const clock = stillClock()
   const start = clock.monotonic()
   const events: number[] = []
   clock.every(20, () => events.push(clock.monotonic() - start))

@@ -5,7 +5,7 @@ import { expect, it, vi } from 'vitest'
 import { watchFile } from '../../src/system/file-watch.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 /** A change behind a linked folder may cause no notification, so such a file is polled. */
 function polledFile(): string {
@@ -19,7 +19,7 @@ it('a file whose changes cause notifications is read once, and not looked at aga
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   const read = vi.fn(async () => true)
-  const watch = watchFile(file, movableClock(), read)
+  const watch = watchFile(file, stillClock(), read)
   closeLater(() => watch.close())
   await expect.poll(() => read.mock.calls.length).toBe(1)
   await delay(1100)
@@ -31,7 +31,7 @@ it('a file whose changes cause notifications is read once, and not looked at aga
 it('H75 a polled file that changed very recently is read at every poll; later only when its timestamps change', async () => {
   const file = polledFile()
   writeFileSync(file, 'x')
-  const clock = movableClock()
+  const clock = stillClock()
   const read = vi.fn(async () => true)
   const watch = watchFile(file, clock, read)
   closeLater(() => watch.close())
@@ -55,7 +55,7 @@ it('a change during a read causes another read, and two reads never run concurre
   let most = 0
   let reads = 0
   const first = Promise.withResolvers<void>()
-  const watch = watchFile(file, movableClock(), async () => {
+  const watch = watchFile(file, stillClock(), async () => {
     atOnce += 1
     most = Math.max(most, atOnce)
     reads += 1
@@ -77,7 +77,7 @@ it('a log in the same folder causes no look at the file', async () => {
   const folder = temporaryDirectory()
   const [file, log] = [join(folder, 'password'), join(folder, 'log')] as const
   for (const each of [file, log]) writeFileSync(each, 'x')
-  const clock = movableClock()
+  const clock = stillClock()
   const looks = vi.fn(clock.monotonic)
   const written = vi.fn(async () => true)
   for (const watch of [
@@ -101,7 +101,7 @@ it('a log in the same folder causes no look at the file', async () => {
 it('H75 a read that failed is repeated until it succeeds, although the file does not change any more', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
-  const clock = movableClock()
+  const clock = stillClock()
   const results = [false, false, true]
   const read = vi.fn(async () => {
     // No longer a recent change, which is read anew anyway.
@@ -116,7 +116,7 @@ it('H75 a read that failed is repeated until it succeeds, although the file does
 })
 
 it('H75 a file that comes and goes within one look is looked at again', async () => {
-  const clock = movableClock()
+  const clock = stillClock()
   // The file comes between the look at its metadata and the second read, which finds it, and is gone at the next look.
   const results = [false, true, false]
   const read = vi.fn(async () => {
