@@ -70,8 +70,8 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   return {
     isChallenge,
     names: namesOf(settings),
-    // Where a token is named, a status says that it has expired, and with it the device does not act on a request.
-    ...((token === undefined || checkPath !== undefined) && { look }),
+    // A device with tokens says by a status that one has expired, and then it does not act on a request.
+    ...((isByCookies(token) || checkPath !== undefined) && { look }),
     login: (password) =>
       checkPath === undefined
         ? submit(password)

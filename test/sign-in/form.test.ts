@@ -72,6 +72,19 @@ describe('Signing in by a form', () => {
     expect(signIn.isChallenge(home, redirect('/login'))).toBe(false)
   })
 
+  it('takes no cookie for a session that comes with a status of `expired`', async () => {
+    const device = await startFormDevice()
+    const { signIn } = await signedIn({ auth: formAuth({ expired: [403, 409] }), ...device })
+    expect(signIn.isChallenge(home, { status: 409, fields: [] })).toBe(true)
+    expect(signIn.isChallenge(home, { status: 401, fields: [] })).toBe(false)
+    // A user who signs in by hand with a wrong password.
+    expect(signIn.isChallenge({ method: 'POST', target: '/login' }, { status: 403, fields: [] })).toBe(false)
+    device.device.handle((_request, response) =>
+      response.writeHead(409, { 'Set-Cookie': 'SID=anonymous; Path=/' }).end(),
+    )
+    expect((await signIn.check(device.password)).kind).toBe('failed')
+  })
+
   it('treats a redirect to the login page as a refusal', async () => {
     const device = await startFormDevice()
     const { signIn, events } = await signedIn({ auth, ...device, password: 'wrong' })
@@ -112,15 +125,18 @@ describe('Signing in by a form', () => {
     expect(events).toEqual(['signed in', 'refused 30000'])
   })
 
-  it.each([500, 503, 429, 423, 404])('treats %i as a failure, not as a wrong password', async (status) => {
-    const device = await startFormDevice()
-    device.loginStatus = status
-    const { signIn, events } = await signedIn({ auth, ...device })
-    expect((await signIn.check('x')).kind).toBe('failed')
-    expect(events).toEqual([`unusable the login at /login answered ${status}`])
-  })
+  it.each([500, 503, 429, 423, 404, 409])(
+    'treats %i as a failure, not as a wrong password',
+    async (status) => {
+      const device = await startFormDevice()
+      device.loginStatus = status
+      const { signIn, events } = await signedIn({ auth, ...device })
+      expect((await signIn.check('x')).kind).toBe('failed')
+      expect(events).toEqual([`unusable the login at /login answered ${status}`])
+    },
+  )
 
-  it.each([400, 401, 403])('treats %i as a wrong password', async (status) => {
+  it.each([400, 401, 403, 422])('treats %i as a wrong password', async (status) => {
     const device = await startFormDevice()
     device.loginStatus = status
     const { signIn } = await signedIn({ auth, ...device })

@@ -269,10 +269,11 @@ describeProtocols('H240 A redirect to the login page', (transport) => {
 
 describeProtocols('H241 A session that was not seen alive for long', (transport) => {
   it.each([
-    ['by check_path', '/check'],
-    ['by the root', '/'],
-  ])('is looked at before a POST, %s', async (_how, target) => {
-    const started = await start('form', { transport, checkPath: target })
+    ['by check_path', '/check', {}],
+    ['by the root', '/', {}],
+    ['by the root, with the name of its cookie', '/', { token: { cookie: 'SID' } }],
+  ])('is looked at before a POST, %s', async (_how, target, settings) => {
+    const started = await start('form', { transport, checkPath: target, settings })
     const { account, sidecar, operator } = started
     const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
     const looks = () => account.device.requests.filter((request) => request.target === target).length
@@ -287,6 +288,17 @@ describeProtocols('H241 A session that was not seen alive for long', (transport)
       account.device.requests.filter(({ method }) => method === 'POST').length,
     ]).toEqual([2, 7])
     expect(looks() - before).toBe(target === '/' ? 2 : 4)
+  })
+
+  it('is not looked at where the device says by a status that a token has expired, without check_path', async () => {
+    const started = await start('header', { transport })
+    const { account, sidecar, operator } = started
+    expect(await accountsOf(started)).toEqual(VIEWERS)
+    account.sessions.clear()
+    await sidecar.clock.advance(60_000)
+    const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
+    expect((await sidecar.request(post)).text).toBe(VIEWER)
+    expect(account.device.requests.some(({ target }) => target === '/')).toBe(false)
   })
 
   it('is not looked at before a GET, nor again after a pause that a session has survived', async () => {
