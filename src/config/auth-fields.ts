@@ -137,7 +137,14 @@ export type SessionSettings = SessionAccount['session']
 export function loginHas(part: '$user' | '$password', account: Account): boolean {
   if (account.kind !== 'session') return true
   const { json, form } = account.session.login
-  return new RegExp(`\\${part}\\b`).test(JSON.stringify([json, form]))
+  const pattern = new RegExp(`\\${part}\\b`)
+  const texts: string[] = []
+  // Names are sent as they are.
+  JSON.stringify([json, form], (_, value: unknown) => {
+    if (typeof value === 'string') texts.push(value)
+    return value
+  })
+  return texts.some((text) => pattern.test(text))
 }
 
 /** The field that signing in writes into each request; undefined if that is `Cookie`, which clients have, too. */

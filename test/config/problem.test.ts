@@ -614,6 +614,11 @@ describe('password.device', () => {
       ],
     ],
     [
+      '{login: {path: /l, json: {$password: p}}}',
+      ['session.login.json: must contain $password: the device checks it for password.device'],
+      '/x',
+    ],
+    [
       '{login: {path: /l}}',
       ['session.login.form: is missing; it must contain $password: the device checks it for password.device'],
       '/x',

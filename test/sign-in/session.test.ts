@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { unwrapped } from '../../src/sign-in/session-token.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
-import { accountAuth, startAccountDevice } from './account-device.ts'
+import { accountAuth, SESSION_KINDS, startAccountDevice } from './account-device.ts'
 import {
   type RouterDevice,
   redfishAuth,
@@ -512,4 +513,97 @@ describe('H171 A session', () => {
     expect(lines[0]).toContain(`Location of the login names ${other.url}, not the device`)
     expect(lines[0]).not.toContain('canary')
   })
+})
+
+describe('H238 Another session that a device sets', () => {
+  it.each(SESSION_KINDS)('in the response to a request of Postern itself is taken (%s)', async (kind) => {
+    const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
+    account.rotates = true
+    const auth = { ...accountAuth(kind), check_path: '/whoami' }
+    const { signIn, request, clock } = await signedIn({
+      ...{ auth, password: account.password, url: account.device.url },
+    })
+    const whoami = async () => {
+      const { status, shown } = await request({ target: '/open' })
+      expect([status, shown?.fields[1]]).toEqual([
+        200,
+        expect.stringContaining(String(account.opened.at(-1))),
+      ])
+    }
+    await signIn.ready()
+    await whoami()
+    expect([account.opened.length, account.logins]).toEqual([2, 1])
+    // Before a request that may change something, the session is looked at.
+    await clock.advance(60_000)
+    await signIn.ready(true)
+    await whoami()
+    expect([account.opened.length, account.logins]).toEqual([3, 1])
+  })
+
+  it('in the cookie of its token is taken from a response to Postern itself alone', async () => {
+    const valid = { id: 'login1' }
+    let logins = 0
+    const device = await startDevice((request, response) => {
+      const shown = /(?:^|; )id=(\w+)$/.exec(request.headers.cookie ?? '')?.[1]
+      if (request.url === '/login') {
+        logins += 1
+        valid.id = `login${logins}`
+        response.end(JSON.stringify(valid))
+      } else if (shown !== valid.id) response.writeHead(401).end()
+      else {
+        if (request.url === '/check') valid.id = `checked${logins}`
+        const gone = request.url === '/logout' ? '; Max-Age=0' : ''
+        const set = request.url === '/check' ? valid.id : 'other'
+        response.writeHead(200, { 'Set-Cookie': `id=${set}; Path=/${gone}` }).end()
+      }
+    })
+    const session = {
+      login: { path: '/login' },
+      token: { json: '/id' },
+      send: { header: 'Cookie: id=$token' },
+    }
+    const auth = { kind: 'session', check_path: '/check', session }
+    const { signIn, request } = await signedIn({ auth, password: 'x', url: device.url })
+    for (const [target, login] of [
+      ['/rotate', 1],
+      ['/logout', 2],
+      ['/', 3],
+    ] as const) {
+      await signIn.ready()
+      const response = await request({ target })
+      expect([response.status, response.shown?.fields]).toEqual([200, ['Cookie', `id=checked${login}`]])
+      signIn.accepted({ method: 'GET', target }, response, response.shown)
+    }
+  })
+})
+
+it('H170 a client that signs in at the device, and is led back, asks for no login where a token is named', async () => {
+  const { device, password } = await startRedfishDevice()
+  const { path } = redfishAuth.session.login
+  const { signIn } = await signedIn({ auth: redfishAuth, password, url: device.url })
+  const back = { status: 302, fields: ['Location', path] }
+  expect(signIn.isChallenge({ method: 'GET', target: '/' }, back)).toBe(true)
+  expect(signIn.isChallenge({ method: 'POST', target: path }, back)).toBe(false)
+})
+
+it('H170 a session that check_path has shown to work is no wrong password when a first response refuses it', async () => {
+  const account = await startAccountDevice()
+  const auth = { ...accountAuth('form'), check_path: '/whoami' }
+  const { signIn, request, events } = await signedIn({
+    ...{ auth, password: account.password, url: account.device.url },
+  })
+  await signIn.ready()
+  const response = await request({ target: '/closed' })
+  expect((await signIn.renew(response, response.shown, true)).kind).toBe('signed-in')
+  expect(events).toEqual(['signed in', 'signed in'])
+})
+
+it.each([
+  ['a one z', 'one'],
+  ['one', 'one'],
+  ['a one', 'a one'],
+  ['one z', 'one z'],
+  ['a z', 'a z'],
+])('H170 a response field with %j shows the token %j', (value, token) => {
+  expect(unwrapped(value, { header: { name: 'X', before: 'a ', after: ' z' } })).toBe(token)
 })
