@@ -99,7 +99,7 @@ export function signInLog(log: Logger): SignInReports {
     unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
     changing: (key) =>
       log.warn(
-        `the device changes Postern's session in its responses to clients, which causes one login after the other; if that is another cookie of its login, name the one of the session in ${key}`,
+        `the device changes Postern's session in its responses to clients, which causes one login after the other; if another cookie of its login changes, name that of the session in ${key}`,
       ),
     notSignedOut: (reason) =>
       log.warn(
