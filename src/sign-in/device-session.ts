@@ -13,11 +13,10 @@ import {
 } from './session-cookies.ts'
 import { isByCookies, isSendable, tokenCookie, tokenIn, unwrapped } from './session-token.ts'
 
-/** The names under which a session travels: those of the configuration, and the cookies that its login set. */
-export function namesOf(settings: SessionSettings, set: Iterable<string> = []): SessionNames {
-  const { token, send } = settings
-  const named = [tokenCookie(token), send?.header.cookie].filter((name) => name !== undefined)
-  return sessionNames([...named, ...set], sessionFields(settings))
+/** The names under which a session travels: those of the configuration, and its cookies. */
+export function namesOf(settings: SessionSettings, cookies: readonly SessionCookie[] = []): SessionNames {
+  const named = [tokenCookie(settings), settings.send?.header.cookie].filter((name) => name !== undefined)
+  return sessionNames([...named, ...cookies.map(({ name }) => name)], sessionFields(settings))
 }
 
 /** The session that the response to a login opens; undefined if it holds none. */
@@ -27,86 +26,73 @@ export function sessionIn(
   clock: Clock,
 ): Session | undefined {
   const { token, send, login } = settings
-  const named = tokenCookie(token)
   // Without a field that carries its value, the named cookie alone is the session.
-  const only = send === undefined ? named : undefined
+  const only = send === undefined ? tokenCookie(settings) : undefined
   const now = clock.monotonic()
   const set = cookiesSetBy(response.fields, login.path, clock).filter(
     (cookie) =>
       cookie.value !== '' && !isExpired(cookie, now) && (only === undefined || cookie.name === only),
   )
-  const text = tokenIn(response, settings)
-  const isOpen = isByCookies(token)
-    ? set.some(({ name }) => named === undefined || name === named)
-    : text !== undefined
-  return isOpen ? createSession(settings, new KeptCookies(set, clock), text, clock) : undefined
+  const text = tokenIn(response, settings, set)
+  if (token === undefined ? set.length === 0 : text === undefined) return undefined
+  return createSession(settings, set, text, clock)
 }
 
-/**
- * Requests carry the cookies and the token. Responses to clients change neither, because they may be about another account.
- *
- * @param opened the token, if it is no cookie
- */
+/** Requests carry the cookies and the token. Responses to clients change neither, because they may be about another account. */
 function createSession(
   settings: SessionSettings,
-  cookies: KeptCookies,
+  set: readonly SessionCookie[],
   opened: string | undefined,
   clock: Clock,
 ): Session {
-  const { token, send } = settings
-  const byCookies = isByCookies(token)
-  const named = tokenCookie(token)
-  const carrying = byCookies ? [] : sessionFields(settings)
-  const { name: sentName = '', before = '', after = '', cookie: sentCookie } = send?.header ?? {}
+  const named = tokenCookie(settings)
+  const byCookies = isByCookies(settings)
+  const { header } = settings.send ?? {}
+  const field = header?.cookie === undefined ? header : undefined
+  const carrier =
+    header?.cookie === undefined || opened === undefined
+      ? undefined
+      : { name: header.cookie, value: opened, path: '/', until: undefined }
+  const all = carrier === undefined ? set : [...set.filter(({ name }) => name !== carrier.name), carrier]
+  const cookies = new KeptCookies(all, (name) => byCookies || name === carrier?.name, clock)
   let text = opened
-  let isReplaced = false
-  let isDeleted = false
+  let replaced = false
 
   function takeToken(shown: string, own: boolean): void {
     if (shown === '' || shown === text) return
-    if (own && isSendable(shown, send)) text = shown
-    else isReplaced = true
-  }
-
-  function takeCookie(cookie: SessionCookie, target: string, own: boolean): void {
-    if (byCookies || cookie.name !== sentCookie) cookies.take(cookie, target, own)
-    else if (cookies.isOver(cookie)) isDeleted = true
-    else takeToken(cookie.value, own)
+    if (own && field !== undefined && isSendable(shown)) text = shown
+    else replaced = true
   }
 
   return {
     // Many devices set cookies for every client. Only a request shows whether they are a session.
     proven: !byCookies,
-    names: namesOf(settings, cookies.names),
-    // Beside a token, the cookies only go along.
+    names: namesOf(settings, all),
     get expired() {
-      return isDeleted || (byCookies && !cookies.complete)
+      return cookies.over
     },
     get changed() {
-      return isReplaced || (byCookies && cookies.replaced)
+      return replaced || cookies.replaced
     },
     credentialsFor({ target }) {
       const sent = cookies.for(target)
-      // The path is outside of the session.
-      if (byCookies && sent.length === 0) return { fields: [], nonce: '' }
-      const value = named === undefined ? text : cookies.valueOf(named)
-      const carried = send === undefined || value === undefined ? [] : [before + value + after]
-      const pairs = sent
-        .filter(({ name }) => name !== sentCookie)
-        .map(({ name, value }) => `${name}=${value}`)
-        .concat(sentCookie === undefined ? [] : carried)
+      const value = named === undefined ? text : sent.findLast(({ name }) => name === named)?.value
+      const pairs = sent.map((each) => `${each.name}=${each.value}`)
       return {
         fields: [
-          ...(sentCookie === undefined ? carried.flatMap((each) => [sentName, each]) : []),
+          ...(field === undefined || value === undefined
+            ? []
+            : [field.name, field.before + value + field.after]),
           ...(pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')]),
         ],
         nonce: '',
       }
     },
     accepted({ target }, { fields }, _nonce, own) {
-      for (const name of carrying)
-        takeToken(unwrapped(fieldValues(fields, name.toLowerCase())[0] ?? '', send), own)
-      for (const cookie of cookiesSetBy(fields, target, clock)) takeCookie(cookie, target, own)
+      // The token in a cookie is judged as a cookie.
+      for (const name of byCookies ? [] : sessionFields(settings))
+        takeToken(unwrapped(fieldValues(fields, name.toLowerCase())[0] ?? '', field), own)
+      for (const cookie of cookiesSetBy(fields, target, clock)) cookies.take(cookie, target, own)
     },
   }
 }

@@ -21,6 +21,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   const { session: settings, checkPath } = account
   const { login, token, expired } = settings
   const { page = login.path } = login
+  const byCookies = isByCookies(settings)
   const endSession = createLogout(settings, device)
   const loginPaths = new Set([login.path, page].map(loosePathOf))
 
@@ -43,14 +44,14 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     const { status } = response
     const leadsBack = leadsToLogin(line, response)
     // transmission hands out its token with the very status that asks for it. Many devices set a cookie with each refusal.
-    const isAccepted = status < 400 ? !leadsBack : expired.includes(status) && !isByCookies(token)
+    const isAccepted = status < 400 ? !leadsBack : expired.includes(status) && !byCookies
     const session = isAccepted ? sessionIn(response, settings, device.clock) : undefined
     if (session !== undefined) {
       if (checkPath !== undefined) session.proven = true
       if (endSession !== undefined) session.end = () => endSession(session, response)
       return { kind: 'right', session }
     }
-    if (WRONG.includes(status) || leadsBack || (status < 400 && isByCookies(token))) return { kind: 'wrong' }
+    if (WRONG.includes(status) || leadsBack || (status < 400 && byCookies)) return { kind: 'wrong' }
     const missing =
       status < 400 && token !== undefined
         ? ` without a token (${tokenPlace(token)}): a wrong password, or key`
@@ -71,7 +72,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     isChallenge,
     names: namesOf(settings),
     // A device with tokens says by a status that one has expired, and then it does not act on a request.
-    ...((isByCookies(token) || checkPath !== undefined) && { look }),
+    ...((byCookies || checkPath !== undefined) && { look }),
     login: (password) =>
       checkPath === undefined
         ? submit(password)

@@ -605,5 +605,5 @@ it.each([
   ['one z', 'one z'],
   ['a z', 'a z'],
 ])('H170 a response field with %j shows the token %j', (value, token) => {
-  expect(unwrapped(value, { header: { name: 'X', before: 'a ', after: ' z' } })).toBe(token)
+  expect(unwrapped(value, { name: 'X', before: 'a ', after: ' z' })).toBe(token)
 })
