@@ -577,6 +577,31 @@ describe('H238 Another session that a device sets', () => {
   })
 })
 
+it('H170 a cookie beside a token causes no login when it changes, and is sent until the device deletes it', async () => {
+  const device = await startDevice((request, response) => {
+    const { url = '', method } = request
+    if (method === 'POST') response.writeHead(200, { 'X-Auth-Token': 'one', 'Set-Cookie': 'lang=en' }).end()
+    else
+      response
+        .writeHead(200, { 'Set-Cookie': `lang=de; Path=/${url === '/delete' ? '; Max-Age=0' : ''}` })
+        .end()
+  })
+  const place = { header: 'X-Auth-Token' }
+  const auth = { kind: 'session', session: { login: { path: '/login' }, token: place, send: place } }
+  const { signIn, request, events } = await signedIn({ auth, password: 'x', url: device.url })
+  const sent: unknown[] = []
+  for (const target of ['/change', '/delete', '/']) {
+    await signIn.ready()
+    const response = await request({ target })
+    sent.push(response.shown?.fields)
+    signIn.accepted({ method: 'GET', target }, response, response.shown)
+    expect(signIn.conceal(response.fields, response.shown).join()).not.toContain('lang')
+  }
+  const token = ['X-Auth-Token', 'one']
+  expect(sent).toEqual([[...token, 'Cookie', 'lang=en'], [...token, 'Cookie', 'lang=en'], token])
+  expect(events).toEqual(['signed in'])
+})
+
 it('H170 a client that signs in at the device, and is led back, asks for no login where a token is named', async () => {
   const { device, password } = await startRedfishDevice()
   const { path } = redfishAuth.session.login
