@@ -12,7 +12,8 @@ import {
   z,
 } from './field.ts'
 import { headerNameProblem } from './header-field.ts'
-import { integer, list, oneOf, path, plainText, unless } from './value-fields.ts'
+import { sentField } from './sent-field.ts'
+import { integer, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** Names the file with the password of the account. */
 const passwordSection = section({ file: path() })
@@ -38,74 +39,40 @@ function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
-/** What Postern does when the device sets another session in its response to a client's request. */
-const onChange = oneOf(['sign_in', 'follow'])
-
-type OnChange = ValueOf<typeof onChange>
-
 /** What only a session has. */
 const session = section({
   login: section({
     method: method({ default: 'POST' }),
     path: target(),
+    page: optional(target()),
     json: optional(mapping(() => z.unknown())),
     form: optional(mapping(() => z.string({ error: 'must be text (in quotes if it looks like a number)' }))),
   }),
-  token: choice({
-    header: headerName,
-    cookie: cookieName,
-    json: plainText('a JSON Pointer such as /session/id', {
-      problemOf: unless(
-        /^(?:\/(?:[^~/]|~[01])*)+$/,
-        'must be a JSON Pointer (RFC 6901), such as /session/id',
-      ),
-    }),
-  }),
-  send: section({
-    header: optional(headerName),
-    prefix: optional(
-      plainText('printable ASCII text', {
-        problemOf: unless(/^[!-~][ -~]*$/, 'must be printable ASCII text'),
+  token: optional(
+    choice({
+      header: headerName,
+      cookie: cookieName,
+      json: plainText('a JSON Pointer such as /session/id', {
+        problemOf: unless(
+          /^(?:\/(?:[^~/]|~[01])*)+$/,
+          'must be a JSON Pointer (RFC 6901), such as /session/id',
+        ),
       }),
-    ),
-    cookie: optional(cookieName),
-  }),
+    }),
+  ),
+  send: optional(section({ header: sentField() })),
   expired: field<readonly number[]>(
     () => z.array(integer(400, 499).schema(), { error: 'must be a list of statuses from 400 to 499' }),
     { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
   ),
-  logout: optional(
-    section({
-      method: method({ default: 'DELETE' }),
-      path: either(
-        target(),
-        section({ header: headerName }),
-        'must be a path that begins with /, or {header: Location}',
-      ),
-    }),
-  ),
-})
-
-/** What only a login form has. */
-const form = section({
-  path: target({ default: '/login' }),
-  loginPage: optional(target()),
-  userField: fieldName({ default: 'username' }),
-  passwordField: fieldName({ default: 'password' }),
-  fields: list('texts `name=value`', 'must be text such as action=login', {
-    default: [],
-    problemOf: unless(/^[^=]+=/, 'must be text such as action=login'),
-  }),
-  sessionCookie: optional(cookieName),
+  logout: optional(section({ method: method({ default: 'DELETE' }), path: optional(target()) })),
 })
 
 const accountKeys = section({
-  kind: oneOf(['basic', 'digest', 'form', 'session']),
+  kind: oneOf(['basic', 'digest', 'session']),
   user: optional(accountName),
   password: optional(passwordSection),
   checkPath: optional(target()),
-  onChange: optional(onChange),
-  form: optional(form),
   session: optional(session),
 })
 
@@ -119,14 +86,8 @@ interface AnyAccount {
 export type Account =
   | (AnyAccount & { readonly kind: 'basic' | 'digest'; readonly user: string; readonly checkPath: string })
   | (AnyAccount & {
-      readonly kind: 'form'
-      readonly checkPath?: string
-      readonly onChange: OnChange
-      readonly form: ValueOf<typeof form>
-    })
-  | (AnyAccount & {
       readonly kind: 'session'
-      readonly onChange: OnChange
+      readonly checkPath?: string
       readonly session: ValueOf<typeof session>
     })
 
@@ -138,29 +99,19 @@ const account: Field<Account> = {
     z.pipe(
       accountKeys.schema(),
       z.transform((given, { issues }) => {
-        const { kind, user, password, checkPath, onChange = 'sign_in' } = given
+        const { kind, user, password, checkPath } = given
         const must = (key: string, what: string) =>
           issues.push({ code: 'custom', message: `must ${what}`, path: [key], input: given })
-        for (const key of ['form', 'session'] as const)
-          if (given[key] !== undefined && key !== kind) must(key, `be left out with kind: ${kind}`)
         const common = { ...(user !== undefined && { user }), ...(password !== undefined && { password }) }
-        switch (kind) {
-          case 'basic':
-          case 'digest':
-            if (user === undefined) must('user', 'be a user name')
-            if (given.onChange !== undefined)
-              must('on_change', `be left out with kind: ${kind}, which has no session`)
-            return { ...common, kind, user: user ?? '', checkPath: checkPath ?? '/' }
-          case 'form': {
-            const page = checkPath === undefined ? {} : { checkPath }
-            return { ...common, ...page, kind, onChange, form: given.form ?? form.schema().parse({}) }
-          }
-          case 'session':
-            if (checkPath !== undefined) must('check_path', 'be left out with kind: session')
-            if (given.session !== undefined) return { ...common, kind, onChange, session: given.session }
-            must('session', 'be a mapping with login, token and send')
-            return z.NEVER
+        if (kind === 'session') {
+          const page = checkPath === undefined ? {} : { checkPath }
+          if (given.session !== undefined) return { ...common, ...page, kind, session: given.session }
+          must('session', 'be a mapping with login')
+          return z.NEVER
         }
+        if (given.session !== undefined) must('session', `be left out with kind: ${kind}`)
+        if (user === undefined) must('user', 'be a user name')
+        return { ...common, kind, user: user ?? '', checkPath: checkPath ?? '/' }
       }),
     ),
 }
@@ -168,7 +119,7 @@ const account: Field<Account> = {
 export const authField = either(
   oneOf(['off']),
   account,
-  'must be off, or a mapping with kind: basic, digest, form or session',
+  'must be off, or a mapping with kind: basic, digest or session',
   {
     default: 'off',
     // A common mistake is to write the password itself here.
@@ -176,22 +127,45 @@ export const authField = either(
   },
 )
 
-function fieldName(options: FieldOptions = {}): Field<string> {
-  return plainText('the name of a form field', options)
-}
-
 export type UpstreamAuthConfig = ValueOf<typeof authField>
 
 export type SessionAccount = Extract<Account, { readonly kind: 'session' }>
 
-export type FormAccount = Extract<Account, { readonly kind: 'form' }>
+export type SessionSettings = SessionAccount['session']
+
+/** Whether a login sends this part of the account. Basic and Digest always do. */
+export function loginHas(part: '$user' | '$password', account: Account): boolean {
+  if (account.kind !== 'session') return true
+  const { json, form } = account.session.login
+  const pattern = new RegExp(`\\${part}\\b`)
+  const texts: string[] = []
+  // Names are sent as they are.
+  JSON.stringify([json, form], (_, value: unknown) => {
+    if (typeof value === 'string') texts.push(value)
+    return value
+  })
+  return texts.some((text) => pattern.test(text))
+}
+
+/** The field that signing in writes into each request; undefined if that is `Cookie`, which clients have, too. */
+export function writtenField(auth: Account): string | undefined {
+  return auth.kind === 'session' ? sentName(auth.session.send) : 'Authorization'
+}
 
 /** The fields of a response that can carry the token of `upstream.auth.session`. */
 export function tokenHeaders(auth: UpstreamAuthConfig): readonly string[] {
-  if (auth === 'off' || auth.kind !== 'session') return []
-  const { token, send } = auth.session
-  const named = 'header' in token ? [token.header] : []
-  return send.header === undefined ? named : [...named, send.header]
+  return auth === 'off' || auth.kind !== 'session' ? [] : sessionFields(auth.session)
+}
+
+/** The fields in which the token of a session comes and goes. */
+export function sessionFields({ token, send }: SessionSettings): readonly string[] {
+  const named = token !== undefined && 'header' in token ? token.header : undefined
+  return [named, sentName(send)].filter((name) => name !== undefined)
+}
+
+/** The name of the field that carries the token; undefined if a cookie does. */
+function sentName(send: SessionSettings['send']): string | undefined {
+  return send?.header.cookie === undefined ? send?.header.name : undefined
 }
 
 function method(options: FieldOptions = {}): Field<string> {

@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net'
 import { asCgi } from '../http/fields.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
-import { type SessionAccount, tokenHeaders } from './auth-fields.ts'
+import { loginHas, type SessionAccount, tokenHeaders, writtenField } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
 import { hstsIn } from './response-header-field.ts'
@@ -155,45 +155,51 @@ function judgeService(
 function judgeAuth({ auth }: ServiceConfig, byGrant: boolean, must: Must): void {
   if (auth === 'off') return
   const { kind, password } = auth
-  if (kind !== 'session' && byGrant !== (password === undefined)) {
-    const unneeded = 'be left out with password.device: the password of the last grant is used'
-    must('auth.password.file', byGrant ? unneeded : 'be a path')
-  }
-  if (byGrant && kind === 'form' && auth.checkPath === undefined)
+  const hasPassword = password !== undefined
+  if (byGrant && hasPassword)
+    must('auth.password.file', 'be left out with password.device: the password of the last grant is used')
+  if (!byGrant && !hasPassword && loginHas('$password', auth))
+    must('auth.password.file', `be a path${kind === 'session' ? ': the login contains $password' : ''}`)
+  if (kind !== 'session') return
+  judgeSession(auth, must)
+  if (byGrant) judgeByGrant(auth, must)
+}
+
+function judgeSession(auth: SessionAccount, must: Must): void {
+  const { login, token, send } = auth.session
+  if (login.json !== undefined && login.form !== undefined)
+    must('auth.session.login.form', 'not be set together with json; keep one of the two')
+  if (token === undefined && send !== undefined)
+    must('auth.session.token', 'have exactly one of header, cookie, json: send carries the token')
+  if (token !== undefined && !('cookie' in token) && send === undefined)
+    must('auth.session.send.header', 'be the field in which requests carry the token')
+  if (auth.user === undefined && loginHas('$user', auth))
+    must('auth.user', 'be a user name: the login contains $user')
+}
+
+/** The device tells with `password.device` whether a password is right. */
+function judgeByGrant(auth: SessionAccount, must: Must): void {
+  const { login, token } = auth.session
+  if (auth.checkPath === undefined)
     must(
       'auth.check_path',
       'be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     )
-  if (kind !== 'session') return
-  judgeSession(auth, must)
-  if (byGrant)
+  if (!loginHas('$password', auth))
     must(
-      'auth.kind',
-      'be basic, digest or form with password.device: a device may give a token whatever the password',
+      `auth.session.login.${login.json === undefined ? 'form' : 'json'}`,
+      'contain $password: the device checks it for password.device',
     )
-}
-
-function judgeSession({ user, password, session }: SessionAccount, must: Must): void {
-  const { login, send } = session
-  const { json, form } = login
-  const { header, prefix, cookie } = send
-  const body = JSON.stringify([json, form])
-  if (json !== undefined && form !== undefined)
-    must('auth.session.login.form', 'not be set together with json; keep one of the two')
-  if ((header === undefined) === (cookie === undefined))
-    must('auth.session.send', 'have exactly one of header, cookie')
-  if (prefix !== undefined && header === undefined)
-    must('auth.session.send.prefix', 'be left out without header')
-  if (user === undefined && /\$user\b/.test(body))
-    must('auth.user', 'be a user name: the login contains $user')
-  if (password === undefined && /\$password\b/.test(body))
-    must('auth.password.file', 'be a path: the login contains $password')
+  if (token !== undefined && !('cookie' in token))
+    must(
+      'auth.session.token',
+      'be a cookie, or be left out, with password.device: a response without a token says nothing about the password',
+    )
 }
 
 /** The name in `headers` of the field that signing in writes. */
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
-  if (auth === 'off' || auth.kind === 'form') return undefined
-  const written = auth.kind === 'session' ? auth.session.send.header : 'Authorization'
+  const written = auth === 'off' ? undefined : writtenField(auth)
   return Object.keys(headers).find(
     (name) => written !== undefined && headers[name] !== null && asCgi(name) === asCgi(written),
   )

@@ -219,10 +219,6 @@ export const SETTING_RULES: readonly SettingRule[] = [
     find: ({ upstream }) => servicesOf(upstream).flatMap(unchecked),
   },
   {
-    about: '`on_change: follow` of `upstream.auth`',
-    find: ({ upstream }) => servicesOf(upstream).flatMap(followed),
-  },
-  {
     about: '`upstream.share` with a path that looks like an action',
     find: ({ upstream }) => sharedActions({ path: ['upstream'], service: upstream }),
   },
@@ -250,18 +246,6 @@ function unchecked({ path, service: { url, tls } }: NamedService): readonly Conf
       reason: tls.weak ? 'true, with weak: true' : 'true',
       meaning: `any program on the way to the device can pose as it, and read and change ${tls.weak ? 'everything, also by old ciphers' : 'everything'}`,
       remedy: 'set ca or pin instead; postern check prints the line to write',
-    },
-  ]
-}
-
-function followed({ path, service: { auth } }: NamedService): readonly ConfigWarning[] {
-  if (auth === 'off' || !('onChange' in auth) || auth.onChange !== 'follow') return []
-  return [
-    {
-      key: [...path, 'auth', 'on_change'].join('.'),
-      reason: 'follow',
-      meaning: 'a client that can sign in at the device does so for all clients',
-      remedy: 'remove it, unless the device changes its session with every response',
     },
   ]
 }

@@ -19,6 +19,8 @@ export interface DevicePasswordEvents {
   learned(fingerprint: (salt: Uint8Array) => Promise<string>): Promise<void>
 }
 
+type RightPassword = Extract<PasswordCheck, { readonly kind: 'right' }>
+
 export type DeviceSignIn = Pick<SignIn, 'check' | 'onRefused'>
 
 /** The device password where no file holds it: verified by signing in to the device. */
@@ -71,7 +73,7 @@ export function createDevicePassword(
       return 'wrong'
     }
     if (known === undefined) await events.learned((salt) => fingerprintOf(password, salt))
-    else if (!isKnown) return acceptOther(password, known, checked.adopt)
+    else if (!isKnown) return acceptOther(password, known, checked)
     return accept(password, checked.adopt)
   }
 
@@ -82,9 +84,10 @@ export function createDevicePassword(
   async function acceptOther(
     password: string,
     before: string,
-    adopt: () => void,
+    { adopt, discard }: RightPassword,
   ): Promise<Verification | Unavailable> {
     const old = await checkAtDevice(before)
+    if (old.kind !== 'wrong') discard()
     if (old.kind === 'failed') return { unavailable: old.failure }
     if (old.kind === 'stopping') return 'overloaded'
     if (old.kind === 'right') return accept(before, old.adopt)

@@ -14,8 +14,8 @@ interface FailedCheck {
 }
 
 export type PasswordCheck =
-  /** `adopt`: from now on requests use this password, and the session that the check opened. */
-  | { readonly kind: 'right'; readonly adopt: () => void }
+  /** `adopt`: from now on requests use this password, and the session that the check opened. `discard`: they do not. */
+  | { readonly kind: 'right'; readonly adopt: () => void; readonly discard: () => void }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'stopping' }
   | FailedCheck
@@ -86,7 +86,10 @@ export function createLogins(options: LoginsOptions) {
       return login.failure
     }
     // Another password was adopted during the login, so this one no longer matters.
-    if (readPassword === undefined && adopted !== password) return undefined
+    if (readPassword === undefined && adopted !== password) {
+      if (login.kind === 'right') present.discard(login.session)
+      return undefined
+    }
     if (login.kind === 'right') use(login.session, password)
     else if (login.kind === 'wrong') refuse(password)
     else {
@@ -155,18 +158,26 @@ export function createLogins(options: LoginsOptions) {
     /** Tries a password at the device, once. While the sidecar stops it tries none, because the new session would stay open at the device. */
     async check(password: string): Promise<PasswordCheck> {
       if (closed) return { kind: 'stopping' }
+      await present.endRetired()
       const login = await tried(password)
       if (login.kind === 'unusable') {
         report(login.reason)
         return { kind: 'failed', failure: 'destination_unavailable' }
       }
       if (login.kind !== 'right') return login
+      const { session } = login
+      const discard = (): void => present.discard(session)
+      if (closed) {
+        discard()
+        await present.endRetired()
+        return { kind: 'stopping' }
+      }
       const adopt = (): void => {
         adopted = password
         budget.allowNext()
-        use(login.session, password)
+        use(session, password)
       }
-      return { kind: 'right', adopt }
+      return { kind: 'right', adopt, discard }
     },
     /** Calls back when the device refuses the configured password, or the one that it accepted before. */
     onRefused(listener: () => void): void {

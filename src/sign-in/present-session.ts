@@ -16,7 +16,7 @@ export class PresentSession {
   /** See `retireChallenged`. */
   #challenged: InUse | undefined
   /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
-  #retired: Session | undefined
+  #retired: Session[] = []
 
   constructor(scheme: Scheme) {
     this.#scheme = scheme
@@ -33,13 +33,19 @@ export class PresentSession {
   }
 
   use(session: Session, password: string): void {
+    this.retire()
     this.#inUse = { session, password, doubted: false }
     this.#names = session.names ?? this.#scheme.names
   }
 
   retire(): void {
-    this.#retired = this.#inUse?.session ?? this.#retired
+    if (this.#inUse !== undefined) this.discard(this.#inUse.session)
     this.#inUse = undefined
+  }
+
+  /** Takes a session that is not used, or not any more. */
+  discard(session: Session): void {
+    this.#retired.push(session)
   }
 
   /**
@@ -66,8 +72,6 @@ export class PresentSession {
   }
 
   async endRetired(): Promise<void> {
-    const session = this.#retired
-    this.#retired = undefined
-    await session?.end?.()
+    await Promise.all(this.#retired.splice(0).map((session) => session.end?.()))
   }
 }

@@ -48,14 +48,14 @@ export interface Session {
   adopt?(nonce: string): void
   /**
    * Called when the device accepted a request that used `nonce`. `own`: a request of the sidecar itself. Only from its response another
-   * session is taken, unless the configuration says so: a client could sign in at the device as somebody else.
+   * session is taken: a client could sign in at the device as somebody else.
    */
   accepted?(request: RequestLine, response: OwnResponse, nonce: string, own: boolean): void
   /** Ends the session at the device. Bounded in time; never fails because of the device. */
   end?: () => Promise<void>
 }
 
-/** One way to sign in: Basic, Digest, a form, or a session with a token. */
+/** One way to sign in: Basic, Digest, or a session of the device's own. */
 export interface Scheme {
   /** Fails with a `DeviceFault` if the device does not respond. */
   login(password: string): Promise<LoginResult>
@@ -96,17 +96,29 @@ export async function checkedLogin(
     )
   if (login.kind !== 'right') return login
   const { session } = login
-  let nonce: string | undefined
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const sent = session.credentialsFor(check, nonce)
-    const response = await ask({ ...check, fields: sent.fields })
-    const { status } = response
-    // The device says `stale` only if the password is right (RFC 7616 §3.3), so that is no wrong password.
-    nonce = status === 401 ? session.renew?.(response, sent.nonce) : undefined
-    if (nonce !== undefined) continue
-    if (status === 401 || isChallenge(check, response)) return { kind: 'wrong' }
-    session.accepted?.(check, response, sent.nonce, true)
-    return status >= 200 && status < 400 ? login : unusable(`answered ${status} to the credentials`)
+  let result: LoginResult | undefined
+  try {
+    result = await proven(session)
+  } finally {
+    if (result?.kind !== 'right') await session.end?.()
   }
-  return unusable('calls every nonce stale')
+  return result
+
+  async function proven(session: Session): Promise<LoginResult> {
+    let nonce: string | undefined
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      const sent = session.credentialsFor(check, nonce)
+      const response = await ask({ ...check, fields: sent.fields })
+      const { status } = response
+      // The device says `stale` only if the password is right (RFC 7616 §3.3), so that is no wrong password.
+      nonce = status === 401 ? session.renew?.(response, sent.nonce) : undefined
+      if (nonce !== undefined) continue
+      if (status === 401 || isChallenge(check, response)) return { kind: 'wrong' }
+      session.accepted?.(check, response, sent.nonce, true)
+      return status >= 200 && status < 400
+        ? { kind: 'right', session }
+        : unusable(`answered ${status} to the credentials`)
+    }
+    return unusable('calls every nonce stale')
+  }
 }

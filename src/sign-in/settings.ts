@@ -1,4 +1,4 @@
-import type { Account, UpstreamAuthConfig } from '../config/auth-fields.ts'
+import { type Account, loginHas, type UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
@@ -7,10 +7,10 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
 import { isBug } from '../system/setup-error.ts'
-import { createFormScheme } from './form-scheme.ts'
 import { createBasicScheme, createDigestScheme } from './http-schemes.ts'
 import type { Ask, Scheme } from './scheme.ts'
-import { createSessionScheme, type SessionDevice } from './session-scheme.ts'
+import type { SessionDevice } from './session-logout.ts'
+import { createSessionScheme } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
@@ -36,14 +36,14 @@ export async function openSignIn(
   { key, connections, origin, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
-  const { kind, password } = auth
+  const { password } = auth
   const readPassword =
     password !== undefined
       ? () => readSecretLine(`${key}.password.file`, password.file)
       : // Some devices have tokens but no accounts.
-        kind === 'session'
-        ? async () => ''
-        : undefined
+        loginHas('$password', auth)
+        ? undefined
+        : async () => ''
   await readPassword?.()
   const ask = createAsk(connections, () => {
     const { host, added } = request()
@@ -56,19 +56,16 @@ export async function openSignIn(
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
   return createSignIn(scheme, readPassword, clock, {
     ...events,
-    changing: () => events.changing(`${key}.on_change`),
+    changing: () => events.changing(`${key}.session.token.cookie`),
   })
 }
 
 function schemeFor(account: Account, device: SessionDevice): Scheme {
-  const { ask, clock } = device
   switch (account.kind) {
     case 'basic':
-      return createBasicScheme(account, ask)
+      return createBasicScheme(account, device.ask)
     case 'digest':
-      return createDigestScheme(account, ask)
-    case 'form':
-      return createFormScheme(account, ask, clock)
+      return createDigestScheme(account, device.ask)
     case 'session':
       return createSessionScheme(account, device)
   }
@@ -102,7 +99,7 @@ export function signInLog(log: Logger): SignInReports {
     unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
     changing: (key) =>
       log.warn(
-        `the device changes Postern's session in its responses to clients, which causes one login after the other; if it does so with every response, see ${key}: follow`,
+        `the device changes Postern's session in its responses to clients, which causes one login after the other; if another cookie of its login changes, name that of the session in ${key}`,
       ),
     notSignedOut: (reason) =>
       log.warn(

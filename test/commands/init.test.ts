@@ -491,7 +491,7 @@ describe('postern init on a terminal', () => {
       'Type 1, 2, 3, 4 or 5',
       'it is empty',
       'it has no user "admin"',
-      'upstream.auth.form',
+      'set upstream.auth afterwards',
     ])
       expect(screen.replaceAll(/\s+/g, ' ')).toContain(text)
     expect(written()).toMatchObject({

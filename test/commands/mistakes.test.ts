@@ -339,22 +339,6 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
     ['upstream.tls.insecure', 'upstream.routes./cam/.tls.insecure'],
   ],
   [
-    'a session that a client can replace',
-    {
-      upstream: {
-        url: 'http://192.0.2.7',
-        auth: {
-          kind: 'form',
-          user: 'admin',
-          password: { file: '/x' },
-          on_change: 'follow',
-          form: { path: '/login' },
-        },
-      },
-    },
-    ['upstream.auth.on_change'],
-  ],
-  [
     'an origin with a wildcard',
     { cors: { origins: ['https://a.example', 'https://*.example'] } },
     ['cors.origins'],

@@ -68,22 +68,21 @@ describe('the effective configuration', () => {
     )
     const user = fc.constantFrom('admin', '0', 'null', 'jäsøn')
     const account = { user, password: fc.record({ file: text }) }
-    const loginForm = fc.record({
-      path: fc.constantFrom('/', '/null', '/a?b=c:d'),
-      user_field: text,
-      fields: fc.array(fc.constantFrom('a=', 'action=log in', '1=2')),
-    })
     const tokenSession = fc.record(
       {
         login: fc.constantFrom(
           { path: '/l' },
           { path: '/l', json: { null: '$user', user_name: [1, { p: '$password', q: null }] } },
-          { path: '/l', form: { constructor: 'a: b', 12: '$user' } },
+          { path: '/a?b=c:d', page: '/null', form: { constructor: 'a: b', 12: '$user' } },
         ),
         token: fc.constantFrom({ header: 'X-T' }, { cookie: 'SID' }, { json: '/a~1b/0' }),
-        send: fc.constantFrom({ header: 'X-T', prefix: 'Bearer ' }, { cookie: 'SID' }),
+        send: fc.constantFrom(
+          { header: 'X-T' },
+          { header: 'X-T: a $token' },
+          { header: 'Cookie: SID=$token' },
+        ),
         expired: fc.array(fc.integer({ min: 400, max: 499 })),
-        logout: fc.constantFrom({ path: '/x' }, { method: 'POST', path: { header: 'Location' } }),
+        logout: fc.constantFrom({}, { path: '/x' }, { method: 'POST' }),
       },
       { requiredKeys: ['login', 'token', 'send'] },
     )
@@ -116,7 +115,6 @@ describe('the effective configuration', () => {
           auth: fc.oneof(
             fc.constant('off'),
             fc.record({ kind: fc.constantFrom('basic', 'digest'), ...account }),
-            fc.record({ kind: fc.constant('form'), password: account.password, form: loginForm }),
             fc.record({ kind: fc.constant('session'), ...account, session: tokenSession }),
           ),
           health: fc.record({ path: fc.constantFrom(null, '/', '/null', '/a:b') }),

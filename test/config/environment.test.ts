@@ -20,29 +20,20 @@ const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
   'upstream.tls.pin': 'upstream.url=https://d',
   'upstream.auth.session.login.method': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.login.path': [SESSION, TOKEN, SEND],
+  'upstream.auth.session.login.page': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.login.json': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.login.form': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.token.header': [SESSION, LOGIN, SEND],
   'upstream.auth.session.token.cookie': [SESSION, LOGIN, SEND],
   'upstream.auth.session.token.json': [SESSION, LOGIN, SEND],
   'upstream.auth.session.send.header': [SESSION, LOGIN, TOKEN],
-  'upstream.auth.session.send.prefix': [SESSION, LOGIN, TOKEN, SEND],
-  'upstream.auth.session.send.cookie': [SESSION, LOGIN, TOKEN],
   'upstream.auth.session.expired': [SESSION, LOGIN, TOKEN, SEND],
-  'upstream.auth.session.logout.method': [
-    SESSION,
-    LOGIN,
-    TOKEN,
-    SEND,
-    'upstream.auth.session.logout.path=/x',
-  ],
+  'upstream.auth.session.logout.method': [SESSION, LOGIN, TOKEN, SEND],
   'upstream.auth.session.logout.path': [SESSION, LOGIN, TOKEN, SEND],
-  'upstream.auth.session.logout.path.header': [SESSION, LOGIN, TOKEN, SEND],
-  'upstream.auth.on_change': ['upstream.auth.kind=form', 'upstream.auth.password.file=x'],
   'upstream.auth.kind': ['upstream.auth.user=x', 'upstream.auth.password.file=x'],
   'upstream.auth.user': ['upstream.auth.kind=digest', 'upstream.auth.password.file=x'],
   'upstream.auth.password.file': ['upstream.auth.kind=digest', 'upstream.auth.user=x'],
-  'upstream.auth.check_path': ['upstream.auth.kind=form', 'upstream.auth.password.file=x'],
+  'upstream.auth.check_path': [SESSION, LOGIN],
   'password.device': 'upstream.auth={kind: basic, user: x}',
   'password.htpasswd.file': 'password.htpasswd.user=x',
   'password.htpasswd.user': 'password.htpasswd.file=x',
@@ -62,11 +53,7 @@ describe('the environment', () => {
       const value = listedKeys.get(key)?.example ?? expect.fail(`no example for ${key}`)
       const { path, field } = known
       const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
-      const form = key.startsWith('upstream.auth.form.')
-      const companion = form
-        ? ['upstream.auth.kind=form', 'upstream.auth.password.file=x']
-        : (COMPANIONS[key] ?? [])
-      const sets = [companion].flat()
+      const sets = [COMPANIONS[key] ?? []].flat()
       const env = { [environmentName(path)]: text }
       const byEnvironment = load({ env, sets })
       const found = valueAt(treeOf({ env, sets }), path) ?? expect.fail('it is not set')

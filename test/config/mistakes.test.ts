@@ -156,7 +156,7 @@ const MISTAKES: readonly (readonly [mistake: string, file: string, ...problems: 
   [
     'a misspelt word',
     `${PASSWORD}upstream: {url: "http://h", auth: {kind: digist, user: u, password: {file: x}}}`,
-    'postern.yaml:2: upstream.auth.kind: must be one of basic, digest, form, session; did you mean digest?',
+    'postern.yaml:2: upstream.auth.kind: must be one of basic, digest, session; did you mean digest?',
   ],
   [
     'a hash in place of the file that has it',

@@ -318,41 +318,34 @@ describe('a value', () => {
     ]),
     ['tls: {cert: a}', 'upstream.tls.key: is missing; it must be a path, because cert is set'],
     ['tls: {key: a}', 'upstream.tls.cert: is missing; it must be a path, because key is set'],
-    ['auth: on', 'upstream.auth: must be off, or a mapping with kind: basic, digest, form or session'],
-    ['auth: {}', 'upstream.auth.kind: is missing; it must be one of basic, digest, form, session'],
+    ['auth: on', 'upstream.auth: must be off, or a mapping with kind: basic, digest or session'],
+    ['auth: {}', 'upstream.auth.kind: is missing; it must be one of basic, digest, session'],
     [
       'auth: {user: a, password: {file: b}}',
-      'upstream.auth.kind: is missing; it must be one of basic, digest, form, session',
+      'upstream.auth.kind: is missing; it must be one of basic, digest, session',
     ],
     [
-      'auth: {kind: basic, check_path: x, form: {}}',
+      'auth: {kind: basic, check_path: x, session: {login: {path: /l}}}',
       'upstream.auth.check_path: must be a path that begins with / and contains no spaces',
     ],
     [
-      'auth: {kind: basic, password: {file: b}, form: {}}',
-      'upstream.auth.form: must be left out with kind: basic',
+      'auth: {kind: basic, password: {file: b}, session: {login: {path: /l}}}',
+      'upstream.auth.session: must be left out with kind: basic',
       'upstream.auth.user: is missing; it must be a user name',
     ],
     [
-      'auth: {kind: form, password: {file: b}, session: {login: {path: /l}, token: {json: /t}, send: {header: T}}}',
-      'upstream.auth.session: must be left out with kind: form',
+      'auth: {kind: "form", password: {file: b}, form: {path: /l}}',
+      'upstream.auth.kind: must be one of basic, digest, session',
+      'upstream.auth.form: unknown key; did you mean upstream.auth.session.login.form?',
     ],
-    [
-      'auth: {kind: session, check_path: /x}',
-      'upstream.auth.check_path: must be left out with kind: session',
-      'upstream.auth.session: is missing; it must be a mapping with login, token and send',
-    ],
+    ['auth: {kind: session}', 'upstream.auth.session: is missing; it must be a mapping with login'],
     ['auth: {kind: digest, user: a}', 'upstream.auth.password.file: is missing; it must be a path'],
     ['auth: {kind: basic, password: {file: b}}', 'upstream.auth.user: is missing; it must be a user name'],
     [
       'auth: {kind: basic, user: "a:b", password: {file: b}}',
       'upstream.auth.user: must not contain a colon, which ends the user name in credentials, or control characters',
     ],
-    [
-      'auth: {kind: form, password: {file: b}, form: {fields: [login]}}',
-      'upstream.auth.form.fields.0: must be text such as action=login',
-    ],
-    ['auth: {kind: form, password: hunter2}', 'upstream.auth.password: must be a mapping of keys'],
+    ['auth: {kind: session, password: hunter2}', 'upstream.auth.password: must be a mapping of keys'],
     [
       'headers: {authorization: x}, auth: {kind: digest, user: a, password: {file: b}}',
       'upstream.headers.authorization: must not be set together with upstream.auth, which writes that field',
@@ -363,20 +356,21 @@ describe('a value', () => {
     ],
     [
       'auth: {kind: session, session: {login: {path: /l}, token: {json: /t}}}',
-      'upstream.auth.session.send: is missing; it must have exactly one of header, cookie',
+      'upstream.auth.session.send.header: is missing; it must be the field in which requests carry the token',
+    ],
+    [
+      'auth: {kind: session, session: {login: {path: /l}, send: {header: T}}}',
+      'upstream.auth.session.token: is missing; it must have exactly one of header, cookie, json: send carries the token',
     ],
     [
       'auth: {kind: session, session: {}}',
       'upstream.auth.session.login.path: is missing; it must be a path that begins with /',
-      'upstream.auth.session.token: is missing; it must have exactly one of header, cookie, json',
     ],
     [
-      'auth: {kind: session, session: {login: {path: /l, json: {p: $password}, form: {u: $user}}, token: {json: /t}, send: {prefix: x}}}',
-      'upstream.auth.session.login.form: must not be set together with json; keep one of the two',
-      'upstream.auth.session.send: must have exactly one of header, cookie',
-      'upstream.auth.session.send.prefix: must be left out without header',
-      'upstream.auth.user: is missing; it must be a user name: the login contains $user',
+      'auth: {kind: session, session: {login: {path: /l, json: {p: $password}, form: {u: $user}}}}',
       'upstream.auth.password.file: is missing; it must be a path: the login contains $password',
+      'upstream.auth.session.login.form: must not be set together with json; keep one of the two',
+      'upstream.auth.user: is missing; it must be a user name: the login contains $user',
     ],
     [
       'auth: {kind: session, session: {login: {path: /l}, token: {json: session/id}, send: {header: Host}, expired: [200]}}',
@@ -385,11 +379,19 @@ describe('a value', () => {
       'upstream.auth.session.expired.0: must be a whole number from 400 to 499',
     ],
     [
-      'auth: {kind: session, session: {login: {path: /l}, token: {cookie: a b}, send: {cookie: a}, logout: {path: x}}}',
+      'auth: {kind: session, session: {login: {path: /l}, token: {cookie: a b}, logout: {path: x}}}',
       'upstream.auth.session.token.cookie: must be the name of a cookie (RFC 6265)',
       'upstream.auth.session.logout.path: must be a path that begins with / and contains no spaces',
     ],
-  ])('upstream: {%s} is refused', (key, ...problems) => {
+    ...['"T:"', '"T: x"', '"T: $token $token"', '"T: é $token"', '": $token"'].map((written) => [
+      `auth: {kind: session, session: {login: {path: /l}, token: {json: /t}, send: {header: ${written}}}}`,
+      `upstream.auth.session.send.header: must be the name of a header field, or the field such as "Authorization: Bearer $token"`,
+    ]),
+    ...['Cookie', '"cookie: $token"', '"Cookie: a b=$token"', '"Cookie: a=$token; b=c"'].map((written) => [
+      `auth: {kind: session, session: {login: {path: /l}, token: {json: /t}, send: {header: ${written}}}}`,
+      `upstream.auth.session.send.header: must name the cookie, such as "Cookie: NAME=$token"`,
+    ]),
+  ])('upstream: {%s} is refused', (key = '', ...problems) => {
     const file = MINIMAL.replace('"}', `", ${key}}`)
     expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml:1: ${problem}`))
   })
@@ -417,15 +419,6 @@ describe('a value', () => {
     ],
   ])('%s is refused', (line, problem) => {
     expect(problemsIn({ file: `${MINIMAL}${line}\n` })).toEqual([`postern.yaml:3: ${problem}`])
-  })
-
-  it('password.device is refused with a session', () => {
-    const auth = '{kind: session, session: {login: {path: /l}, token: {header: T}, send: {header: T}}}'
-    expect(
-      problemsIn({ file: WITHOUT_PASSWORD, sets: ['password.device=true', `upstream.auth=${auth}`] }),
-    ).toEqual([
-      '--set: upstream.auth.kind: must be basic, digest or form with password.device: a device may give a token whatever the password',
-    ])
   })
 
   it.each([
@@ -579,11 +572,37 @@ describe('password.device', () => {
     expect(problemsIn({ file: device('{kind: digest, user: a}') })).toEqual([])
   })
 
-  it('requires a check path beside a form', () => {
-    expect(problemsIn({ file: device('{kind: form, user: a}') })).toEqual([
-      'postern.yaml:1: upstream.auth.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
-    ])
-    expect(problemsIn({ file: device('{kind: form, user: a, check_path: /home}') })).toEqual([])
+  it.each([
+    [
+      '{login: {path: /l, form: {p: $password}}}',
+      [
+        'check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
+      ],
+    ],
+    [
+      '{login: {path: /l, json: {$password: p}}}',
+      ['session.login.json: must contain $password: the device checks it for password.device'],
+      '/x',
+    ],
+    [
+      '{login: {path: /l}}',
+      ['session.login.form: is missing; it must contain $password: the device checks it for password.device'],
+      '/x',
+    ],
+    [
+      '{login: {path: /l, json: {p: $password}}, token: {header: T}, send: {header: T}}',
+      [
+        'session.token: must be a cookie, or be left out, with password.device: a response without a token says nothing about the password',
+      ],
+      '/x',
+    ],
+    ['{login: {path: /l, json: {p: $password}}, token: {cookie: T}}', [], '/x'],
+  ])('judges the session %s', (session, problems, checkPath = '') => {
+    const page = checkPath === '' ? '' : `check_path: ${checkPath}, `
+    const auth = `{kind: session, ${page}session: ${session}}`
+    expect(problemsIn({ file: device(auth) })).toEqual(
+      problems.map((problem) => `postern.yaml:1: upstream.auth.${problem}`),
+    )
   })
 })
 

@@ -156,7 +156,17 @@ describe('the loader and the JSON Schema accept every configuration that is ship
         listen: { tls: { cert: 'c.pem', key: 'k.pem' }, trusted_proxies: ['10.0.0.0/8', 'unix'] },
         upstream: {
           headers: { 'X-A': 'text', 'X-B': { file: 'b' } },
-          auth: { kind: 'form', user: 'admin', password: { file: 'p' }, form: { login_page: '/login.html' } },
+          auth: {
+            kind: 'session',
+            user: 'admin',
+            password: { file: 'p' },
+            session: {
+              login: { path: '/login', page: '/login.html', form: { user: '$user', password: '$password' } },
+              token: { cookie: 'XSRF-TOKEN' },
+              send: { header: 'X-XSRF-TOKEN: $token' },
+              logout: {},
+            },
+          },
           tls: { ca: 'ca.pem' },
           health: { path: '/' },
           routes: { '/a/': { url: 'http+unix:/run/a.sock' } },

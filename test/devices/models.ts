@@ -133,7 +133,7 @@ export const models: readonly ModelRow[] = [
           login: { method: 'POST', path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
           token: { header: 'X-Auth-Token' },
           send: { header: 'X-Auth-Token' },
-          logout: { method: 'DELETE', path: { header: 'Location' } },
+          logout: { method: 'DELETE' },
         },
       },
     },

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { deviceTls, pinOf } from '../../src/device/target.ts'
 import { prepareSite, replaceFile } from '../process/serve.ts'
+import { formAuth } from '../sign-in/devices.ts'
 import { type Certificate, makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
@@ -53,7 +54,7 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     const upstream = {
       tls: { pin: pinOfPem(other.cert) },
       health: { path: '/health', interval: '10ms' },
-      auth: { kind: 'form', password: { file: passwordFile } },
+      auth: { ...formAuth(), password: { file: passwordFile } },
     }
     const sidecar = await startSidecar({ device, config: { upstream } })
     const token = await sidecar.token()

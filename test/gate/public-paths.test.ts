@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createPublicPaths } from '../../src/gate/classify.ts'
-import { startBasicDevice, startFormDevice } from '../sign-in/devices.ts'
+import { formAuth, startBasicDevice, startFormDevice } from '../sign-in/devices.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -170,7 +170,7 @@ it('H169 a WebSocket on a public path that is signed in gets no login', async ()
   const device = await startFormDevice()
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, device.password)
-  const auth = { kind: 'form', user: 'admin', password: { file } }
+  const auth = { ...formAuth(), password: { file } }
   const public_paths = [{ path: '/ws', signed_in: true }]
   const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth }, public_paths } })
   expect((await sidecar.request({ path: '/ws' })).status).toBe(200)

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { prepareSite, type Site } from '../process/serve.ts'
-import { startBasicDevice, startDigestDevice, startFormDevice } from '../sign-in/devices.ts'
+import { formAuth, startBasicDevice, startDigestDevice, startFormDevice } from '../sign-in/devices.ts'
 import type { Response } from '../support/message.ts'
 import { acceptWebSockets } from '../support/websocket.ts'
 import { configurationErrors, filesBelow, misconfigure, useControlSocket } from './canary-operator.ts'
@@ -41,7 +41,8 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
   ]
   writeFileSync(account, `${ACCOUNT}\n`)
   writeFileSync(firmware, `${FIRMWARE}\n`)
-  const auth = { kind, user: 'admin', password: { file: account }, check_path: '/home' }
+  const scheme = kind === 'form' ? formAuth() : { kind, user: 'admin' }
+  const auth = { ...scheme, password: { file: account }, check_path: '/home' }
   site.configure({ upstream: { auth, headers: { 'X-Firmware-Key': { file: firmware } } } })
   return site
 }

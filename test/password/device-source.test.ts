@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { createDevicePassword, type DevicePassword } from '../../src/password/device-source.ts'
 import { openPasswords } from '../../src/password/sources.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
+import { formAuth, startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
 import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
 
 const basic = { kind: 'basic', user: 'admin' }
-const form = { kind: 'form', user: 'admin', check_path: '/home' }
+const form = { ...formAuth(), check_path: '/home' }
 const salt = new Uint8Array(16).fill(7)
 
 const resultOf = (verified: Awaited<ReturnType<DevicePassword['verify']>>) =>
@@ -124,7 +124,7 @@ describe('A password that only the device knows', () => {
     const signIn = {
       check: async (password: string) =>
         password.toLowerCase() === 'secret'
-          ? { kind: 'right' as const, adopt() {} }
+          ? { kind: 'right' as const, adopt() {}, discard() {} }
           : { kind: 'wrong' as const },
       onRefused() {},
     }

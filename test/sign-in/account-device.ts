@@ -29,6 +29,8 @@ export interface AccountDevice {
   loginStatus: number | undefined
   /** A login waits for this promise. */
   gate: () => Promise<void>
+  /** Called with the session that a logout ends. */
+  onLogout: (id: string) => void
 }
 
 const NAMES = { cookie: 'SID', header: 'X-Auth-Token' } as const
@@ -36,16 +38,17 @@ const NAMES = { cookie: 'SID', header: 'X-Auth-Token' } as const
 /** Postern's account at the device, and the path of its login. */
 export const VIEWER = 'viewer'
 
-/** `upstream.auth` for the device, without the password. */
-export function accountAuth(
-  kind: 'form' | Place,
-  { on_change, ...settings }: { readonly on_change?: string } = {},
-): object {
-  const common = { user: VIEWER, ...(on_change && { on_change }) }
-  if (kind === 'form') return { kind: 'form', ...common, form: settings }
+/** What a session of Postern is: all cookies of a login form, one cookie, or a token in a field. */
+export const SESSION_KINDS = ['form', 'cookie', 'header'] as const
+
+export type SessionKind = (typeof SESSION_KINDS)[number]
+
+/** `upstream.auth` for the device, without the password. `settings`: further keys of the session. */
+export function accountAuth(kind: SessionKind, settings: object = {}): object {
   const login = { path: '/login', form: { username: '$user', password: '$password' } }
-  const place = { [kind]: NAMES[kind] }
-  return { kind: 'session', ...common, session: { login, token: place, send: place, ...settings } }
+  const token = kind === 'form' ? {} : { token: { [kind]: NAMES[kind] } }
+  const send = kind === 'header' ? { send: { header: NAMES.header } } : {}
+  return { kind: 'session', user: VIEWER, session: { login, ...token, ...send, ...settings } }
 }
 
 /**
@@ -70,6 +73,7 @@ export async function startAccountDevice(place: Place = 'cookie'): Promise<Accou
     }
     const changed = self.rotates || path === '/rotate' ? sessionField(change(id, account)) : {}
     if (path === '/logout') {
+      self.onLogout(id)
       self.sessions.delete(id)
       return answer(response, 200, { 'Set-Cookie': 'SID=; Max-Age=0; Path=/', 'X-Auth-Token': 'none' })
     }
@@ -140,6 +144,7 @@ export async function startAccountDevice(place: Place = 'cookie'): Promise<Accou
     rotates: false,
     loginStatus: undefined,
     gate: async () => {},
+    onLogout: () => {},
   }
   return self
 }

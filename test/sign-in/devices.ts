@@ -197,6 +197,13 @@ export interface FormDevice extends LockedDevice {
   gate: () => Promise<void>
 }
 
+/** `upstream.auth` for it, without the password. `settings`: further keys of the session. */
+export const formAuth = (settings: object = {}) => ({
+  kind: 'session',
+  user: 'admin',
+  session: { login: { path: '/login', form: { username: '$user', password: '$password' } }, ...settings },
+})
+
 /** Starts a device with a login form at `/login` and session cookies. */
 export async function startFormDevice(): Promise<FormDevice> {
   const device = await startDevice(async (request, response) => {

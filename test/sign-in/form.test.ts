@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { startFormDevice } from './devices.ts'
+import { formAuth, startFormDevice } from './devices.ts'
 import { signedIn } from './signed-in.ts'
 
-const auth = { kind: 'form', user: 'admin' }
-const checked = { kind: 'form', user: 'admin', check_path: '/home' }
+const auth = formAuth()
+const checked = { ...auth, check_path: '/home' }
 const home = { method: 'GET', target: '/home' }
 
 describe('Signing in by a form', () => {
   it('sends the form once and its cookie with every request', async () => {
     const device = await startFormDevice()
+    const form = { action: 'log in', x: '', username: '$user', password: '$password' }
     const { signIn, request, events } = await signedIn({
-      auth: { kind: 'form', user: 'admin', form: { fields: ['action=log in', 'x='] } },
+      auth: formAuth({ login: { path: '/login', form } }),
       ...device,
     })
     await Promise.all(Array.from({ length: 50 }, () => signIn.ready()))
@@ -62,13 +63,26 @@ describe('Signing in by a form', () => {
 
   it('H237 sends the fields by the names of the configuration, and knows the login page by its own path', async () => {
     const device = await startFormDevice()
-    const form = { user_field: 'who', password_field: 'secret', login_page: '/sign-in' }
-    const { signIn } = await signedIn({ auth: { kind: 'form', user: 'jo', form }, ...device })
+    const login = { path: '/login', page: '/sign-in', form: { who: '$user', secret: '$password' } }
+    const { signIn } = await signedIn({ auth: { ...formAuth({ login }), user: 'jo' }, ...device })
     await signIn.ready()
     expect(device.forms[0]).toMatch(/^who=jo&secret=/)
     const redirect = (Location: string) => ({ status: 302, fields: ['Location', Location] })
     expect(signIn.isChallenge(home, redirect('/sign-in'))).toBe(true)
     expect(signIn.isChallenge(home, redirect('/login'))).toBe(false)
+  })
+
+  it('takes no cookie for a session that comes with a status of `expired`', async () => {
+    const device = await startFormDevice()
+    const { signIn } = await signedIn({ auth: formAuth({ expired: [403, 409] }), ...device })
+    expect(signIn.isChallenge(home, { status: 409, fields: [] })).toBe(true)
+    expect(signIn.isChallenge(home, { status: 401, fields: [] })).toBe(false)
+    // A user who signs in by hand with a wrong password.
+    expect(signIn.isChallenge({ method: 'POST', target: '/login' }, { status: 403, fields: [] })).toBe(false)
+    device.device.handle((_request, response) =>
+      response.writeHead(409, { 'Set-Cookie': 'SID=anonymous; Path=/' }).end(),
+    )
+    expect((await signIn.check(device.password)).kind).toBe('failed')
   })
 
   it('treats a redirect to the login page as a refusal', async () => {
@@ -91,7 +105,7 @@ describe('Signing in by a form', () => {
   it('never accepts a page without a login as a check path', async () => {
     const device = await startFormDevice()
     const { signIn } = await signedIn({
-      auth: { kind: 'form', user: 'admin', check_path: '/open' },
+      auth: { ...auth, check_path: '/open' },
       ...device,
     })
     expect((await signIn.check(device.password)).kind).toBe('failed')
@@ -111,15 +125,18 @@ describe('Signing in by a form', () => {
     expect(events).toEqual(['signed in', 'refused 30000'])
   })
 
-  it.each([500, 503, 429, 423, 404])('treats %i as a failure, not as a wrong password', async (status) => {
-    const device = await startFormDevice()
-    device.loginStatus = status
-    const { signIn, events } = await signedIn({ auth, ...device })
-    expect((await signIn.check('x')).kind).toBe('failed')
-    expect(events).toEqual([`unusable the login at /login answered ${status}`])
-  })
+  it.each([500, 503, 429, 423, 404, 409])(
+    'treats %i as a failure, not as a wrong password',
+    async (status) => {
+      const device = await startFormDevice()
+      device.loginStatus = status
+      const { signIn, events } = await signedIn({ auth, ...device })
+      expect((await signIn.check('x')).kind).toBe('failed')
+      expect(events).toEqual([`unusable the login at /login answered ${status}`])
+    },
+  )
 
-  it.each([400, 401, 403])('treats %i as a wrong password', async (status) => {
+  it.each([400, 401, 403, 422])('treats %i as a wrong password', async (status) => {
     const device = await startFormDevice()
     device.loginStatus = status
     const { signIn } = await signedIn({ auth, ...device })
@@ -137,16 +154,9 @@ describe('Signing in by a form', () => {
     expect((await request(home)).status).toBe(200)
   })
 
-  it.each([
-    ['signs in again when a client changes the session or logs out', auth, 3],
-    [
-      'follows a device that replaces the cookie, and signs in again after a logout',
-      { kind: 'form', user: 'admin', on_change: 'follow' },
-      2,
-    ],
-  ])('%s', async (_what, settings, logins) => {
+  it('signs in again when a client changes the session or logs out', async () => {
     const device = await startFormDevice()
-    const { signIn, request } = await signedIn({ auth: settings, ...device })
+    const { signIn, request } = await signedIn({ auth, ...device })
     await signIn.ready()
     for (const target of ['/rotate', '/logout']) {
       const response = await request({ target })
@@ -155,7 +165,7 @@ describe('Signing in by a form', () => {
       await signIn.ready()
       expect((await request(home)).status).toBe(200)
     }
-    expect(device.attempts).toBe(logins)
+    expect(device.attempts).toBe(3)
   })
 
   it('does not take over the session of a client that signs in through the sidecar', async () => {
@@ -176,22 +186,16 @@ describe('Signing in by a form', () => {
     expect(signIn.conceal(fields, undefined)).toEqual(['A', '1', 'Set-Cookie', 'theme=dark', 'B', '2'])
   })
 
-  it('keeps all cookies of the login, or only the configured one', async () => {
+  it('keeps all cookies of the login, or only the one that has the token', async () => {
     const device = await startFormDevice()
     device.decoys = ['csrf=1; Path=/', 'old=; Max-Age=0']
     const all = await signedIn({ auth, ...device })
     await all.signIn.ready()
     expect(all.signIn.credentialsFor(home)?.fields[1]).toMatch(/^csrf=1; SID=\w+$/)
-    const named = await signedIn({
-      auth: { kind: 'form', user: 'admin', form: { session_cookie: 'SID' } },
-      ...device,
-    })
+    const named = await signedIn({ auth: formAuth({ token: { cookie: 'SID' } }), ...device })
     await named.signIn.ready()
     expect(named.signIn.credentialsFor(home)?.fields[1]).toMatch(/^SID=\w+$/)
-    const missing = await signedIn({
-      auth: { kind: 'form', user: 'admin', form: { session_cookie: 'X' } },
-      ...device,
-    })
+    const missing = await signedIn({ auth: formAuth({ token: { cookie: 'X' } }), ...device })
     await missing.signIn.ready()
     expect(missing.events).toEqual(['refused 30000'])
   })

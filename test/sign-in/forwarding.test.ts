@@ -11,6 +11,7 @@ import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 import {
   type FormDevice,
+  formAuth,
   type LockedDevice,
   startBasicDevice,
   startDigestDevice,
@@ -51,16 +52,16 @@ const grant = (sidecar: TestSidecar, password: string) =>
 const isForm = (device: LockedDevice): device is FormDevice => 'sessions' in device
 
 const basic = { kind: 'basic', user: 'admin' }
-const loginForm = { kind: 'form', user: 'admin', check_path: '/home' }
+const loginForm = { ...formAuth(), check_path: '/home' }
 
 describeTransports('A request to a device with a login', (transport) => {
   it.each([
-    ['Basic', 'basic', startBasicDevice],
-    ['Digest', 'digest', startDigestDevice],
-    ['a form', 'form', startFormDevice],
-  ] as const)('is signed in by %s', async (_how, kind, start) => {
+    ['Basic', { kind: 'basic' }, startBasicDevice],
+    ['Digest', { kind: 'digest' }, startDigestDevice],
+    ['a form', formAuth(), startFormDevice],
+  ] as const)('is signed in by %s', async (_how, auth, start) => {
     const device = await start()
-    const sidecar = await startWithAuth(device, { kind }, { transport })
+    const sidecar = await startWithAuth(device, auth, { transport })
     const token = await sidecar.token()
     const response = await sidecar.request({ path: '/api?x=1', token, fields: ['Cookie', 'a=1'] })
     expect([response.status, response.text]).toEqual([200, 'from the device'])
@@ -76,7 +77,7 @@ describeTransports('A request to a device with a login', (transport) => {
 
   it('is repeated with its body when the session has ended', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' }, { transport })
+    const sidecar = await startWithAuth(device, formAuth(), { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -89,7 +90,7 @@ describeTransports('A request to a device with a login', (transport) => {
 
   it('is not repeated if its body is long; the sidecar is signed in for the next request', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' }, { transport })
+    const sidecar = await startWithAuth(device, formAuth(), { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -263,7 +264,7 @@ it('C5 a device that calls every nonce stale causes no invalid_grant and revokes
 describe('A request to a device with a login', () => {
   it('shares one login with all concurrent requests', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     const burst = async (): Promise<void> => {
       const responses = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
@@ -323,7 +324,7 @@ describe('A request to a device with a login', () => {
 
   it('gets upstream_unavailable if the device does not answer the login', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     device.device.handle((request, response) => {
       if (request.method === 'POST') response.destroy()
@@ -360,7 +361,7 @@ describe('A request to a device with a login', () => {
 
   it('is also repeated with parser: tolerant', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' }, {}, 'tolerant')
+    const sidecar = await startWithAuth(device, formAuth(), {}, 'tolerant')
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -374,7 +375,7 @@ describe('A request to a device with a login', () => {
   it('may be a WebSocket', async () => {
     const device = await startFormDevice()
     const { upgrades } = acceptWebSockets(device.device)
-    const sidecar = await startWithAuth(device, { kind: 'form' })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token })
     socket.close()
@@ -394,7 +395,7 @@ describe('A request to a device with a login', () => {
         )
       else socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n')
     })
-    const sidecar = await startWithAuth(device, { kind: 'form' })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -422,7 +423,7 @@ describe('A request to a device with a login', () => {
     device.device.server.on('upgrade', (_request, socket) =>
       socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n'),
     )
-    const sidecar = await startWithAuth(device, { kind: 'form' }, { clock: stillClock() })
+    const sidecar = await startWithAuth(device, formAuth(), { clock: stillClock() })
     const token = await sidecar.token()
     await sidecar.request({ token })
     await sidecar.clock.advance(10_000)
@@ -433,7 +434,7 @@ describe('A request to a device with a login', () => {
 
   it('gets a response without the session cookie', async () => {
     const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, { kind: 'form' })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     const response = await sidecar.request({ path: '/rotate', token, fields: ['Cookie', 'SID=mine'] })
     expect(response.values('set-cookie')).toEqual(['theme=dark'])

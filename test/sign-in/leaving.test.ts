@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
+import { formAuth, startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
 
 /** Each device comes with a function that ends its session, so that the next request must sign in again. */
 const logins = {
@@ -45,7 +45,11 @@ describeTransports(
             writeFileSync(file, device.password)
             const upstream = {
               parser,
-              auth: { kind, user: 'admin', password: { file }, check_path: '/home' },
+              auth: {
+                ...(kind === 'form' ? formAuth() : { kind, user: 'admin' }),
+                password: { file },
+                check_path: '/home',
+              },
             }
             const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
             const token = await sidecar.token()

@@ -40,6 +40,8 @@ const SESSIONS = '/redfish/v1/SessionService/Sessions'
 export interface RedfishDevice extends SessionDevice {
   /** What `Location` of a login names, for the path of the session. */
   location: (path: string) => string
+  /** The status of every page. */
+  onRead: () => number
   /** Called for a logout; the device answers it when this is done. */
   onLogout: () => Promise<void>
 }
@@ -62,7 +64,7 @@ export async function startRedfishDevice(): Promise<RedfishDevice> {
       redfish.sessions.delete(url.slice(SESSIONS.length + 1))
       return answer(response, 204)
     }
-    return answer(response, 200, { 'x-auth-token': token, 'X-Other': 'kept' }, 'from the device')
+    return answer(response, redfish.onRead(), { 'x-auth-token': token, 'X-Other': 'kept' }, 'from the device')
   })
 
   function login(request: IncomingMessage, body: string, response: ServerResponse) {
@@ -87,6 +89,7 @@ export async function startRedfishDevice(): Promise<RedfishDevice> {
     logins: [],
     logouts: [],
     location: (path) => path,
+    onRead: () => 200,
     onLogout: async () => {},
   }
   return redfish
@@ -100,7 +103,7 @@ export const redfishAuth = {
     login: { path: SESSIONS, json: { UserName: '$user', Password: '$password' } },
     token: { header: 'X-Auth-Token' },
     send: { header: 'X-Auth-Token' },
-    logout: { path: { header: 'Location' } },
+    logout: { method: 'DELETE' },
   },
 }
 
@@ -200,4 +203,36 @@ export async function startRouterDevice(): Promise<RouterDevice> {
     reply: (token) => JSON.stringify({ code: 0, 'a/b': [{ 'm~n': token }] }),
   }
   return router
+}
+
+/** A management controller whose login sets two cookies. A request that changes something shows one of them in a field, too. */
+export async function startCsrfDevice() {
+  const mint = (): string => randomBytes(8).toString('hex')
+  const ids = { session: '', csrf: '' }
+  const device = await startDevice(async (request, response) => {
+    await readBody(request)
+    if (request.url === '/login') {
+      Object.assign(ids, { session: mint(), csrf: mint() })
+      return answer(response, 200, {
+        'Set-Cookie': [`SESSION=${ids.session}; HttpOnly; Path=/`, `XSRF-TOKEN=${ids.csrf}; Path=/`],
+      })
+    }
+    const cookies = `SESSION=${ids.session}; XSRF-TOKEN=${ids.csrf}`
+    if (request.headers.cookie?.startsWith(cookies) !== true) return answer(response, 401)
+    if (request.method !== 'GET' && request.headers['x-xsrf-token'] !== ids.csrf) return answer(response, 403)
+    return answer(response, 200, { 'X-XSRF-TOKEN': ids.csrf }, 'from the device')
+  })
+  const password = 'device-secret'
+  return {
+    ...{ device, ids, password },
+    auth: {
+      kind: 'session',
+      user: USER,
+      session: {
+        login: { path: '/login', json: { data: ['$user', '$password'] } },
+        token: { cookie: 'XSRF-TOKEN' },
+        send: { header: 'X-XSRF-TOKEN' },
+      },
+    },
+  }
 }

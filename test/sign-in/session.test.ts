@@ -1,16 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { unwrapped } from '../../src/sign-in/session-token.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { accountAuth, SESSION_KINDS, startAccountDevice } from './account-device.ts'
 import {
   type RouterDevice,
   redfishAuth,
   type SessionDevice,
+  startCsrfDevice,
   startRedfishDevice,
   startRouterDevice,
   startTransmission,
@@ -79,6 +82,23 @@ describeProtocols('H170 A request to a device with sessions of its own', (transp
     expect(redfish.logins).toHaveLength(2)
   })
 
+  it('carries the cookies of the login, and the value of one in a field', async () => {
+    const csrf = await startCsrfDevice()
+    const sidecar = await start(csrf, csrf.auth, { transport })
+    const token = await sidecar.token()
+    const fields = ['Cookie', 'a=1; SESSION=mine; xsrf-token=mine', 'X-XSRF-TOKEN', 'mine']
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const response = await sidecar.request({ method, path: '/api', token, fields })
+      expect([response.status, response.text]).toEqual([200, 'from the device'])
+      expect([response.header('x-xsrf-token'), response.values('set-cookie')]).toEqual([undefined, []])
+    }
+    const received = csrf.device.requests.at(-1)
+    expect(received?.values('x-xsrf-token')).toEqual([csrf.ids.csrf])
+    expect(received?.header('cookie')).toBe(`SESSION=${csrf.ids.session}; XSRF-TOKEN=${csrf.ids.csrf}; a=1`)
+    csrf.ids.session = 'another'
+    expect((await sidecar.request({ method: 'POST', path: '/api', token })).status).toBe(200)
+  })
+
   it('gets its token from the very response that asks for it, also after a restart of the device', async () => {
     const model = await startTransmissionModel()
     const sidecar = await start(model, transmissionAuth, { transport })
@@ -106,11 +126,16 @@ describe('H170 A session id in JSON', () => {
   it.each([
     [
       'as a bearer token',
-      { header: 'Authorization', prefix: 'Bearer ' },
+      { header: 'Authorization: Bearer $token' },
       ({ headers }) => /^Bearer (\w+)$/.exec(headers.authorization ?? '')?.[1],
     ],
     ['in a field', { header: 'X-Session' }, ({ headers }) => String(headers['x-session'])],
-    ['in a cookie', { cookie: 'id' }, ({ headers }) => /^id=(\w+); a=1$/.exec(headers.cookie ?? '')?.[1]],
+    // The other cookie of the login goes along.
+    [
+      'in a cookie',
+      { header: 'Cookie: id=$token' },
+      ({ headers }) => /^SID=(\w+); id=\1; a=1$/.exec(headers.cookie ?? '')?.[1],
+    ],
   ] as const satisfies [string, object, RouterDevice['shownIn']][])(
     'is sent back %s, and renewed when it expires',
     async (_where, send, shownIn) => {
@@ -138,12 +163,30 @@ describe('H170 A session id in JSON', () => {
     const router = await startRouterDevice()
     router.shownIn = ({ headers }) => /^SID=(\w+)$/.exec(headers.cookie ?? '')?.[1]
     const login = { path: '/api/login', form: { 'the name': '$user', pass: '$password' } }
-    const session = { ...json, login, token: { cookie: 'SID' }, send: { cookie: 'SID' } }
+    const session = { ...json, login, token: { cookie: 'SID' } }
     const sidecar = await start(router, { ...account, session })
     const response = await sidecar.request({ token: await sidecar.token() })
     expect(response.text).toBe('from the device')
     expect(response.values('set-cookie')).toEqual(['theme=dark'])
     expect(router.logins).toEqual(['the+name=admin&pass=a%26b%3Dc+%22d%22+%24user'])
+  })
+
+  it('in a cookie is neither seen nor set by a client, whose other cookies pass', async () => {
+    const router = await startRouterDevice()
+    let shown: string | undefined
+    router.shownIn = ({ headers }) => {
+      shown = headers.cookie
+      return /(?:^|; )id=(\w+)/.exec(headers.cookie ?? '')?.[1]
+    }
+    const session = { ...json, send: { header: 'Cookie: id=$token' } }
+    const sidecar = await start(router, { ...account, session })
+    const token = await sidecar.token()
+    const id = () => router.sessions.get('1') ?? ''
+    const response = await sidecar.request({ token, fields: ['Cookie', 'ID=mine; a=1; "id"=mine; b=2'] })
+    expect(shown).toBe(`SID=${id()}; id=${id()}; a=1; b=2`)
+    expect(response.values('set-cookie')).toEqual(['theme=dark'])
+    router.device.handle((_request, answer) => answer.writeHead(200, { 'Set-Cookie': 'id=x; Path=/' }).end())
+    expect((await sidecar.request({ token })).values('set-cookie')).toEqual([])
   })
 
   it('may be a number with more digits than a double has', async () => {
@@ -153,7 +196,7 @@ describe('H170 A session id in JSON', () => {
     const { signIn } = await signedIn({ auth, password: router.password, url: router.device.url })
     await signIn.ready()
     const sent = signIn.credentialsFor({ method: 'GET', target: '/' })
-    expect(sent?.fields).toEqual(['X-Session', '12345678901234567890'])
+    expect(sent?.fields.slice(0, 2)).toEqual(['X-Session', '12345678901234567890'])
   })
 
   it.each([
@@ -167,7 +210,7 @@ describe('H170 A session id in JSON', () => {
     })
     const auth = {
       kind: 'session',
-      session: { login: { path: '/login' }, token: { cookie: 'SID' }, send: { cookie: 'SID' } },
+      session: { login: { path: '/login' }, token: { cookie: 'SID' } },
     }
     const { signIn } = await signedIn({ auth, password: 'x', url: device.url })
     await signIn.ready()
@@ -194,6 +237,44 @@ describe('H170 A session id in JSON', () => {
       'unusable the login at /api/login answered 200 without a token (json /a~1b/0/m~0n): a wrong password, or key',
     ])
   })
+})
+
+it('H170 the refusal of a request with the path of the login asks for a login, too, where a token is named', async () => {
+  const model = await startTransmissionModel()
+  const sidecar = await start(model, transmissionAuth)
+  const token = await sidecar.token()
+  for (const method of ['GET', 'POST']) {
+    model.sessions.set('', method)
+    expect((await sidecar.request({ method, path: '/transmission/rpc', token })).status).toBe(200)
+  }
+})
+
+it('H170 a redirect to the login page renews a session with a token, and is a wrong password behind the login', async () => {
+  let valid = 'first'
+  const device = await startDevice((request, response) => {
+    if (request.method === 'POST')
+      response.writeHead(200, { 'X-Auth-Token': valid, 'Set-Cookie': 'lang=en' }).end()
+    else if (request.headers['x-auth-token'] === valid) response.end(request.headers.cookie)
+    else response.writeHead(302, { Location: '/start' }).end()
+  })
+  const place = { header: 'X-Auth-Token' }
+  const session = { login: { path: '/login', page: '/start' }, token: place, send: place }
+  const sidecar = await start({ device, password: '' }, { kind: 'session', session })
+  const token = await sidecar.token()
+  for (const id of ['first', 'second']) {
+    valid = id
+    const response = await sidecar.request({ token, fields: ['Cookie', 'lang=mine; a=1'] })
+    expect([response.status, response.text]).toEqual([200, 'lang=en; a=1'])
+  }
+  device.handle((_request, response) =>
+    response.writeHead(302, { Location: '/start', 'X-Auth-Token': 'none' }).end(),
+  )
+  const { signIn, events } = await signedIn({
+    auth: { kind: 'session', session },
+    ...{ password: 'x', url: device.url },
+  })
+  await signIn.ready()
+  expect(events).toEqual(['refused 30000'])
 })
 
 it('H170 transmission-daemon gets its own token', async () => {
@@ -345,6 +426,40 @@ describe('H171 A session', () => {
     expect([redfish.sessions.size, redfish.logins.length]).toEqual([0, 1])
   })
 
+  it.each([
+    ['refuses it', 'wrong', []],
+    ['does not say', 'failed', ['unusable /redfish/v1 answered 500 to the credentials']],
+  ])('is ended when check_path %s', async (_what, kind, events) => {
+    const redfish = await startRedfishDevice()
+    const { device, password } = redfish
+    const check_path = kind === 'wrong' ? '/forbidden' : '/redfish/v1'
+    const signed = await signedIn({ auth: { ...redfishAuth, check_path }, password, url: device.url })
+    redfish.onRead = () => 500
+    expect((await signed.signIn.check(password)).kind).toBe(kind)
+    expect(signed.events).toEqual(events)
+    expect([redfish.logins.length, redfish.sessions.size]).toEqual([1, 0])
+  })
+
+  it('of a grant that another one has replaced is ended at the next login, or at stop', async () => {
+    const account = await startAccountDevice()
+    const ended: string[] = []
+    account.onLogout = (id) => ended.push(id)
+    const auth = {
+      ...accountAuth('form', { logout: { method: 'GET', path: '/logout' } }),
+      check_path: '/whoami',
+    }
+    const sidecar = await startSidecar({
+      device: account.device,
+      password: account.password,
+      config: { upstream: { auth }, password: { file: undefined, device: true } },
+    })
+    for (let i = 0; i < 4; i += 1) await sidecar.grant()
+    const [first, second] = account.opened
+    expect([ended, account.opened.length]).toEqual([[first, second], 4])
+    await sidecar.stop(10_000)
+    expect(account.sessions.size).toBe(0)
+  })
+
   it('is ended by the path that the configuration has', async () => {
     const router = await startRouterDevice()
     router.shownIn = ({ headers }) => headers.cookie?.slice(4)
@@ -353,7 +468,6 @@ describe('H171 A session', () => {
       session: {
         login: { path: '/api/login', form: { pass: '$password' } },
         token: { cookie: 'SID' },
-        send: { cookie: 'SID' },
         expired: [403],
         logout: { method: 'POST', path: '/api/logout' },
       },
@@ -399,4 +513,122 @@ describe('H171 A session', () => {
     expect(lines[0]).toContain(`Location of the login names ${other.url}, not the device`)
     expect(lines[0]).not.toContain('canary')
   })
+})
+
+describe('H238 Another session that a device sets', () => {
+  it.each(SESSION_KINDS)('in the response to a request of Postern itself is taken (%s)', async (kind) => {
+    const account = await startAccountDevice(kind === 'header' ? 'header' : 'cookie')
+    account.rotates = true
+    const auth = { ...accountAuth(kind), check_path: '/whoami' }
+    const { signIn, request, clock } = await signedIn({
+      ...{ auth, password: account.password, url: account.device.url },
+    })
+    const whoami = async () => {
+      const { status, shown } = await request({ target: '/open' })
+      expect([status, shown?.fields[1]]).toEqual([
+        200,
+        expect.stringContaining(String(account.opened.at(-1))),
+      ])
+    }
+    await signIn.ready()
+    await whoami()
+    expect([account.opened.length, account.logins]).toEqual([2, 1])
+    // Before a request that may change something, the session is looked at.
+    await clock.advance(60_000)
+    await signIn.ready(true)
+    await whoami()
+    expect([account.opened.length, account.logins]).toEqual([3, 1])
+  })
+
+  it('in the cookie of its token is taken from a response to Postern itself alone', async () => {
+    const valid = { id: 'login1' }
+    let logins = 0
+    const device = await startDevice((request, response) => {
+      const shown = /(?:^|; )id=(\w+)$/.exec(request.headers.cookie ?? '')?.[1]
+      if (request.url === '/login') {
+        logins += 1
+        valid.id = `login${logins}`
+        response.end(JSON.stringify(valid))
+      } else if (shown !== valid.id) response.writeHead(401).end()
+      else {
+        if (request.url === '/check') valid.id = `checked${logins}`
+        const gone = request.url === '/logout' ? '; Max-Age=0' : ''
+        const set = request.url === '/check' ? valid.id : 'other'
+        response.writeHead(200, { 'Set-Cookie': `id=${set}; Path=/${gone}` }).end()
+      }
+    })
+    const session = {
+      login: { path: '/login' },
+      token: { json: '/id' },
+      send: { header: 'Cookie: id=$token' },
+    }
+    const auth = { kind: 'session', check_path: '/check', session }
+    const { signIn, request } = await signedIn({ auth, password: 'x', url: device.url })
+    for (const [target, login] of [
+      ['/rotate', 1],
+      ['/logout', 2],
+      ['/', 3],
+    ] as const) {
+      await signIn.ready()
+      const response = await request({ target })
+      expect([response.status, response.shown?.fields]).toEqual([200, ['Cookie', `id=checked${login}`]])
+      signIn.accepted({ method: 'GET', target }, response, response.shown)
+    }
+  })
+})
+
+it('H170 a cookie beside a token causes no login when it changes, and is sent until the device deletes it', async () => {
+  const device = await startDevice((request, response) => {
+    const { url = '', method } = request
+    if (method === 'POST') response.writeHead(200, { 'X-Auth-Token': 'one', 'Set-Cookie': 'lang=en' }).end()
+    else
+      response
+        .writeHead(200, { 'Set-Cookie': `lang=de; Path=/${url === '/delete' ? '; Max-Age=0' : ''}` })
+        .end()
+  })
+  const place = { header: 'X-Auth-Token' }
+  const auth = { kind: 'session', session: { login: { path: '/login' }, token: place, send: place } }
+  const { signIn, request, events } = await signedIn({ auth, password: 'x', url: device.url })
+  const sent: unknown[] = []
+  for (const target of ['/change', '/delete', '/']) {
+    await signIn.ready()
+    const response = await request({ target })
+    sent.push(response.shown?.fields)
+    signIn.accepted({ method: 'GET', target }, response, response.shown)
+    expect(signIn.conceal(response.fields, response.shown).join()).not.toContain('lang')
+  }
+  const token = ['X-Auth-Token', 'one']
+  expect(sent).toEqual([[...token, 'Cookie', 'lang=en'], [...token, 'Cookie', 'lang=en'], token])
+  expect(events).toEqual(['signed in'])
+})
+
+it('H170 a client that signs in at the device, and is led back, asks for no login where a token is named', async () => {
+  const { device, password } = await startRedfishDevice()
+  const { path } = redfishAuth.session.login
+  const { signIn } = await signedIn({ auth: redfishAuth, password, url: device.url })
+  const back = { status: 302, fields: ['Location', path] }
+  expect(signIn.isChallenge({ method: 'GET', target: '/' }, back)).toBe(true)
+  expect(signIn.isChallenge({ method: 'POST', target: path }, back)).toBe(false)
+})
+
+it('H170 a session that check_path has shown to work is no wrong password when a first response refuses it', async () => {
+  const account = await startAccountDevice()
+  const auth = { ...accountAuth('form'), check_path: '/whoami' }
+  const { signIn, request, events } = await signedIn({
+    ...{ auth, password: account.password, url: account.device.url },
+  })
+  await signIn.ready()
+  const response = await request({ target: '/closed' })
+  expect((await signIn.renew(response, response.shown, true)).kind).toBe('signed-in')
+  expect(events).toEqual(['signed in', 'signed in'])
+})
+
+it.each([
+  ['a one z', 'one'],
+  ['one', 'one'],
+  ['a one', 'a one'],
+  ['one z', 'one z'],
+  ['a z', 'a z'],
+])('H170 a response field with %j shows the token %j', (value, token) => {
+  expect(unwrapped(value, { name: 'X', before: 'a ', after: ' z' })).toBe(token)
 })

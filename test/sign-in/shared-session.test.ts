@@ -7,7 +7,14 @@ import { logInAs, makeNames, type Names } from '../support/names.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
-import { type AccountDevice, accountAuth, startAccountDevice, VIEWER } from './account-device.ts'
+import {
+  type AccountDevice,
+  accountAuth,
+  SESSION_KINDS as KINDS,
+  type SessionKind as Kind,
+  startAccountDevice,
+  VIEWER,
+} from './account-device.ts'
 
 interface Started {
   readonly account: AccountDevice
@@ -16,9 +23,6 @@ interface Started {
   readonly operator: string
   readonly reader: string
 }
-
-const KINDS = ['form', 'cookie', 'header'] as const
-type Kind = (typeof KINDS)[number]
 
 /**
  * Starts a sidecar with an operator, a reader and a signed-in public page, in front of a device of which it is the viewer. Its clock stands
@@ -180,7 +184,7 @@ describeProtocols("H239 A client's own cookies with a name of the session", (tra
   it.each(KINDS)('never reach the device while Postern is not signed in (%s)', async (kind) => {
     const { account, sidecar, operator } = await start(kind, {
       transport,
-      settings: kind === 'form' ? { session_cookie: 'SID' } : {},
+      settings: kind === 'form' ? { token: { cookie: 'SID' } } : {},
       password: 'wrong',
     })
     account.sessions.set('guest', 'root')
@@ -265,10 +269,11 @@ describeProtocols('H240 A redirect to the login page', (transport) => {
 
 describeProtocols('H241 A session that was not seen alive for long', (transport) => {
   it.each([
-    ['by check_path', '/check'],
-    ['by the root', '/'],
-  ])('is looked at before a POST, %s', async (_how, target) => {
-    const started = await start('form', { transport, checkPath: target })
+    ['by check_path', '/check', {}],
+    ['by the root', '/', {}],
+    ['by the root, with the name of its cookie', '/', { token: { cookie: 'SID' } }],
+  ])('is looked at before a POST, %s', async (_how, target, settings) => {
+    const started = await start('form', { transport, checkPath: target, settings })
     const { account, sidecar, operator } = started
     const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
     const looks = () => account.device.requests.filter((request) => request.target === target).length
@@ -283,6 +288,17 @@ describeProtocols('H241 A session that was not seen alive for long', (transport)
       account.device.requests.filter(({ method }) => method === 'POST').length,
     ]).toEqual([2, 7])
     expect(looks() - before).toBe(target === '/' ? 2 : 4)
+  })
+
+  it('is not looked at where the device says by a status that a token has expired, without check_path', async () => {
+    const started = await start('header', { transport })
+    const { account, sidecar, operator } = started
+    expect(await accountsOf(started)).toEqual(VIEWERS)
+    account.sessions.clear()
+    await sidecar.clock.advance(60_000)
+    const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
+    expect((await sidecar.request(post)).text).toBe(VIEWER)
+    expect(account.device.requests.some(({ target }) => target === '/')).toBe(false)
   })
 
   it('is not looked at before a GET, nor again after a pause that a session has survived', async () => {
@@ -401,28 +417,9 @@ describe('H243 A device that changes its session with every response', () => {
       for (let n = 0; n < 5; n += 1) await sidecar.request({ path: '/whoami', token: operator })
     }
     expect(account.logins - logins).toBe(4)
-    const lines = sidecar.logLines().filter((line) => line.includes('on_change'))
+    const lines = sidecar.logLines().filter((line) => line.includes('one login after the other'))
     expect(lines).toHaveLength(1)
-    expect(lines[0]).toContain('upstream.auth.on_change: follow')
+    expect(lines[0]).toContain('upstream.auth.session.token.cookie')
     for (const id of account.opened) expect(lines[0]).not.toContain(id)
   })
-
-  it.each(KINDS)('is followed with on_change: follow (%s)', async (kind) => {
-    const started = await start(kind, { settings: { on_change: 'follow' } })
-    const { account } = started
-    account.rotates = true
-    for (let i = 0; i < 5; i += 1) expect(await accountsOf(started)).toEqual(VIEWERS)
-    expect(account.logins).toBe(1)
-  })
-
-  it.each(['/login', '/login/', '/Login', '/%6cogin', '//login', '/./login', '/login;x=1?y'])(
-    'is not followed where a client signs in: %s',
-    async (path) => {
-      const started = await start('form', { settings: { on_change: 'follow' } })
-      await accountsOf(started)
-      await started.sidecar.request({ ...AS_ROOT, path, token: started.operator })
-      started.account.device.requests.at(-1)
-      expect(await accountsOf(started)).toEqual(VIEWERS)
-    },
-  )
 })

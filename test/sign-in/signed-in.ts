@@ -90,7 +90,6 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
 
 function withoutPassword(auth: UpstreamAuthConfig): UpstreamAuthConfig {
   if (auth === 'off') return auth
-  if (auth.kind === 'session') return auth
   const { password: _, ...rest } = auth
   return rest
 }

@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { startFormDevice } from './devices.ts'
+import { formAuth, startFormDevice } from './devices.ts'
 
 it('C24 an upgrade whose client left during the sign-in opens no connection to the device', async () => {
   const device = await startFormDevice()
@@ -13,7 +13,7 @@ it('C24 an upgrade whose client left during the sign-in opens no connection to t
   device.gate = () => gate.promise
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, device.password)
-  const auth = { kind: 'form', user: 'admin', password: { file } }
+  const auth = { ...formAuth(), password: { file } }
   const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth } } })
   const token = await sidecar.token()
   const client = await rawConnection(sidecar.url)

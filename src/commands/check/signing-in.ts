@@ -2,7 +2,7 @@ import { checkedByDevice } from '../../config/password-fields.ts'
 import { sendOwnRequest } from '../../device/own-request.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { CURL, sampleFields } from '../../forward/sample-heads.ts'
-import { tokenPlace } from '../../sign-in/session-scheme.ts'
+import { tokenPlace } from '../../sign-in/session-token.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { check } from './check.ts'
 import { type OpenService, openService } from './open-service.ts'
@@ -35,14 +35,13 @@ export const SIGNING_IN = check({
     refused: ({ problem }) => problem !== undefined && { failed: problem },
     'another session': ({ isChanging, accepted, page, auth, key }) => {
       if (!isChanging || auth === 'off') return undefined
-      const other =
-        auth.kind === 'form' && auth.form.sessionCookie === undefined
-          ? `name the cookie of the session in ${key}.auth.form.session_cookie, if another one changes; else `
-          : ''
+      const isNamed = auth.kind === 'session' && auth.session.token !== undefined
       return {
         warning: `${accepted}; its response to GET ${page} sets another session`,
         meaning: 'Postern signs in again after such responses, and the device may refuse requests meanwhile',
-        remedy: `${other}set ${key}.auth.on_change: follow, if no client can sign in at the device as another user`,
+        remedy: isNamed
+          ? 'have the device keep its session, if it can'
+          : `name the cookie of the session in ${key}.auth.session.token.cookie, if another one changes`,
       }
     },
     'no logout': ({ unended, accepted, key }) =>
@@ -59,11 +58,13 @@ export const SIGNING_IN = check({
 async function tryLogin({ service, key }: Service) {
   const { auth } = service
   const opened = await openService(service, key)
-  const page = (auth !== 'off' && auth.kind === 'form' ? auth.checkPath : undefined) ?? pageOf(service)
+  const settings = auth !== 'off' && auth.kind === 'session' ? auth : undefined
+  const page = settings?.checkPath ?? pageOf(service)
   const asked = await askBehindLogin(opened, page).finally(opened.close)
+  const { login, token } = settings?.session ?? {}
   const accepted =
-    auth !== 'off' && auth.kind === 'session'
-      ? `${auth.session.login.path} gave a token (${tokenPlace(auth.session)})`
+    login !== undefined && token !== undefined
+      ? `${login.path} gave a token (${tokenPlace(token)})`
       : 'the device accepts the credentials'
   return { ...asked, ...opened.told, accepted, page, auth, key }
 }

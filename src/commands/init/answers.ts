@@ -278,7 +278,9 @@ async function choose(
     case '5': {
       const login = await prompt.ask(`Its login, basic or digest [${asked}]: `, asked)
       if (login !== 'basic' && login !== 'digest') {
-        prompt.say('  For a login form, set upstream.auth.form afterwards: see deploy/old-firmware.md\n')
+        prompt.say(
+          '  For a login form or a token, set upstream.auth afterwards: see deploy/old-firmware.md\n',
+        )
         return undefined
       }
       return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))

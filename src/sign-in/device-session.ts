@@ -1,0 +1,98 @@
+import { type SessionSettings, sessionFields } from '../config/auth-fields.ts'
+import type { OwnResponse } from '../device/own-request.ts'
+import { fieldValues } from '../http/fields.ts'
+import type { Clock } from '../system/clock.ts'
+import { KeptCookies } from './kept-cookies.ts'
+import type { Session } from './scheme.ts'
+import {
+  cookiesSetBy,
+  isExpired,
+  type SessionCookie,
+  type SessionNames,
+  sessionNames,
+} from './session-cookies.ts'
+import { isByCookies, isSendable, tokenCookie, tokenIn, unwrapped } from './session-token.ts'
+
+/** The names under which a session travels: those of the configuration, and its cookies. */
+export function namesOf(settings: SessionSettings, cookies: readonly SessionCookie[] = []): SessionNames {
+  const named = [tokenCookie(settings), settings.send?.header.cookie].filter((name) => name !== undefined)
+  return sessionNames([...named, ...cookies.map(({ name }) => name)], sessionFields(settings))
+}
+
+/** The session that the response to a login opens; undefined if it holds none. */
+export function sessionIn(
+  response: OwnResponse,
+  settings: SessionSettings,
+  clock: Clock,
+): Session | undefined {
+  const { token, send, login } = settings
+  // Without a field that carries its value, the named cookie alone is the session.
+  const only = send === undefined ? tokenCookie(settings) : undefined
+  const now = clock.monotonic()
+  const set = cookiesSetBy(response.fields, login.path, clock).filter(
+    (cookie) =>
+      cookie.value !== '' && !isExpired(cookie, now) && (only === undefined || cookie.name === only),
+  )
+  const text = tokenIn(response, settings, set)
+  if (token === undefined ? set.length === 0 : text === undefined) return undefined
+  return createSession(settings, set, text, clock)
+}
+
+/** Requests carry the cookies and the token. Responses to clients change neither, because they may be about another account. */
+function createSession(
+  settings: SessionSettings,
+  set: readonly SessionCookie[],
+  opened: string | undefined,
+  clock: Clock,
+): Session {
+  const named = tokenCookie(settings)
+  const byCookies = isByCookies(settings)
+  const { header } = settings.send ?? {}
+  const field = header?.cookie === undefined ? header : undefined
+  const carrier =
+    header?.cookie === undefined || opened === undefined
+      ? undefined
+      : { name: header.cookie, value: opened, path: '/', until: undefined }
+  const all = carrier === undefined ? set : [...set.filter(({ name }) => name !== carrier.name), carrier]
+  const cookies = new KeptCookies(all, (name) => byCookies || name === carrier?.name, clock)
+  let text = opened
+  let replaced = false
+
+  function takeToken(shown: string, own: boolean): void {
+    if (shown === '' || shown === text) return
+    if (own && field !== undefined && isSendable(shown)) text = shown
+    else replaced = true
+  }
+
+  return {
+    // Many devices set cookies for every client. Only a request shows whether they are a session.
+    proven: !byCookies,
+    names: namesOf(settings, all),
+    get expired() {
+      return cookies.over
+    },
+    get changed() {
+      return replaced || cookies.replaced
+    },
+    credentialsFor({ target }) {
+      const sent = cookies.for(target)
+      const value = named === undefined ? text : sent.findLast(({ name }) => name === named)?.value
+      const pairs = sent.map((each) => `${each.name}=${each.value}`)
+      return {
+        fields: [
+          ...(field === undefined || value === undefined
+            ? []
+            : [field.name, field.before + value + field.after]),
+          ...(pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')]),
+        ],
+        nonce: '',
+      }
+    },
+    accepted({ target }, { fields }, _nonce, own) {
+      // The token in a cookie is judged as a cookie.
+      for (const name of byCookies ? [] : sessionFields(settings))
+        takeToken(unwrapped(fieldValues(fields, name.toLowerCase())[0] ?? '', field), own)
+      for (const cookie of cookiesSetBy(fields, target, clock)) cookies.take(cookie, target, own)
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import type { Clock } from '../system/clock.ts'
+import { isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
+
+/** The cookies of one session. Responses update their expiry. Some are the session itself, the others only go along. */
+export class KeptCookies {
+  readonly #clock: Clock
+  readonly #isVital: (name: string) => boolean
+  #kept: readonly SessionCookie[]
+  #deleted = false
+  #replaced = false
+
+  /** @param isVital whether the cookie of this name is the session, or a part of it */
+  constructor(cookies: readonly SessionCookie[], isVital: (name: string) => boolean, clock: Clock) {
+    this.#clock = clock
+    this.#isVital = isVital
+    this.#kept = cookies
+  }
+
+  /** A cookie that is the session has expired, or a response has deleted it. */
+  get over(): boolean {
+    return this.#deleted || this.#kept.some((each) => this.#isVital(each.name) && this.#isOver(each))
+  }
+
+  /** A response to a client has set another value of a cookie that is the session. */
+  get replaced(): boolean {
+    return this.#replaced
+  }
+
+  /** Those that a request for this target carries. */
+  for(target: string): readonly SessionCookie[] {
+    return this.#kept.filter((each) => matchesPath(each, target) && !this.#isOver(each))
+  }
+
+  /** @param own the response is to a request of the sidecar itself: only then another value is taken */
+  take(cookie: SessionCookie, target: string, own: boolean): void {
+    const same = this.#kept.filter(({ name }) => name === cookie.name)
+    const sent = same.filter((each) => matchesPath(each, target))
+    // The request did not carry the cookie, so its response says nothing about it.
+    if (sent.length === 0) return
+    const others = (): readonly SessionCookie[] => this.#kept.filter((each) => !same.includes(each))
+    const known = sent.find(({ value }) => value === cookie.value)
+    if (this.#isOver(cookie)) {
+      if (!sent.some(({ path }) => path === cookie.path)) return
+      this.#kept = others()
+      this.#deleted ||= this.#isVital(cookie.name)
+    } else if (known !== undefined) {
+      this.#kept = this.#kept.map((each) => (each === known ? { ...each, until: cookie.until } : each))
+    } else if (own) this.#kept = [...others(), cookie]
+    else this.#replaced ||= this.#isVital(cookie.name)
+  }
+
+  /** An empty value deletes, too. */
+  #isOver(cookie: SessionCookie): boolean {
+    return cookie.value === '' || isExpired(cookie, this.#clock.monotonic())
+  }
+}
