@@ -198,9 +198,10 @@ it('a client that gives up breaks its request off, and a connection that closes 
   const response = send({ transport: 'http1', url: device.url, signal: over.signal })
   const peer = await device.waitForConnection(1)
   await peer.waitFor('\r\n\r\n')
+  const ended = once(peer.socket, 'end')
   over.abort()
   await expect(response).rejects.toThrow('no complete response')
-  await peer.closed
+  await ended
   const raw = await rawConnection(device.url)
   const missing = expect(raw.waitFor('HTTP/1.1')).rejects.toThrow('HTTP/1.1')
   const other = await device.waitForConnection(2)
