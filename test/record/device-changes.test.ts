@@ -7,7 +7,7 @@ import { startSidecar } from '../support/sidecar.ts'
 
 it('H223 a device that goes away and comes back is a line each, also without an access log, and in the timeline', async () => {
   const device = await startDevice()
-  const config = { log: { access: false }, upstream: { health: { path: '/', interval: '20ms' } } }
+  const config = { log: { access: false }, upstream: { health: { path: '/' } } }
   const sidecar = await startSidecar({ device, config })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
@@ -27,6 +27,7 @@ it('H223 a device that goes away and comes back is a line each, also without an 
   ]
   expect(logged()).toEqual([down])
   await startDevice(undefined, { port: Number(new URL(device.url).port) })
+  await sidecar.clock.advance(10_000)
   await expect.poll(logged).toEqual([down, [30, 'the device is up again', undefined, undefined, undefined]])
   const shown = sidecar.overview.timeline(0).map(({ text, details }) => [text, details])
   expect(shown).toContainEqual(['the device is down', expect.stringMatching(/\bfailure: connection_/)])
