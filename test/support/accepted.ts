@@ -17,10 +17,10 @@ function nextSocket(channel: string, fits: (socket: Socket) => boolean): Promise
   return found.promise
 }
 
-/** The next socket that the server of this process at `url` accepts: what the sidecar has of a client. */
-export function nextAccepted(url: string): Promise<Socket> {
-  const port = Number(new URL(url).port)
-  return nextSocket('net.server.socket', ({ localPort }) => localPort === port)
+/** The next socket that a server of this process accepts, by default that at any `url`: what the sidecar has of a client. */
+export function nextAccepted(url?: string): Promise<Socket> {
+  const port = url === undefined ? undefined : Number(new URL(url).port)
+  return nextSocket('net.server.socket', ({ localPort }) => port === undefined || localPort === port)
 }
 
 /** The next socket that this process begins to connect, such as the sidecar to the device. */
