@@ -17,15 +17,15 @@ const REAL_TIMERS = new Set([
   ...['setTimeout', 'setInterval', 'setImmediate', 'AbortSignal.timeout'],
   ...['node:timers', 'node:timers/promises', 'performance'],
 ])
-/** The clocks whose timers are those of Node. */
-const REAL_CLOCK = /\b(?:systemClock|realClock)\b/
+/** A use of the clocks whose timers are those of Node. */
+const REAL_CLOCK = /^import \{[^}]*\b(systemClock|realClock)\b/m
 const PAUSE_OF_VITEST = /\bvi\.(?:useFakeTimers|waitFor|waitUntil)\b/
 
 /** What of real time a file has. */
 function realTimeIn(text: string): string[] {
-  const clock = REAL_CLOCK.exec(text) ?? PAUSE_OF_VITEST.exec(text)
+  const [, clock = PAUSE_OF_VITEST.exec(text)?.[0]] = REAL_CLOCK.exec(text) ?? []
   const timers = ambientReads(text).filter((read) => REAL_TIMERS.has(read))
-  return [...new Set([...timers, ...(clock === null ? [] : [clock[0]])])]
+  return [...new Set([...timers, ...(clock === undefined ? [] : [clock])])]
 }
 
 const covers = (entry: string, path: string): boolean =>
@@ -49,11 +49,15 @@ describe('Time in tests', () => {
 
   it.each([
     ['setTimeout(f, 10)', ['setTimeout']],
-    ["import { setTimeout as delay } from 'node:timers/promises'\nawait delay(1)", ['node:timers/promises']],
+    [
+      "import { setTimeout as delay } from 'node:timers/promises'\nawait delay(1)",
+      ['node:timers/promises', 'setTimeout'],
+    ],
     ['await new Promise(setImmediate)', ['setImmediate']],
     ['fetch(url, { signal: AbortSignal.timeout(5) })', ['AbortSignal.timeout']],
-    ['const clock = realClock()', ['realClock']],
-    ['const clock = stillClock()', []],
+    ["import { rest, systemClock } from '../../src/system/clock.ts'", ['systemClock']],
+    ["import { type Clock, realClock } from './support/clock.ts'", ['realClock']],
+    ["import { stillClock } from './support/clock.ts'", []],
     ["run('node', ['-e', 'setTimeout(f, 10)'])", []],
   ])('finds what is real in %s', (text, found) => {
     expect(realTimeIn(text)).toEqual(found)

@@ -55,13 +55,14 @@ export const STOP_BOUNDS = {
   lastResponses: 1_500,
 }
 
+/** How often the names of the machine are compared with the certificate (ms). */
+const COMPARE_EVERY = 60_000
+
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
   /** What clients may call this machine; default: what the system says. */
   readonly machine?: () => MachineNames
-  /** How often those names are compared with the certificate (ms). */
-  readonly compareEvery?: number
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
   /** Bounds in place of the usual ones. For tests. */
@@ -84,15 +85,7 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
 /** @param opened gets everything that has to be closed if a later part cannot be opened */
 async function openParts(
   config: Config,
-  {
-    clock,
-    log,
-    ownsProcess = false,
-    machine = machineNames,
-    compareEvery = 60_000,
-    waitsForAddresses,
-    bounds,
-  }: SidecarDependencies,
+  { clock, log, ownsProcess = false, machine = machineNames, waitsForAddresses, bounds }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   const releaseFolder = holdStateFolder(config.stateDir, pid, clock.wall())
@@ -146,7 +139,7 @@ async function openParts(
     log,
     metrics,
     machine,
-    compareEvery,
+    compareEvery: COMPARE_EVERY,
   })
   opened.defer(certificate.close)
   await warnOf(config)

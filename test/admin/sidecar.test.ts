@@ -23,6 +23,7 @@ it('H152 a sidecar serves its page after a login, tells it what happens, and end
     received += chunk
   })
   await expect.poll(() => received).toMatch(/event: start\ndata: .*"condition":\{.*"ready":true/)
+  await sidecar.clock.advance(2_000)
   await expect.poll(() => received).toMatch(/event: grants\ndata: \{"changed":\[\{"id"/)
   await expect.poll(() => received).toContain('event: point')
   const revoked = await fetch(`${sidecar.adminUrl}/page/revoke`, {
@@ -32,6 +33,7 @@ it('H152 a sidecar serves its page after a login, tells it what happens, and end
   })
   expect(await revoked.json()).toEqual({ revoked: 1 })
   expect((await sidecar.request({ token: grant })).status).toBe(401)
+  await sidecar.clock.advance(2_000)
   await expect.poll(() => received).toMatch(/event: timeline\ndata: .*live page: tokens revoked/)
 
   const ended = new Promise((resolve) => response.once('close', resolve).once('error', () => {}))

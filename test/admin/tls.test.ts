@@ -3,7 +3,7 @@ import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
-import { connect, createServer as createTlsServer } from 'node:tls'
+import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { prepareSite, type Site } from '../process/serve.ts'
@@ -146,26 +146,6 @@ it('H321 healthy fails within its time if what listens there shakes no hands', a
     silent.close()
   })
   silent.on('connection', (socket) => closeLater(() => void socket.destroy()))
-  expect(await made.postern('healthy')).toMatchObject({
-    code: 1,
-    stderr: `postern healthy: /healthz at 127.0.0.1:${made.port}: no response within 3 s\n`,
-  })
-})
-
-it('H321 healthy has one time for handshake and response', async () => {
-  const made = await site()
-  const { cert, key } = parse(readFileSync(made.configFile, 'utf8')).listen.tls
-  const slow = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => {
-      setTimeout(() => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'), 2_000)
-    })
-  })
-  const wire = createTcpServer((socket) => {
-    setTimeout(() => slow.emit('connection', socket), 2_000)
-  }).listen(made.port, '127.0.0.1')
-  await once(wire, 'listening')
-  closeLater(() => void wire.close())
   expect(await made.postern('healthy')).toMatchObject({
     code: 1,
     stderr: `postern healthy: /healthz at 127.0.0.1:${made.port}: no response within 3 s\n`,

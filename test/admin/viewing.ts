@@ -16,7 +16,6 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
-import { PATIENCE } from '../support/patience.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 
 /** An overview that a test drives. */
@@ -307,17 +306,18 @@ function eventStream(response: IncomingMessage): EventStream {
     close,
     next: (name) =>
       new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`no event ${name}`)), PATIENCE)
         const look = (): void => {
           const found = received.find((event) => event.name === name && !taken.has(event))
           if (found === undefined) return
-          clearTimeout(timer)
           looks.delete(look)
           taken.add(found)
           resolve(found)
         }
         looks.add(look)
         look()
+        void ended.then(() => {
+          if (looks.has(look)) reject(new Error(`no event ${name}`))
+        })
       }),
   }
 }

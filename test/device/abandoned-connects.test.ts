@@ -1,14 +1,15 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Connections, createConnections, type Loan } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
 import { deviceTls } from '../../src/device/target.ts'
+import { nextConnecting } from '../support/accepted.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { headers, requestFields, resetStream, settings } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
@@ -88,11 +89,6 @@ async function abortWhileConnecting(connections: Connections): Promise<void> {
 /** A device that accepts connections and sends nothing. */
 const startSilentDevice = () => startRawDevice(() => new Promise<void>(() => {}))
 
-function fakeTimers(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-}
-
 describe('a connection whose client leaves while it is being opened', () => {
   it('C24 carries the next request, and not the aborted one', async () => {
     let requests = 0
@@ -132,14 +128,19 @@ describe('a connection whose client leaves while it is being opened', () => {
 
   it('H46 fails at its own connect deadline, although another request has it by then', async () => {
     const device = await startSilentDevice()
-    fakeTimers()
-    const connections = open(device.url.replace('http:', 'https:'), 3000)
+    const clock = stillClock()
+    const connections = open(device.url.replace('http:', 'https:'), 3000, undefined, clock)
     await abortWhileConnecting(connections)
     await device.waitForConnection(1)
-    vi.advanceTimersByTime(2000)
-    const end = sendRequest(connections.borrow(true))
-    vi.advanceTimersByTime(1001)
-    expect(await end).toBe('connection_timeout')
+    await clock.advance(2000)
+    let ended: string | undefined
+    void sendRequest(connections.borrow(true)).then((end) => {
+      ended = end
+    })
+    await clock.advance(999)
+    expect(ended).toBeUndefined()
+    await clock.advance(1)
+    expect(ended).toBe('connection_timeout')
     expect(device.peers).toHaveLength(1)
   })
 
@@ -152,15 +153,12 @@ describe('a connection whose client leaves while it is being opened', () => {
 
   it('H100 is closed when it stays idle, like any other', async () => {
     const device = await startSilentDevice()
-    fakeTimers()
     const clock = stillClock()
     const connections = open(device.url, 60_000, undefined, clock)
     await abortWhileConnecting(connections)
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
-    await clock.advance(5000)
-    vi.advanceTimersByTime(5000)
-    await closed
+    await passUntil(clock, closed)
   })
 
   it('C24 counts as reused once it is open, because the device may have closed it', async () => {
@@ -173,9 +171,10 @@ describe('a connection whose client leaves while it is being opened', () => {
     const reused: boolean[] = []
     const send = () => sendRequest(connections.borrow(true), (was) => void reused.push(was))
     expect(await send()).toBe('connection_terminated')
+    const opening = nextConnecting()
     await abortWhileConnecting(connections)
-    await device.waitForConnection(2)
-    for (let i = 0; i < 2; i += 1) await new Promise(setImmediate)
+    const socket = await opening
+    if (socket.connecting) await once(socket, 'connect')
     expect(await send()).toBe('connection_terminated')
     expect(reused).toEqual([false, true])
   })

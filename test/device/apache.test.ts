@@ -6,9 +6,9 @@ import { expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { probeDevice } from '../../src/device/own-request.ts'
 import { upstreamDeadlines, upstreamTarget } from '../../src/forward/settings.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { opensslCertificate } from '../support/openssl-server.ts'
 import { rawConnection, unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
@@ -63,7 +63,7 @@ it('H168 Apache that demands a client certificate for some pages gets it over TL
     const sets = [`upstream.url=${url}`, `upstream.tls={${trust}${more}}`, 'password.file=none']
     const service = loadConfig({ sets }).upstream
     const target = await upstreamTarget(service, 'upstream')
-    return (await probeDevice(target, upstreamDeadlines(service), path, systemClock)).status
+    return (await probeDevice(target, upstreamDeadlines(service), path, stillClock())).status
   }
   expect(await statusOf('/')).toBe(200)
   expect(await statusOf('/private/')).toBe(403)

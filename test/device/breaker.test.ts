@@ -1,15 +1,10 @@
 import { expect, it } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-function stillClock() {
-  let now = 1000
-  return { ...systemClock, monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
-}
-
-it('after three failures in a row to reach the device the breaker refuses requests, except one probe per second', () => {
+it('after three failures in a row to reach the device the breaker refuses requests, except one probe per second', async () => {
   const clock = stillClock()
   const breaker = createBreaker(clock)
   for (let i = 0; i < 3; i += 1) {
@@ -17,22 +12,22 @@ it('after three failures in a row to reach the device the breaker refuses reques
     breaker.failed('connection_refused')
   }
   expect(breaker.refuse()).toBe('connection_refused')
-  clock.advance(999)
+  await clock.advance(999)
   expect(breaker.refuse()).toBe('connection_refused')
-  clock.advance(1)
+  await clock.advance(1)
   expect(breaker.refuse()).toBeUndefined()
   expect(breaker.refuse()).toBe('connection_refused')
 })
 
-it('a failed probe keeps the breaker open, and a successful one closes it for all requests', () => {
+it('a failed probe keeps the breaker open, and a successful one closes it for all requests', async () => {
   const clock = stillClock()
   const breaker = createBreaker(clock)
   for (let i = 0; i < 3; i += 1) breaker.failed('connection_timeout')
-  clock.advance(1000)
+  await clock.advance(1000)
   expect(breaker.refuse()).toBeUndefined()
   breaker.failed('dns_error')
   expect(breaker.refuse()).toBe('dns_error')
-  clock.advance(1000)
+  await clock.advance(1000)
   expect(breaker.refuse()).toBeUndefined()
   breaker.succeeded()
   expect(breaker.refuse()).toBeUndefined()

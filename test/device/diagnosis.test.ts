@@ -6,9 +6,9 @@ import { canDiagnose, diagnose } from '../../src/device/diagnosis.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { deviceTls, pinOf } from '../../src/device/target.ts'
 import { explainCertificate } from '../../src/device/tls-faults.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -27,7 +27,7 @@ const secured = async (certificate: Certificate): Promise<string> =>
 describe('H109 an https device', () => {
   it('with a self-signed certificate: the diagnosis has its fingerprint and says how to trust it', async () => {
     const url = await secured(await makeCertificate())
-    const found = await diagnose(targetOf(url), 'upstream', PATIENCE, systemClock)
+    const found = await diagnose(targetOf(url), 'upstream', PATIENCE, stillClock())
     expect(found?.reason).toMatch(/is self-signed; its SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
     expect(found?.remedy).toMatch(
       /^compare the fingerprint with that on the device, then write under upstream: tls: \{pin: sha256\/[\w+/]{43}=\}; or set upstream\.tls\.ca /,
@@ -41,7 +41,7 @@ describe('H109 an https device', () => {
       targetOf(await secured(device), { tls: deviceTls({ ca: other.cert }) }),
       'upstream',
       PATIENCE,
-      systemClock,
+      stillClock(),
     )
     expect(found?.reason).toContain('is self-signed, and not in upstream.tls.ca; ')
   })
@@ -56,7 +56,7 @@ describe('H109 an https device', () => {
       targetOf(url, { tls: deviceTls({ ca: device.cert }) }),
       'upstream.routes./a/',
       PATIENCE,
-      systemClock,
+      stillClock(),
     )
     expect(found?.reason).toContain('is for another name: DNS:localhost, IP Address:127.0.0.1')
     expect(found?.remedy).toContain(
@@ -80,7 +80,7 @@ describe('H109 an https device', () => {
           targetOf(await secured(device), { tls: deviceTls({ ca: device.cert }) }),
           'upstream',
           PATIENCE,
-          systemClock,
+          stillClock(),
         ),
       ),
     )
@@ -96,7 +96,7 @@ describe('H109 an https device', () => {
         targetOf(url, { tls: deviceTls({ ca: device.cert }) }),
         'upstream',
         PATIENCE,
-        systemClock,
+        stillClock(),
       ),
     ).toBeUndefined()
     expect(
@@ -104,14 +104,14 @@ describe('H109 an https device', () => {
         targetOf(url, { tls: deviceTls({ insecure: true }) }),
         'upstream',
         PATIENCE,
-        systemClock,
+        stillClock(),
       ),
     ).toBeUndefined()
   })
 
   it('that answers in cleartext: the diagnosis says to write http', async () => {
     const url = (await startDevice()).url
-    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', PATIENCE, systemClock)
+    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', PATIENCE, stillClock())
     expect(found?.reason).toMatch(/^the device answers without TLS, and the URL says https \(/)
     expect(found?.remedy).toContain(`set upstream.url to ${url}`)
   })
@@ -123,7 +123,7 @@ describe('H109 an https device', () => {
     closeLater(() => void old.close())
     await once(old.listen(0, '127.0.0.1'), 'listening')
     const { port } = old.address() as AddressInfo
-    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, systemClock)
+    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, stillClock())
     expect(found?.reason).toMatch(
       /^the device takes no cipher, group or signature that it is offered \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/,
     )
@@ -148,7 +148,7 @@ describe('H109 an http device', () => {
   it('that speaks TLS: the diagnosis says to write https', async () => {
     const url = await secured(await makeCertificate())
     expect(
-      await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', PATIENCE, systemClock),
+      await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', PATIENCE, stillClock()),
     ).toEqual({
       reason: `the device speaks TLS at ${new URL(url).host}, and upstream.url says http`,
       remedy: `set upstream.url to ${url}`,
@@ -156,7 +156,8 @@ describe('H109 an http device', () => {
   })
 
   it('that speaks no TLS, is off, or never answers, is not explained', async () => {
-    const silent = net.createServer(() => {})
+    const clock = stillClock()
+    const silent = net.createServer(() => void clock.advance(10_000))
     closeLater(() => void silent.close())
     await once(silent.listen(0, '127.0.0.1'), 'listening')
     const { port } = silent.address() as AddressInfo
@@ -165,8 +166,7 @@ describe('H109 an http device', () => {
       `http://127.0.0.1:${await unusedPort()}`,
       `http://127.0.0.1:${port}`,
     ]
-    for (const url of urls)
-      expect(await diagnose(targetOf(url), 'upstream', 200, systemClock)).toBeUndefined()
+    for (const url of urls) expect(await diagnose(targetOf(url), 'upstream', 10_000, clock)).toBeUndefined()
   })
 })
 
@@ -192,7 +192,7 @@ it('an attempt ends when it is aborted, and explains nothing', async () => {
     targetOf(`https://127.0.0.1:${port}`),
     'upstream',
     PATIENCE,
-    systemClock,
+    stillClock(),
     ending.signal,
   )
   const [socket] = await accepted
@@ -204,6 +204,6 @@ it('an attempt ends when it is aborted, and explains nothing', async () => {
   expect(await attempt).toBeUndefined()
   await closed
   expect(
-    await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, systemClock, ending.signal),
+    await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', PATIENCE, stillClock(), ending.signal),
   ).toBeUndefined()
 })

@@ -4,7 +4,6 @@ import type { Connection } from '../../src/device/connections.ts'
 import { DeviceFault, failureOf } from '../../src/device/failure.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { isBug } from '../../src/system/setup-error.ts'
 import { stillClock } from '../support/clock.ts'
 import { admitted } from '../support/forward.ts'
@@ -68,7 +67,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   const upstream = createUpstream({
     connections: { borrow: () => ({ connection, release() {} }) },
     fields: { request: { host: undefined, added: [], named: [], set: new Set() } },
-    queue: createBoundedQueue(systemClock, { inside: 1, waiting: 0, maxWait: 1 }),
+    queue: createBoundedQueue(clock, { inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,
     clock,

@@ -1,11 +1,13 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { createBreaker, startHealthCheck } from '../../src/device/breaker.ts'
 import type { Connections } from '../../src/device/connections.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
+import { startHoldingDevice } from '../support/holding-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 async function ready(sidecar: TestSidecar): Promise<unknown> {
@@ -13,18 +15,26 @@ async function ready(sidecar: TestSidecar): Promise<unknown> {
   return [status, JSON.parse(text)]
 }
 
+/** The default of `health.interval` (ms). */
+const INTERVAL = 10_000
+
 const READY = [200, { ready: true }]
 const NOT_READY = [503, { ready: false, reasons: ['the device does not respond'] }]
 
 describe('upstream.health', () => {
   it('updates readiness and postern_upstream_up without any client request', async () => {
     const device = await startDevice()
-    const config = { upstream: { connect_timeout: '300ms', health: { path: '/alive?', interval: '20ms' } } }
-    const sidecar = await startSidecar({ device, config })
-    expect((await device.waitForRequests(2)).target).toBe('/alive?')
+    const sidecar = await startSidecar({ device, config: { upstream: { health: { path: '/alive?' } } } })
+    expect((await device.waitForRequests(1)).target).toBe('/alive?')
+    await expect.poll(() => ready(sidecar)).toEqual(READY)
+    await sidecar.clock.advance(INTERVAL - 1)
+    expect(device.requests).toHaveLength(1)
+    await sidecar.clock.advance(1)
+    await device.waitForRequests(2)
     expect(await ready(sidecar)).toEqual(READY)
     expect(await sidecar.metric('postern_upstream_up')).toBe(1)
     await device.stop()
+    await sidecar.clock.advance(INTERVAL)
     await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
     expect(await sidecar.metric('postern_upstream_up')).toBe(0)
   })
@@ -33,30 +43,37 @@ describe('upstream.health', () => {
     const device = await startDevice()
     let status = 503
     device.handle((_, response) => response.writeHead(status).end())
-    const config = { upstream: { health: { path: '/', interval: '20ms' } } }
-    const sidecar = await startSidecar({ device, config })
+    const sidecar = await startSidecar({ device, config: { upstream: { health: { path: '/' } } } })
     await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
     status = 401
+    await sidecar.clock.advance(INTERVAL)
     await expect.poll(() => ready(sidecar)).toEqual(READY)
   })
 
   it('ends although the body of a response does not', async () => {
-    const device = await startDevice((_, response) => {
-      const dripping = setInterval(() => response.write(' '), 50)
-      response.once('close', () => clearInterval(dripping))
-    })
-    await startSidecar({ device, config: { upstream: { health: { path: '/', interval: '20ms' } } } })
-    await device.waitForRequests(2)
+    const { device, held } = await startHoldingDevice()
+    const sidecar = await startSidecar({ device, config: { upstream: { health: { path: '/' } } } })
+    await device.waitForRequests(1)
+    const [response] = held
+    const closed = once(response as ServerResponse, 'close') // it has come
+    for (let dripped = 0; dripped < 4; dripped += 1) {
+      response?.write(' ')
+      await sidecar.clock.advance(1_000)
+    }
+    await passUntil(sidecar.clock, closed)
+    await expect.poll(() => ready(sidecar)).toEqual(READY)
+    await passUntil(sidecar.clock, device.waitForRequests(2))
   })
 
   it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
-    const routes = { '/cam/': { url: camera.url, health: { path: '/', interval: '20ms' } } }
-    const config = { upstream: { connect_timeout: '300ms', routes } }
+    const routes = { '/cam/': { url: camera.url, health: { path: '/' } } }
+    const config = { upstream: { routes } }
     const sidecar = await startSidecar({ device, config })
-    await camera.waitForRequests(2)
-    expect(await ready(sidecar)).toEqual(READY)
+    await camera.waitForRequests(1)
+    await expect.poll(() => ready(sidecar)).toEqual(READY)
     await camera.stop()
+    await sidecar.clock.advance(INTERVAL)
     await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
   })
 
@@ -73,7 +90,7 @@ describe('upstream.health', () => {
 it('C18 a bug in a health check is reported as one, and says nothing about the device', async () => {
   const bug = new TypeError('x is not a function')
   const connections: Partial<Connections> = {
-    clock: systemClock,
+    clock: stillClock(),
     borrow() {
       throw bug
     },

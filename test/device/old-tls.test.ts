@@ -11,10 +11,10 @@ import { probeDevice } from '../../src/device/own-request.ts'
 import { pinOf } from '../../src/device/target.ts'
 import type { Diagnosis } from '../../src/device/tls-faults.ts'
 import { upstreamDeadlines, upstreamTarget } from '../../src/forward/settings.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { startBareTls } from '../support/bare-tls.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { startSmallBuffer } from '../support/small-buffer.ts'
@@ -26,12 +26,12 @@ const serviceOf = (url: string, tls: string) =>
 async function statusWith(url: string, tls: string): Promise<number> {
   const service = serviceOf(url, tls)
   const target = await upstreamTarget(service, 'upstream')
-  return (await probeDevice(target, upstreamDeadlines(service), '/', systemClock)).status
+  return (await probeDevice(target, upstreamDeadlines(service), '/', stillClock())).status
 }
 
 async function diagnosed(url: string, tls = '{}'): Promise<Diagnosis | undefined> {
   const target = await upstreamTarget(serviceOf(url, tls), 'upstream')
-  return diagnose(target, 'upstream', PATIENCE, systemClock)
+  return diagnose(target, 'upstream', PATIENCE, stillClock())
 }
 
 /** The same mapping without one of its keys, for each key. */
@@ -287,10 +287,12 @@ describe('H168 a device whose TLS has room for a first message of 300 bytes', ()
     async (otherwise) => {
       const pair = opensslCertificate()
       const server = await startOpenssl(pair)
-      const { url } = await startSmallBuffer(server?.port ?? 0, (length) => length <= 300, otherwise)
+      const clock = stillClock()
+      const pass = (): void => void clock.advance(3_000)
+      const takes = (length: number): boolean => length <= 300
+      const { url } = await startSmallBuffer(server?.port ?? 0, takes, otherwise, pass)
       const target = await upstreamTarget(serviceOf(url, `{ca: ${pair.certFile}}`), 'upstream')
-      // Long enough for a handshake on a busy machine, and waited for once.
-      const found = await diagnose(target, 'upstream', 3_000, systemClock)
+      const found = await diagnose(target, 'upstream', 3_000, clock)
       expect(found).toEqual({
         reason:
           otherwise === 'closes'
@@ -315,9 +317,11 @@ it('H168 a device that was silent for a moment needs no other keys', async () =>
   const pair = opensslCertificate()
   const server = await startOpenssl(pair)
   let connections = 0
-  const { url } = await startSmallBuffer(server?.port ?? 0, () => ++connections > 1, 'is silent')
+  const clock = stillClock()
+  const pass = (): void => void clock.advance(3_000)
+  const { url } = await startSmallBuffer(server?.port ?? 0, () => ++connections > 1, 'is silent', pass)
   const target = await upstreamTarget(serviceOf(url, `{ca: ${pair.certFile}}`), 'upstream')
-  expect(await diagnose(target, 'upstream', 3_000, systemClock)).toBeUndefined()
+  expect(await diagnose(target, 'upstream', 3_000, clock)).toBeUndefined()
   expect(connections).toBe(3)
 })
 
@@ -329,9 +333,11 @@ it('a group that OpenSSL does not know is named, with its key', async () => {
 })
 
 it('H168 a device that answers no message of TLS is named, and no firewall', async () => {
-  const { url } = await startSmallBuffer(0, () => false, 'is silent')
+  const clock = stillClock()
+  const pass = (): void => void clock.advance(3_000)
+  const { url } = await startSmallBuffer(0, () => false, 'is silent', pass)
   const target = await upstreamTarget(serviceOf(url, '{}'), 'upstream')
-  expect(await diagnose(target, 'upstream', 100, systemClock)).toEqual({
+  expect(await diagnose(target, 'upstream', 3_000, clock)).toEqual({
     reason:
       'the device takes the connection, and does not answer the first message of TLS (ERR_TLS_HANDSHAKE_TIMEOUT)',
     remedy: expect.stringContaining('openssl s_client -connect 127.0.0.1:'),

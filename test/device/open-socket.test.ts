@@ -4,6 +4,7 @@ import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { expect, it } from 'vitest'
 import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { deviceTls } from '../../src/device/target.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 
@@ -63,7 +64,7 @@ async function respondUnread(device: Socket, socket: Socket): Promise<void> {
 async function writeUntilReset(socket: Socket): Promise<void> {
   for (let i = 0; i < 3; i += 1) {
     await new Promise((resolve) => socket.write('more of the upload', resolve))
-    await new Promise(setImmediate)
+    await nextTurn()
   }
   socket.resume()
 }

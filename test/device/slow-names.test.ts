@@ -12,11 +12,14 @@ import { createLookup } from '../../src/system/lookup.ts'
 import { runCheck } from '../commands/run-check.ts'
 import { startBlackHole } from '../hardening/black-hole.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { startSidecar } from '../support/sidecar.ts'
+
+/** The default of `upstream.connect_timeout` (ms). */
+const CONNECT = 5_000
 
 const HOME = [{ address: '127.0.0.1', family: 4 }]
 
@@ -48,9 +51,14 @@ async function startNamed(name: string) {
 
 it('H46 a request whose look-up is late is dns_timeout, and a later one uses its result', async () => {
   const { device, url } = await startNamed('late.example')
-  const sidecar = await startSidecar({ device, config: { upstream: { url, connect_timeout: '300ms' } } })
+  const sidecar = await startSidecar({ device, config: { upstream: { url } } })
   const token = await sidecar.token()
-  const late = await sidecar.request({ token })
+  const waiting = sidecar.request({ token })
+  await expect.poll(() => answers).toHaveLength(1)
+  await sidecar.clock.advance(CONNECT - 1)
+  expect(await sidecar.metrics()).not.toContain('reason="dns_timeout"} 1')
+  await sidecar.clock.advance(1)
+  const late = await waiting
   expectError(late, 500, 'upstream_unavailable')
   expect(late.header('Proxy-Status')).toBe('postern; error=dns_timeout')
   expect(await sidecar.metrics()).toContain('reason="dns_timeout"')
@@ -101,11 +109,14 @@ it('H46 a connection that waits for the device, and not for its name, is connect
     reuse: 'shared',
     parser: 'auto',
   } as const
-  const deadlines = { connect: 300, response: PATIENCE, idle: PATIENCE }
-  const connections = createConnections(target, deadlines, stillClock(), { names })
+  const clock = stillClock()
+  const deadlines = { connect: CONNECT, response: PATIENCE, idle: PATIENCE }
+  const connections = createConnections(target, deadlines, clock, { names })
   closeLater(() => connections.close())
   const failed = sendOwnRequest(connections, { method: 'GET', target: '/', fields: [] }, false)
-  expect(failureOf(await failed.catch((error: unknown) => error))).toBe('connection_timeout')
+  expect(failureOf(await passUntil(clock, failed).catch((error: unknown) => error))).toBe(
+    'connection_timeout',
+  )
 })
 
 /** Opens connections to a device that answers no SYN. `asked`: how often its name was looked up. */
@@ -134,12 +145,15 @@ it('H46 a connection that is given up before it is open says nothing of its addr
 
 it('H46 an address to which no connection opens in time is looked up again', async () => {
   const { target, names, asked } = await openToBlackHole()
-  const deadlines = { connect: 100, response: PATIENCE, idle: PATIENCE }
-  const connections = createConnections(target, deadlines, stillClock(), { names })
+  const clock = stillClock()
+  const deadlines = { connect: CONNECT, response: PATIENCE, idle: PATIENCE }
+  const connections = createConnections(target, deadlines, clock, { names })
   closeLater(() => connections.close())
   for (let i = 0; i < 2; i += 1) {
     const failed = sendOwnRequest(connections, { method: 'GET', target: '/', fields: [] }, false)
-    expect(failureOf(await failed.catch((error: unknown) => error))).toBe('connection_timeout')
+    expect(failureOf(await passUntil(clock, failed).catch((error: unknown) => error))).toBe(
+      'connection_timeout',
+    )
   }
   expect(asked()).toBe(2)
 })
@@ -154,6 +168,10 @@ it('H135 a shared store whose name is slow to resolve says so', async () => {
     replicas: 0,
     tls: {},
   }
-  const connecting = connect(settings, new AbortController().signal)
-  await expect(connecting).rejects.toThrow('the name store.example is not resolved within 300ms')
+  const clock = stillClock()
+  const connecting = connect(settings, new AbortController().signal, clock)
+  const refused = expect(connecting).rejects.toThrow('the name store.example is not resolved within 300ms')
+  await expect.poll(() => answers).toHaveLength(1)
+  await clock.advance(300)
+  await refused
 })

@@ -60,9 +60,10 @@ function same(name: string, checks: (server: RealServer) => readonly Check[]): A
       for (const { name: check, ...request } of checks(server)) {
         const asked = `${name}, ${check}`
         const silent = server.silent?.includes(asked) === true
-        await expectSame(url, sidecar, token, { ...request, ...(silent && { timeout: SILENCE }) }).catch(
-          ifBroken(async () => broken?.(asked)),
-        )
+        await expectSame(url, sidecar, token, {
+          ...request,
+          ...(silent && { signal: AbortSignal.timeout(SILENCE) }),
+        }).catch(ifBroken(async () => broken?.(asked)))
       }
     },
     remedies: [],

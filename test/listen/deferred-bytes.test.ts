@@ -1,11 +1,13 @@
+import { once } from 'node:events'
 import type { ServerHttp2Stream } from 'node:http2'
 import { PassThrough } from 'node:stream'
-import { setImmediate as turnOfLoop } from 'node:timers/promises'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { jsonReply } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
+import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { stillClock } from '../support/clock.ts'
 import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -38,7 +40,9 @@ async function startEcho() {
   const clock = stillClock()
   const limits = { headerTimeout: HEADER_TIMEOUT }
   const server = await startStoppableHttp1Server((exchange) => void echo(exchange as Exchange), limits, clock)
-  return { ...server, clock, client: await rawConnection(server.url) }
+  const accepted = nextAccepted(server.url)
+  const client = await rawConnection(server.url)
+  return { ...server, clock, client, socket: await accepted }
 }
 
 async function echo(exchange: Exchange): Promise<void> {
@@ -51,29 +55,26 @@ async function echo(exchange: Exchange): Promise<void> {
   }
 }
 
-/** Waits until the server has received the end of its client's side. */
-async function arrivalOfEnd(): Promise<void> {
-  for (let i = 0; i < 20; i += 1) await turnOfLoop()
-}
-
 it('C20 a request whose client closes its sending side while it waits for its turn is answered', async () => {
-  const { client } = await startEcho()
+  const { client, socket } = await startEcho()
   const turns = holdTurns()
+  const ended = once(socket, 'end')
   client.end(REQUEST)
-  await expect.poll(turns.waiting).toBe(1)
-  await arrivalOfEnd()
+  await ended
+  expect(turns.waiting()).toBe(1)
   turns.release()
   expect(await client.closed).toContain('HTTP/1.1 200')
 })
 
 it('C20 an upload whose last bytes wait for their turn is whole, although its client closes its sending side', async () => {
-  const { client } = await startEcho()
+  const { client, socket } = await startEcho()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
-  await turnOfLoop()
+  await hasRead(socket, client.socket.bytesWritten)
   const turns = holdTurns()
+  const ended = once(socket, 'end')
   client.end('def')
-  await expect.poll(turns.waiting).toBe(1)
-  await arrivalOfEnd()
+  await ended
+  expect(turns.waiting()).toBe(1)
   turns.release()
   expect(await client.closed).toContain('{"got":"abcdef"}')
 })
@@ -86,7 +87,7 @@ it('C26 a head whose rest waits for its turn is not late', async () => {
   client.write(REQUEST.slice(20))
   await expect.poll(turns.waiting).toBe(1)
   await clock.advance(HEADER_TIMEOUT)
-  await turnOfLoop()
+  await nextTurn()
   turns.release()
   expect(await client.waitFor('}')).toContain('HTTP/1.1 200')
 })
@@ -97,7 +98,7 @@ it('C26 a head that is incomplete is late, although some of it waited for its tu
   client.write(REQUEST.slice(0, 20))
   await expect.poll(turns.waiting).toBe(1)
   await clock.advance(HEADER_TIMEOUT)
-  await turnOfLoop()
+  await nextTurn()
   turns.release()
   expect(await client.waitFor('request-timeout')).toContain('HTTP/1.1 400')
 })
@@ -109,7 +110,7 @@ it('a server that stops serves a request that waits for its turn', async () => {
   await expect.poll(turns.waiting).toBe(1)
   drain()
   await clock.advance(1_000)
-  await turnOfLoop()
+  await nextTurn()
   turns.release()
   expect(await client.closed).toContain('HTTP/1.1 200')
 })
@@ -122,7 +123,7 @@ it('C26 an upload whose next bytes wait for their turn has not stalled', async (
   client.write('abcdef')
   await expect.poll(turns.waiting).toBe(1)
   await clock.advance(STALL_TIMEOUT)
-  await turnOfLoop()
+  await nextTurn()
   turns.release()
   expect(await client.waitFor('}')).toContain('{"got":"abcdef"}')
 })
@@ -146,7 +147,7 @@ it.each([
   source.write(arrives)
   expect(turns.waiting()).toBe(1)
   await clock.advance(STALL_TIMEOUT)
-  await turnOfLoop()
+  await nextTurn()
   turns.release()
   expect(await read).toBe(expected)
 })

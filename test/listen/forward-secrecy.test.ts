@@ -4,10 +4,10 @@ import tls from 'node:tls'
 import { expect, it } from 'vitest'
 import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 /** Every suite of TLS 1.2 that OpenSSL has: nearly all of RFC 9113 appendix A are among them. */
@@ -73,12 +73,12 @@ it('H217 the same holds after a new certificate', async () => {
     authority: undefined,
   }
   const handshakes = createHandshakes({
-    clock: systemClock,
+    clock: stillClock(),
     limits: { handshakeTimeout: 60_000 },
     material: { ...known, ...one },
     turnsOf: () => new TurnBudget(),
     readable: (wire) => wire,
-    lingering: createLingering(systemClock),
+    lingering: createLingering(stillClock()),
     accept: () => {},
     onFailed: () => {},
     plainHttpMessage: () => '',

@@ -1,6 +1,6 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
@@ -52,10 +52,10 @@ it.each([
       },
       async (exchange) => {
         for (const piece of pieces) {
-          await turn()
+          await nextTurn()
           exchange.write(piece)
         }
-        await turn()
+        await nextTurn()
         exchange.end()
       },
       (exchange) => {
@@ -259,7 +259,7 @@ it('C24 a response that ends with the connection is broken by a reset, even whil
   const { ask, outcomes } = await startResponding(async (exchange) => {
     exchange.begin({ ...HEAD, fields: [] })
     exchange.write(EVERY_BYTE)
-    await turn()
+    await nextTurn()
     writeSoon(other.from, 'the first of this turn')
     exchange.end(EVERY_BYTE)
     exchange.cut()

@@ -1,10 +1,10 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { Readable } from 'node:stream'
-import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { PER_TURN, TurnBudget } from '../../src/system/turn-budget.ts'
+import { stillClock } from '../support/clock.ts'
 
 /** A stream and its body, of a client that had its part of this turn of the event loop. */
 function lateUpload() {
@@ -12,7 +12,7 @@ function lateUpload() {
   const turns = new TurnBudget()
   while (turns.take(PER_TURN));
   // Proof of the cast: it is all that the body uses of a stream.
-  return { stream, body: bodyOf(systemClock, stream as unknown as ServerHttp2Stream, turns, () => {}) }
+  return { stream, body: bodyOf(stillClock(), stream as unknown as ServerHttp2Stream, turns, () => {}) }
 }
 
 it('C26 an upload over HTTP/2 is read when its client has its turn, all frames together', async () => {
@@ -24,8 +24,8 @@ it('C26 an upload over HTTP/2 is read when its client has its turn, all frames t
   })()
   await new Promise(process.nextTick)
   expect(pieces).toEqual([])
-  await turn()
-  await turn()
+  await nextTurn()
+  await nextTurn()
   expect(pieces).toEqual([1000])
   stream.push('b')
   stream.push(null)
@@ -40,7 +40,7 @@ it('C26 each frame of an upload over HTTP/2 counts in the turn of its client', a
   for (const work of [PER_TURN, 1]) expect(turns.take(work)).toBe(true)
   let read = 0
   // Proof of the cast: as above.
-  const body = bodyOf(systemClock, stream as unknown as ServerHttp2Stream, turns, (bytes) => {
+  const body = bodyOf(stillClock(), stream as unknown as ServerHttp2Stream, turns, (bytes) => {
     read += bytes
   })
   for (let i = 0; i < 1000; i += 1) stream.push('a')
@@ -64,5 +64,5 @@ it('C26 a stream that is destroyed before its turn does no harm', async () => {
   stream.destroy()
   body.break()
   await expect(reading).rejects.toThrow()
-  await turn()
+  await nextTurn()
 })

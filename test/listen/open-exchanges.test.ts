@@ -3,7 +3,6 @@ import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import type { Http2Exchange } from '../../src/listen/http2/exchange.ts'
 import { OpenExchanges } from '../../src/listen/http2/open-exchanges.ts'
 import { Account } from '../../src/memory/account.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 
 const IDLE_TIMEOUT = 60_000
@@ -13,7 +12,7 @@ function openOne() {
   const account = new Account({ limit: 1e9, clock: stillClock(), onStage() {}, onShed() {} })
   const holder = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {} }
   const open = new OpenExchanges({
-    clock: systemClock,
+    clock: stillClock(),
     limits: { idleTimeout: IDLE_TIMEOUT, maxQueuedBytes: 1e6 } as ListenLimits, // it uses no others
     account,
     holding: account.open(account.client('192.0.2.1', false), holder),

@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { type Duplex, duplexPair } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
-import { rawConnection } from '../support/raw.ts'
+import { hasRead, nextAccepted } from '../support/accepted.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 
@@ -21,6 +21,13 @@ const counted = (sidecar: TestSidecar, reason: string): Promise<number> =>
   sidecar.metric('postern_handshakes_failed_total', { reason })
 
 const ADVICE = { error: 'invalid_request', error_description: expect.stringContaining('https://') }
+
+/** A client that has not begun TLS, and the socket of the sidecar. */
+async function connectPlainly(sidecar: TestSidecar): Promise<{ client: RawPeer; socket: Socket }> {
+  const accepted = nextAccepted(sidecar.url)
+  const client = await rawConnection(plain(sidecar))
+  return { client, socket: await accepted }
+}
 
 /** The body of the one response in `received`; fails if there are bytes before or behind it. */
 function bodyOf(received: string): unknown {
@@ -66,10 +73,11 @@ describe('H115 Plain HTTP on the TLS port gets one response that says so', () =>
 
   it('to a client that sends byte by byte, and to one that pipelines', async () => {
     const sidecar = await start()
-    const slow = await rawConnection(plain(sidecar))
-    for (const byte of REQUEST) {
+    const { client: slow, socket } = await connectPlainly(sidecar)
+    slow.socket.allowHalfOpen = true
+    for (const [before, byte] of [...REQUEST].entries()) {
       slow.write(byte)
-      await delay(1)
+      await hasRead(socket, before + 1)
     }
     slow.end()
     expect(bodyOf(await slow.closed)).toEqual(ADVICE)
@@ -89,12 +97,12 @@ describe('H115 Plain HTTP on the TLS port gets one response that says so', () =>
   })
 })
 
-/** The head of each record goes byte by byte, and the rest in a piece: 1,600 pauses would outlast the deadline of a handshake on a busy machine. */
-async function sendByteByByte(from: Duplex, to: Socket): Promise<void> {
+/** Sends the head of each record byte by byte, each when `reader` has read the one before, and the rest in a piece. */
+async function sendByteByByte(from: Duplex, to: Socket, reader: Socket): Promise<void> {
   for await (const chunk of from as AsyncIterable<Buffer>) {
     for (const byte of chunk.subarray(0, 32)) {
       to.write(Buffer.from([byte]))
-      await delay(1)
+      await hasRead(reader, to.bytesWritten)
     }
     to.write(chunk.subarray(32))
   }
@@ -102,22 +110,16 @@ async function sendByteByByte(from: Duplex, to: Socket): Promise<void> {
 
 describe('H116 The first byte of a connection to the TLS port', () => {
   it('has to arrive, with the rest of the handshake, within the deadline of a handshake', async () => {
-    const sidecar = await start({}, { listen: { handshakeTimeout: 2_000 } })
-    const silent = await rawConnection(plain(sidecar))
-    const late = await rawConnection(plain(sidecar))
-    await delay(1_000)
-    const next = await rawConnection(plain(sidecar))
-    late.write(Buffer.from('16', 'hex'))
-    const ended: string[] = []
-    await Promise.all(
-      Object.entries({ silent, late, next }).map(async ([name, { closed }]) => {
-        expect(await closed).toBe('')
-        ended.push(name)
-      }),
-    )
-    // A deadline that began with the first byte would end after that of the connection before this byte.
-    expect(ended.at(-1)).toBe('next')
-    expect(await counted(sidecar, 'handshake_timeout')).toBe(3)
+    const sidecar = await start()
+    const [silent, late] = [await connectPlainly(sidecar), await connectPlainly(sidecar)]
+    await sidecar.clock.advance(9_999)
+    late.client.write(Buffer.from('16', 'hex'))
+    await hasRead(late.socket, 1)
+    expect([silent, late].map(({ socket }) => socket.destroyed)).toEqual([false, false])
+    await sidecar.clock.advance(1)
+    expect([silent, late].map(({ socket }) => socket.destroyed)).toEqual([true, true])
+    expect(await Promise.all([silent.client.closed, late.client.closed])).toEqual(['', ''])
+    expect(await counted(sidecar, 'handshake_timeout')).toBe(2)
   })
 
   it('belongs to a connection that counts against the caps, also while it lingers', async () => {
@@ -143,9 +145,10 @@ describe('H116 The first byte of a connection to the TLS port', () => {
 
   it('may arrive alone: a handshake that comes byte by byte succeeds', async () => {
     const sidecar = await start()
-    const { socket } = await rawConnection(plain(sidecar))
+    const { client: raw, socket: reader } = await connectPlainly(sidecar)
+    const { socket } = raw
     const [near, far] = duplexPair()
-    void sendByteByByte(far, socket)
+    void sendByteByByte(far, socket, reader)
     socket.on('data', (bytes) => far.write(bytes))
     const client = tls.connect({ socket: near, rejectUnauthorized: false })
     await once(client, 'secureConnect')
@@ -159,7 +162,16 @@ describe('H116 The first byte of a connection to the TLS port', () => {
     const lingering = await rawConnection(plain(sidecar))
     lingering.write(REQUEST)
     await lingering.waitFor('https://')
-    await sidecar.stop(5_000)
-    await Promise.all([silent.closed, lingering.closed])
+    const stopped = sidecar.stop(5_000)
+    await expect
+      .poll(() =>
+        rawConnection(plain(sidecar)).then(
+          () => 'open',
+          () => 'closed',
+        ),
+      )
+      .toBe('closed')
+    await sidecar.clock.advance(1_000)
+    await Promise.all([silent.closed, lingering.closed, stopped])
   })
 })

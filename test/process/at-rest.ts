@@ -1,15 +1,15 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { PATIENCE } from '../support/patience.ts'
 import { figuresOf } from '../support/process-figures.ts'
+import { until } from '../support/redis.ts'
 import type { Served } from './serve.ts'
 
 /** Connections, exchanges and sockets that stay although every client has left. */
 export async function leftBehind(served: Served, socketsAtRest: number): Promise<string[]> {
   let left: string[] = []
-  for (const end = performance.now() + PATIENCE; performance.now() < end; await delay(100)) {
+  const isAtRest = async (): Promise<boolean> => {
     left = await leftNow(served, socketsAtRest)
-    if (left.length === 0) break
+    return left.length === 0
   }
+  await until(isAtRest).catch(() => {})
   return left
 }
 

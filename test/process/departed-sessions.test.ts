@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { goaway, headers, PREFACE, requestFields, settings } from '../support/http2-frames.ts'
 import { rawConnection } from '../support/raw.ts'
 import { prepareSite, type Served } from './serve.ts'
@@ -18,7 +18,7 @@ it('C24 H58 a client that sends GOAWAY and resets the connection during the resp
     )
     for (const peer of peers) {
       peer.write(REQUEST_AND_GOAWAY)
-      setImmediate(() => peer.reset())
+      void nextTurn().then(() => peer.reset())
     }
     await Promise.all(peers.map(({ closed }) => closed))
   }

@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
@@ -229,22 +228,6 @@ describe('Under the permissions of the shipped unit,', () => {
       `cannot read ${certFile}: Node's permission model forbids it; add --allow-fs-read=${certFile} to NODE_OPTIONS`,
     )
     await sidecar.stop()
-  })
-
-  it('a SIGTERM during the restarts ends the sidecar', async () => {
-    const elsewhere = await prepareSite({
-      command: () => [
-        process.execPath,
-        ...shippedArguments({ configuration: '/nowhere', state: '/nowhere' }),
-      ],
-    })
-    for (let after = 0; after < 200; after += 20) {
-      const launched = elsewhere.launch({ env: unitEnv() })
-      await delay(after) // The moment of the signal is what is tested.
-      launched.signal('SIGTERM')
-      const { code, signal } = await launched.exit
-      expect(code === 0 || signal === 'SIGTERM').toBe(true)
-    }
   })
 
   it('an htpasswd file is permitted with the thread that its hashes need', async () => {

@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest'
 import { createDeviceChanges } from '../../src/record/device-changes.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 it('H223 a device that goes away and comes back is a line each, also without an access log, and in the timeline', async () => {
   const device = await startDevice()
-  const config = { log: { access: false }, upstream: { health: { path: '/', interval: '20ms' } } }
+  const config = { log: { access: false }, upstream: { health: { path: '/' } } }
   const sidecar = await startSidecar({ device, config })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   await device.stop()
-  expect((await sidecar.request({ token })).status).toBe(500)
+  expect((await passUntil(sidecar.clock, sidecar.request({ token }))).status).toBe(500)
   const logged = () =>
     sidecar.logLines().flatMap((line) => {
       const { level, msg, failure, url, remedy } = JSON.parse(line)
@@ -27,7 +27,8 @@ it('H223 a device that goes away and comes back is a line each, also without an 
   ]
   expect(logged()).toEqual([down])
   await startDevice(undefined, { port: Number(new URL(device.url).port) })
-  await expect.poll(logged).toEqual([down, [30, 'the device is up again', undefined, undefined, undefined]])
+  const up = [30, 'the device is up again', undefined, undefined, undefined]
+  await passUntil(sidecar.clock, expect.poll(logged).toEqual([down, up]))
   const shown = sidecar.overview.timeline(0).map(({ text, details }) => [text, details])
   expect(shown).toContainEqual(['the device is down', expect.stringMatching(/\bfailure: connection_/)])
   expect(shown).toContainEqual(['the device is up again', expect.stringMatching(/^seconds: \d+$/)])

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { Gauge, Registry } from 'prom-client'
 import { expect, it, vi } from 'vitest'
 import { createMetricRegistry } from '../../src/record/metric-registry.ts'
-import { turnOfLoop } from '../../src/system/clock.ts'
+import { nextTurn, turnOfLoop } from '../../src/system/clock.ts'
 import { readTree } from '../support/source-tree.ts'
 
 it('a bucket of a histogram counts the values up to its bound, in each series', async () => {
@@ -93,7 +93,7 @@ it('a reader that comes while a text is written gets a later one, which knows wh
   const registry = createMetricRegistry()
   const tries = registry.counter('tries_total', 'Tries.')()
   const first = registry.text()
-  await new Promise(setImmediate)
+  await nextTurn()
   tries.add(1)
   const second = registry.text()
   expect(await second).toContain('postern_tries_total 1')

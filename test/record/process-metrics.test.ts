@@ -1,7 +1,8 @@
 import { PerformanceObserver } from 'node:perf_hooks'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import { createMetrics } from '../../src/record/metrics.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { standStill } from '../support/stand-still.ts'
 
 it('many sidecars of a process measure it once, and each of them reports it', async () => {
   const observe = vi.spyOn(PerformanceObserver.prototype, 'observe')
@@ -26,8 +27,7 @@ it('the figures of the event loop are the turns since the last scrape: a turn th
   await nextTurn()
   await metrics.text()
   await nextTurn()
-  const started = performance.now()
-  while (performance.now() - started < 200) Math.sqrt(started)
+  standStill(200)
   await nextTurn()
   await nextTurn()
   const first = await longest()

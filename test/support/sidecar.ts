@@ -103,8 +103,6 @@ export interface SidecarOptions {
   readonly bounds?: SomeBounds
   /** The names for a self-signed certificate; default: those of this machine. */
   readonly machine?: () => MachineNames
-  /** How often those are compared with the certificate (ms). */
-  readonly compareEvery?: number
   readonly password?: string
   /** Leaves the limits as documented, 60 and 30 per minute; without it, they are too high to be reached. */
   readonly documentedLimits?: boolean
@@ -201,7 +199,6 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     log: createLogOn(config.log.level, sink),
     bounds: options.bounds,
     ...(options.machine === undefined ? {} : { machine: options.machine }),
-    ...(options.compareEvery === undefined ? {} : { compareEvery: options.compareEvery }),
   })
   const { public: url, admin } = await sidecar.start()
   let stopping: Promise<void> | undefined

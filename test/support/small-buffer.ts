@@ -5,11 +5,13 @@ import { closeLater } from './cleanup.ts'
 /**
  * A device whose TLS has no room for a long first message: it passes a connection on to `port` if it `takes` a message of this length (bytes),
  * and otherwise closes it, or stays silent.
+ * @param onSilent called for each message that gets no answer
  */
 export async function startSmallBuffer(
   port: number,
   takes: (length: number) => boolean,
   otherwise: 'closes' | 'is silent',
+  onSilent: () => void = () => {},
 ): Promise<{ readonly url: string }> {
   const device = createServer((socket) => {
     socket.on('error', () => {})
@@ -19,6 +21,7 @@ export async function startSmallBuffer(
         served.write(hello)
         socket.pipe(served).pipe(socket)
       } else if (otherwise === 'closes') socket.destroy()
+      else onSilent()
     })
     closeLater(() => void socket.destroy())
   })

@@ -1,60 +1,7 @@
 import { expect, it } from 'vitest'
-import { abortAfter, nextTurn, rest, systemClock, waitAtMost } from '../../src/system/clock.ts'
+import { abortAfter, nextTurn, waitAtMost } from '../../src/system/clock.ts'
 import { MovingDeadline } from '../../src/system/moving-deadline.ts'
-import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { socketPair } from '../support/socket-pair.ts'
-import { standStill } from '../support/stand-still.ts'
-
-it.each(['after', 'every'] as const)(
-  'H357 what has arrived while the process stood still is read before a due timer of `%s` is judged',
-  async (kind) => {
-    const { from, to } = await socketPair()
-    to.resume()
-    const events: string[] = []
-    const late = Promise.withResolvers<void>()
-    to.once('data', () => events.push('read'))
-    const timer = systemClock[kind](20, () => {
-      events.push('late')
-      late.resolve()
-    })
-    closeLater(() => timer.cancel())
-    from.write('in time')
-    standStill(50)
-    await late.promise
-    expect(events.slice(0, 2)).toEqual(['read', 'late'])
-  },
-)
-
-it('a timer that is cancelled before it is judged calls nothing, also in the turn in which it is due', async () => {
-  const { from, to } = await socketPair()
-  to.resume()
-  const timer = systemClock.after(20, () => expect.fail('it was cancelled'))
-  const read = new Promise<void>((resolve) => {
-    to.once('data', () => {
-      timer.cancel()
-      resolve()
-    })
-  })
-  from.write('in time')
-  standStill(50)
-  await read
-  await nextTurn()
-})
-
-it('a pause ends with its time or its signal, and at once with one that has aborted', async () => {
-  for (const pause of [
-    systemClock.pause,
-    (time: number, signal?: AbortSignal) => rest(systemClock, time, signal),
-  ]) {
-    await pause(1)
-    const ending = new AbortController()
-    const paused = pause(3_600_000, ending.signal)
-    ending.abort()
-    await paused
-    await pause(3_600_000, ending.signal)
-  }
-})
 
 it('`waitAtMost` ends with the work or with its time, and passes on the error of the work', async () => {
   const clock = stillClock()
@@ -104,7 +51,7 @@ it('a deadline that is moved is late at the last time that it was given, to the 
   expect([late, clock.pending]).toEqual([2, 0])
 })
 
-it('a virtual clock calls what is due in order, each at its own time, with a turn before each', async () => {
+it('a still clock calls what is due in order, each at its own time, with a turn before each', async () => {
   const clock = stillClock()
   const start = clock.monotonic()
   const events: string[] = []
@@ -119,7 +66,7 @@ it('a virtual clock calls what is due in order, each at its own time, with a tur
   expect([events.length, clock.pending, clock.monotonic() - start]).toEqual([4, 0, 100])
 })
 
-it('a leap of a virtual clock calls what is due once, at its end', async () => {
+it('a leap of a still clock calls what is due once, at its end', async () => {
   const clock = stillClock()
   const start = clock.monotonic()
   const events: number[] = []

@@ -1,24 +1,30 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { systemClock } from '../../src/system/clock.ts'
+import { afterEach, expect, it, vi } from 'vitest'
 import { everySecond } from '../../src/system/every-second.ts'
 
-beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
+afterEach(() => void vi.unstubAllGlobals())
 
 it('a listener that throws keeps no later one from its turn, and its error is uncaught', () => {
   const bug = new Error('a bug')
   const later = vi.fn()
+  const timers: { readonly time: number; readonly f: () => void }[] = []
+  const clock = {
+    every(time: number, f: () => void) {
+      timers.push({ time, f })
+      return { cancel() {} }
+    },
+  }
   const listeners = [
-    everySecond(systemClock, () => {
+    everySecond(clock, () => {
       throw bug
     }),
-    everySecond(systemClock, later),
+    everySecond(clock, later),
   ]
-  vi.advanceTimersByTime(1_000)
-  // The judgement of the timer, and the error, are a turn later each.
-  expect(() => {
-    for (let turn = 0; turn < 2; turn += 1) vi.advanceTimersByTime(1)
-  }).toThrow(bug)
+  const laterTurn: (() => void)[] = []
+  vi.stubGlobal('setImmediate', (f: () => void) => laterTurn.push(f))
+  expect(timers).toMatchObject([{ time: 1_000 }])
+  timers[0]?.f()
   expect(later).toHaveBeenCalledTimes(1)
+  expect(laterTurn).toHaveLength(1)
+  expect(laterTurn[0]).toThrow(bug)
   for (const listener of listeners) listener.close()
 })

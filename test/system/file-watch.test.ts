@@ -1,11 +1,10 @@
 import { appendFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import { watchFile } from '../../src/system/file-watch.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
 /** A change behind a linked folder may cause no notification, so such a file is polled. */
 function polledFile(): string {
@@ -15,37 +14,54 @@ function polledFile(): string {
   return join(linked, 'password')
 }
 
+/** Watches a file. `looks`: how many looks at it are over; `next`: how long (ms) until the next one. */
+function watched(file: string, read: (clock: MovableClock) => Promise<boolean>, clock = stillClock()) {
+  const after = vi.fn(clock.after)
+  const watch = watchFile(file, { ...clock, after }, () => read(clock))
+  closeLater(() => watch.close())
+  return {
+    clock,
+    looks: () => after.mock.calls.length,
+    next: () => after.mock.calls.at(-1)?.[0],
+  }
+}
+
+/** How long (ms) one look waits after a notification of the kernel, for the others of the same write. */
+const DEBOUNCE = 20
+const CALM = 30_000
+
 it('a file whose changes cause notifications is read once, and not looked at again until it changes', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   const read = vi.fn(async () => true)
-  const watch = watchFile(file, stillClock(), read)
-  closeLater(() => watch.close())
-  await expect.poll(() => read.mock.calls.length).toBe(1)
-  await delay(1100)
-  expect(read).toHaveBeenCalledTimes(1)
+  const { clock, looks, next } = watched(file, read)
+  await expect.poll(looks).toBe(1)
+  await clock.advance(CALM - 1)
+  expect([looks(), read.mock.calls.length]).toEqual([1, 1])
   writeFileSync(file, 'y')
-  await expect.poll(() => read.mock.calls.length).toBeGreaterThan(1)
+  await expect.poll(next).toBe(DEBOUNCE)
+  await clock.advance(DEBOUNCE)
+  await expect.poll(() => read.mock.calls.length).toBe(2)
 })
 
 it('H75 a polled file that changed very recently is read at every poll; later only when its timestamps change', async () => {
   const file = polledFile()
   writeFileSync(file, 'x')
-  const clock = stillClock()
   const read = vi.fn(async () => true)
-  const watch = watchFile(file, clock, read)
-  closeLater(() => watch.close())
-  await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
-
-  await clock.advance(10_000)
-  // A read may be in progress. After it, the polls of a second read nothing.
-  await delay(100)
-  const reads = read.mock.calls.length
-  await delay(1100)
-  expect(read).toHaveBeenCalledTimes(reads)
-
-  writeFileSync(file, 'y')
-  await expect.poll(() => read.mock.calls.length).toBeGreaterThan(reads)
+  const { clock, looks, next } = watched(file, read)
+  const reads: number[] = []
+  const look = async (): Promise<void> => {
+    await expect.poll(looks).toBe(reads.length + 1)
+    expect(next()).toBe(500)
+    reads.push(read.mock.calls.length)
+    await clock.advance(500)
+  }
+  for (let i = 0; i < 10; i += 1) await look()
+  expect(reads).toEqual([1, 2, 3, 4, 4, 4, 4, 4, 4, 4])
+  await expect.poll(looks).toBe(11)
+  writeFileSync(file, 'yy')
+  await clock.advance(500)
+  await expect.poll(() => read.mock.calls.length).toBe(5)
 })
 
 it('a change during a read causes another read, and two reads never run concurrently', async () => {
@@ -55,7 +71,7 @@ it('a change during a read causes another read, and two reads never run concurre
   let most = 0
   let reads = 0
   const first = Promise.withResolvers<void>()
-  const watch = watchFile(file, stillClock(), async () => {
+  const { clock, next } = watched(file, async () => {
     atOnce += 1
     most = Math.max(most, atOnce)
     reads += 1
@@ -63,13 +79,14 @@ it('a change during a read causes another read, and two reads never run concurre
     atOnce -= 1
     return true
   })
-  closeLater(() => watch.close())
   await expect.poll(() => reads).toBe(1)
   writeFileSync(file, 'y')
-  await delay(600)
+  await clock.advance(2 * CALM)
   expect(reads).toBe(1)
   first.resolve()
-  await expect.poll(() => reads).toBeGreaterThan(1)
+  await expect.poll(next).toBe(DEBOUNCE)
+  await clock.advance(DEBOUNCE)
+  await expect.poll(() => reads).toBe(2)
   expect(most).toBe(1)
 })
 
@@ -77,53 +94,54 @@ it('a log in the same folder causes no look at the file', async () => {
   const folder = temporaryDirectory()
   const [file, log] = [join(folder, 'password'), join(folder, 'log')] as const
   for (const each of [file, log]) writeFileSync(each, 'x')
-  const clock = stillClock()
-  const looks = vi.fn(clock.monotonic)
   const written = vi.fn(async () => true)
-  for (const watch of [
-    watchFile(file, { ...clock, monotonic: looks }, async () => true),
-    watchFile(log, clock, written),
-  ]) {
-    closeLater(() => watch.close())
-  }
-  await expect.poll(() => written.mock.calls.length).toBe(1)
-  // The notifications of the writes before.
-  await delay(100)
-  const before = looks.mock.calls.length
+  const ofFile = watched(file, async () => true)
+  const ofLog = watched(log, written)
+  await expect.poll(() => [ofFile.looks(), ofLog.looks()]).toEqual([1, 1])
   for (let line = 0; line < 5; line += 1) {
-    const reads = written.mock.calls.length
+    const [looks, reads] = [ofLog.looks(), written.mock.calls.length]
     appendFileSync(log, 'line\n')
-    await expect.poll(() => written.mock.calls.length).toBeGreaterThan(reads)
+    await expect.poll(ofLog.next).toBe(DEBOUNCE)
+    await ofLog.clock.advance(DEBOUNCE)
+    await expect.poll(() => ofLog.looks()).toBeGreaterThan(looks + 1)
+    expect(written.mock.calls.length).toBeGreaterThan(reads)
   }
-  expect(looks).toHaveBeenCalledTimes(before)
+  expect([ofFile.looks(), ofFile.next()]).toEqual([1, CALM])
 })
 
 it('H75 a read that failed is repeated until it succeeds, although the file does not change any more', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
-  const clock = stillClock()
   const results = [false, false, true]
-  const read = vi.fn(async () => {
+  let reads = 0
+  const { clock, looks, next } = watched(file, async (clock) => {
+    reads += 1
     // No longer a recent change, which is read anew anyway.
     await clock.advance(10_000)
-    return results[read.mock.calls.length - 1] ?? true
+    return results[reads - 1] ?? true
   })
-  const watch = watchFile(file, clock, read)
-  closeLater(() => watch.close())
-  await expect.poll(() => read.mock.calls.length).toBe(3)
-  await delay(100)
-  expect(read).toHaveBeenCalledTimes(3)
+  for (const [index, pause] of [1_000, 2_000, CALM].entries()) {
+    await expect.poll(looks).toBe(index + 1)
+    expect([reads, next()]).toEqual([index + 1, pause])
+    await clock.advance(pause - 1)
+    expect(reads).toBe(index + 1)
+    await clock.advance(1)
+  }
+  await expect.poll(looks).toBe(4)
+  expect(reads).toBe(3)
 })
 
 it('H75 a file that comes and goes within one look is looked at again', async () => {
-  const clock = stillClock()
   // The file comes between the look at its metadata and the second read, which finds it, and is gone at the next look.
   const results = [false, true, false]
-  const read = vi.fn(async () => {
+  let reads = 0
+  const { clock, looks, next } = watched(join(temporaryDirectory(), 'password'), async (clock) => {
+    reads += 1
     await clock.advance(10_000)
-    return results[read.mock.calls.length - 1] ?? false
+    return results[reads - 1] ?? false
   })
-  const watch = watchFile(join(temporaryDirectory(), 'password'), clock, read)
-  closeLater(() => watch.close())
-  await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
+  for (let look = 1; reads < 3; look += 1) {
+    await expect.poll(looks).toBe(look)
+    await clock.advance(next() ?? 0)
+  }
 })

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { createLookup } from '../../src/system/lookup.ts'
 import { stillClock } from '../support/clock.ts'
 
@@ -115,7 +116,7 @@ it.each([
   await clock.advance(5_000)
   await ask()
   fail(2, code)
-  await new Promise((resolve) => setImmediate(resolve))
+  await nextTurn()
   expect(await ask()).toBe(expected)
   expect(asked).toHaveLength(2)
   await clock.advance(1_000)

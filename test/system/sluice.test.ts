@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { clientSecretIn, recordsOfOneByte } from '../../bench/load/tls-records.ts'
-import { turnOfLoop } from '../../src/system/clock.ts'
+import { nextTurn, turnOfLoop } from '../../src/system/clock.ts'
 import { Sluice } from '../../src/system/sluice.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -75,10 +75,15 @@ it('C26 what waits is counted, and given back when the connection closes', async
 })
 
 it('a stream that reads nothing stops the connection, and goes on from there', async () => {
-  const { from, sluice } = await opened()
+  const { from, to, sluice } = await opened()
   from.end(Buffer.alloc(10_000_000))
   await once(sluice, 'readable')
-  for (let i = 0; i < 200; i += 1) await new Promise(setImmediate)
+  // Then neither the connection nor the sluice reads on by itself.
+  const isFull = (): boolean => to.isPaused() && sluice.readableLength >= sluice.readableHighWaterMark
+  await expect.poll(isFull).toBe(true)
+  const read = to.bytesRead
+  await nextTurn()
+  expect(to.bytesRead - read).toBeLessThanOrEqual(64 * 1024)
   expect(sluice.readableLength).toBeLessThanOrEqual(4 * 64 * 1024)
   let got = 0
   for await (const piece of sluice) got += (piece as Buffer).length

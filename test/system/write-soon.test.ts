@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
@@ -17,7 +17,7 @@ it('writeSoon writes the first message of an event-loop turn at once, and the ot
   }
   expect(reports, 'no callback runs before the call returns').toEqual([])
   expect(written()).toEqual([2, 0, 0])
-  await turn()
+  await nextTurn()
   expect(written(), 'one byte per character').toEqual([2, 2, 1])
   await expect.poll(() => reports).toEqual(['ab written', 'c\xe9 written', 'd written'])
 })
@@ -26,7 +26,7 @@ it('writeSoon writes the first message of the next turn at once, also from a cal
   const [first, second, third] = [await socketPair(), await socketPair(), await socketPair()]
   writeSoon(first.from, 'a')
   writeSoon(second.from, 'b', () => writeSoon(third.from, 'c'))
-  await turn()
+  await nextTurn()
   expect([first, second, third].map(({ from }) => from.bytesWritten)).toEqual([1, 1, 1])
 })
 
@@ -34,7 +34,7 @@ it('writeSoon costs a lone message no immediate, and the next turn begins withou
   const [first, second] = [await socketPair(), await socketPair()]
   const immediates = (): number =>
     process.getActiveResourcesInfo().filter((kind) => kind === 'Immediate').length
-  await pause(0)
+  await nextTurn()
   const before = immediates()
   writeSoon(first.from, 'a')
   expect(immediates()).toBe(before)
@@ -50,7 +50,7 @@ it('writeSoon reports a connection that is closed by then, and writes to the oth
   writeSoon(gone.from, 'b', (error) => reports.push(error))
   writeSoon(other.from, 'c')
   gone.from.destroy()
-  await turn()
+  await nextTurn()
   await expect.poll(() => reports).toMatchObject([{ code: 'ERR_STREAM_DESTROYED' }])
   expect(other.from.bytesWritten).toBe(1)
 })
@@ -61,8 +61,8 @@ it('writeSoon reports a message to a slow reader when the kernel has accepted it
   const reports: unknown[] = []
   writeSoon(first.from, 'a')
   writeSoon(slow.from, 'x'.repeat(size), (error) => reports.push(error ?? 'written'))
-  await turn()
-  await turn()
+  await nextTurn()
+  await nextTurn()
   expect(slow.from.writableLength).toBeGreaterThan(0)
   expect(reports).toEqual([])
   let read = 0
