@@ -208,6 +208,35 @@ function foreignWriters(tree: SourceTree): string[] {
   })
 }
 
+/** What sets a timer or reads a clock, in code and in prose: idle timers of sockets, too. */
+const TIMERS =
+  /\b(?:(?:set|clear)(?:Timeout|Interval|Immediate)|node:timers|AbortSignal\.timeout|performance\.now|Date\.now)\b/
+
+/** The files that know timers: the clock, and the stream that answers a package which asks for none. A browser has its own. */
+const TIMEKEEPERS: readonly string[] = ['src/system/clock.ts', 'src/system/untimed-stream.ts']
+
+const timekeepers = (tree: SourceTree): string[] =>
+  [...tree].flatMap(([path, text]) => (TIMERS.test(text) && !path.startsWith('src/page/') ? [path] : []))
+
+/** An option by which Node or a package keeps a timer of its own, with a value: no type, and no key of the configuration. */
+const NODE_TIMER =
+  /\b(requestTimeout|headersTimeout|keepAliveTimeout|connectionsCheckingInterval|handshakeTimeout|connectTimeout|socketTimeout|pingInterval): (?!number|duration)/g
+
+function nodeTimers(tree: SourceTree): string[] {
+  return [...tree].flatMap(([path, text]) =>
+    [...text.matchAll(NODE_TIMER)].map(([, option]) => `${path} ${option}`),
+  )
+}
+
+/** The files and options of the table "Timers of Node". */
+function listedTimers(page: string): string[] {
+  const [, table = ''] = /\n\| file \| option \|.*\n\|[ -|]+\n((?:\|.*\n)+)/.exec(page) ?? []
+  const names = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+  return [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \|/gm)].flatMap(([, files = '', options = '']) =>
+    names(files).flatMap((file) => names(options).map((option) => `src/${file} ${option}`)),
+  )
+}
+
 /** The calls that open connections over TLS: of Node, and of packages. */
 const TLS_CLIENT =
   /import \{[^}]*\bconnect\b[^}]*\} from 'node:tls'|import\('node:tls'\)|import \{[^}]*\} from '(?:node:https|@redis\/client)'/
@@ -328,6 +357,19 @@ describe('the source', () => {
     }
   })
 
+  it('mentions timers and clocks only in the files that keep time', () => {
+    expect(timekeepers(source).sort()).toEqual(TIMEKEEPERS)
+  })
+
+  it('has a page that lists every timer of Node, and only those', () => {
+    const listed = listedTimers(readFileSync(join(root, 'src/README.md'), 'utf8'))
+    expect(nodeTimers(source).filter((timer) => !listed.includes(timer))).toEqual([])
+    for (const timer of listed) {
+      const [path = '', option = ''] = timer.split(' ')
+      expect(source.get(path), timer).toMatch(new RegExp(`\\b${option}: `))
+    }
+  })
+
   it('has no `any` and suppresses no compiler error', () => {
     const evasion =
       /\bas any\b|[:<|]\s*any\b|\bany\[\]|@ts-(?:ignore|nocheck|expect-error)|biome-ignore.*(?:noExplicitAny|noNonNull)/
@@ -445,6 +487,26 @@ describe('these checks detect', () => {
     expect(sharedPackages(shared)).toEqual([
       'package: src/http/a.ts, src/http/b.ts',
       '@scope/name: src/http/a.ts, src/http/c.ts',
+    ])
+  })
+
+  it('a timer in any form, and one of Node that is not listed', () => {
+    const lines = [
+      'socket.setTimeout(1_000)',
+      'const x = () => setTimeout(f, 1)',
+      "import { setTimeout as pause } from 'node:timers/promises'",
+      'fetch(url, { signal: AbortSignal.timeout(1) })',
+      'const now = performance.now()',
+      'const now = Date.now()',
+      'setImmediate(f)',
+      'clearInterval(x)',
+      '// as setTimeout does',
+    ]
+    const broken = tree(Object.fromEntries(lines.map((line, i) => [`src/gate/${i}.ts`, line])))
+    expect(timekeepers(broken)).toEqual([...broken.keys()])
+    expect(timekeepers(tree({ 'src/page/a.js': 'setTimeout(f)' }))).toEqual([])
+    expect(nodeTimers(tree({ 'src/gate/a.ts': 'createServer({ headersTimeout: 5_000 }, f)' }))).toEqual([
+      'src/gate/a.ts headersTimeout',
     ])
   })
 

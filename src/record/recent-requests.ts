@@ -116,7 +116,7 @@ function hasStatus({ status }: RequestRow, wanted: string | undefined): boolean 
 function createRing(what: Remembered['what'], capacity: number) {
   const kept: string[] = []
   let next = 0
-  /** The second in which requests are counted began at this time (ms on the monotonic clock). */
+  /** The second in which requests are counted began at this time (ms on the wall clock). One that is set back begins another. */
   let secondFrom = Number.NEGATIVE_INFINITY
   let inSecond = 0
 
@@ -127,9 +127,8 @@ function createRing(what: Remembered['what'], capacity: number) {
     rows,
     /** Remembers a request that has ended, unless it is one of too many in a second. */
     add(exchange: Exchange, wall: number): void {
-      const now = exchange.start + exchange.duration
-      if (now >= secondFrom + 1000) {
-        secondFrom = now
+      if (wall >= secondFrom + 1000 || wall < secondFrom) {
+        secondFrom = wall
         inSecond = 0
       }
       inSecond += 1

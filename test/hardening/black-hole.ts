@@ -14,7 +14,10 @@ const LISTENER = `
  * so the kernel drops every further SYN.
  */
 export async function startBlackHole(): Promise<string> {
-  const child = spawn(process.execPath, ['-e', LISTENER], { stdio: ['ignore', 'pipe', 'inherit'] })
+  // A process of this name is none that `.ci/steady` stops and continues.
+  const child = spawn(process.execPath, ['--title=stopped-by-test', '-e', LISTENER], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   closeLater(() => {
     child.kill('SIGKILL')
   })

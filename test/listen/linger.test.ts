@@ -2,16 +2,22 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createLingering, type LingeringBounds } from '../../src/listen/linger.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { type Clock, nextTurn, systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
+import { standStill } from '../support/stand-still.ts'
 
 const UNLIMITED = 3_600_000
 const NO_BOUNDS = { time: UNLIMITED, silence: UNLIMITED, bytes: Number.POSITIVE_INFINITY }
 const RESPONSE = 'refused'
 
 /** A server that sends a response and lingers, and clients that do not close their side. */
-async function startLingering(bounds: Partial<LingeringBounds>) {
-  const lingering = createLingering(systemClock, {
+async function startLingering(
+  bounds: Partial<LingeringBounds>,
+  { response = RESPONSE, onClock }: { readonly response?: string; readonly onClock?: Clock } = {},
+) {
+  const clock = stillClock()
+  const lingering = createLingering(onClock ?? clock, {
     usual: NO_BOUNDS,
     brief: NO_BOUNDS,
     mostAtOnce: 1000,
@@ -24,6 +30,7 @@ async function startLingering(bounds: Partial<LingeringBounds>) {
     server.close()
   })
   return {
+    clock,
     lingering,
     async client() {
       const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
@@ -33,7 +40,10 @@ async function startLingering(bounds: Partial<LingeringBounds>) {
         socket.destroy()
       })
       const closed = once(socket, 'close')
-      lingering.end(socket, RESPONSE)
+      const finished = once(socket, 'finish')
+      lingering.end(socket, response)
+      // The client takes a short response without reading it.
+      if (response === RESPONSE) await finished
       return { client, socket, closed }
     },
   }
@@ -66,38 +76,64 @@ it.each([
   ['that sends as fast as possible without end', { time: 300, silence: UNLIMITED }, 'flood'],
   ['that neither sends nor closes', { time: UNLIMITED, silence: 300 }, 'wait'],
 ] as const)('C12 a client %s is closed at the time limit', async (_name, times, manner) => {
-  const { client } = await startLingering({ usual: { ...NO_BOUNDS, ...times } })
-  const start = performance.now()
+  const { clock, client } = await startLingering({ usual: { ...NO_BOUNDS, ...times } })
   const one = await client()
-  const drip = setInterval(() => manner === 'drip' && one.client.write('x'), 20)
   if (manner === 'flood') flood(one.client)
+  for (let passed = 20; passed < 300; passed += 20) {
+    await clock.advance(20)
+    if (manner !== 'drip') continue
+    one.client.write('x')
+    await expect.poll(() => one.socket.bytesRead).toBe(passed / 20)
+  }
+  await clock.advance(19)
+  expect(one.socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(one.socket.destroyed).toBe(true)
   await one.closed
-  clearInterval(drip)
-  expect(performance.now() - start).toBeGreaterThan(280)
 })
 
 it('C12 the silence limit counts from the last byte', async () => {
-  const { client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 500 } })
+  const { clock, client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 500 } })
   const one = await client()
-  const start = performance.now()
-  let last = start
-  // A pause of the test process may end the connection earlier; the client was then silent for that long.
-  const drip = setInterval(() => {
-    if (last - start > 1000) return
-    last = performance.now()
+  for (let sent = 1; sent <= 3; sent += 1) {
+    await clock.advance(450)
     one.client.write('x')
-  }, 20)
+    await expect.poll(() => one.socket.bytesRead).toBe(sent)
+  }
+  await clock.advance(499)
+  expect(one.socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(one.socket.destroyed).toBe(true)
   await one.closed
-  clearInterval(drip)
-  expect(performance.now() - last).toBeGreaterThan(450)
+})
+
+it('C12 the silence limit counts from the last byte of the response that the client takes', async () => {
+  const { clock, client } = await startLingering(
+    { usual: { ...NO_BOUNDS, silence: 500 } },
+    { response: 'x'.repeat(32 << 20) },
+  )
+  const one = await client()
+  await clock.advance(450)
+  expect(one.socket.writableLength).toBeGreaterThan(0)
+  const taken = once(one.socket, 'finish')
+  one.client.resume()
+  await taken
+  await clock.advance(499)
+  expect(one.socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(one.socket.destroyed).toBe(true)
+  await one.closed
 })
 
 it('a byte that has come in time is read after a stall of the process, and the silence limit counts from it', async () => {
-  const { client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 1_000 } })
+  const { client } = await startLingering(
+    { usual: { ...NO_BOUNDS, silence: 1_000 } },
+    { onClock: systemClock },
+  )
   const one = await client()
   await once(one.client, 'data')
   one.client.write('x')
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200)
+  standStill(1_200)
   await one.closed
   expect(one.socket.bytesRead).toBe(1)
 })
@@ -130,10 +166,18 @@ it('C12 a connection past the number limit lingers only briefly, until another o
 })
 
 it('C12 when the sidecar stops, present and later lingering connections close soon', async () => {
-  const { client, lingering } = await startLingering({ brief: { time: 50, silence: 50, bytes: 10 } })
+  const { clock, client, lingering } = await startLingering({
+    brief: { time: 1_000, silence: 50, bytes: 10 },
+  })
   const before = await client()
+  await clock.advance(1_000)
   lingering.drain()
-  await Promise.all([before.closed, (await client()).closed])
+  const later = await client()
+  await clock.advance(49)
+  expect([before.socket.destroyed, later.socket.destroyed]).toEqual([false, false])
+  await clock.advance(1)
+  expect([before.socket.destroyed, later.socket.destroyed]).toEqual([true, true])
+  await Promise.all([before.closed, later.closed])
 })
 
 it('H98 of 64 lingering clients that send as fast as possible, eight are read per event-loop turn', async () => {
@@ -144,7 +188,7 @@ it('H98 of 64 lingering clients that send as fast as possible, eight are read pe
   const read = (): number => all.reduce((sum, { socket }) => sum + socket.bytesRead, 0)
   const turns = 200
   const before = read()
-  for (let turn = 0; turn < turns; turn += 1) await new Promise(setImmediate)
+  for (let turn = 0; turn < turns; turn += 1) await nextTurn()
   const perTurn = (read() - before) / turns
   expect(perTurn).toBeGreaterThan(0)
   // Eight reads of 128 KiB per turn. Each client is read once before it waits for its turn.

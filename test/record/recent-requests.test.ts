@@ -96,7 +96,8 @@ it('H161 what fails, whether the sidecar says so or the device, is in the list b
 })
 
 it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', async () => {
-  const requests = createRecentRequests(stillClock())
+  let now = 0
+  const requests = createRecentRequests({ ...stillClock(), wall: () => now })
   const used = (): number => {
     collectGarbage()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -104,10 +105,11 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   }
   const id = (i: number): string => `${i}`.padStart(128, 'i')
   const add = (i: number): void => {
+    now = i * 10
     const path = `/${'p'.repeat(300)}`
     const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
     for (const refusal of [undefined, FAILED, LIMITED, REFUSED])
-      requests.add(recorded(id(i), i * 10, refusal, text))
+      requests.add(recorded(id(i), now, refusal, text))
   }
   for (let i = 0; i < 100; i += 1) add(i)
   const before = used()
@@ -120,10 +122,12 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
 })
 
 it('H161 of a flood so many requests are remembered in a second that the last five seconds are never lost', () => {
-  const requests = createRecentRequests(stillClock())
+  let now = 0
+  const requests = createRecentRequests({ ...stillClock(), wall: () => now })
   const last = new Map<string, number>()
-  for (let i = 0; i < 20_000; i += 1) requests.add(recorded(`l${i}`, i, LIMITED))
-  for (let i = 0; i < 20_000; i += 1) requests.add(recorded(`a${i}`, i))
+  for (now = 0; now < 20_000; now += 1) requests.add(recorded(`l${now}`, now, LIMITED))
+  // The clock is set back, too.
+  for (now = 0; now < 20_000; now += 1) requests.add(recorded(`a${now}`, now))
   for (const { what, requests: count } of requests.remembered()) last.set(what, count)
   expect([...last]).toEqual([
     ['answered', 800],
