@@ -3,6 +3,7 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { chromiumPath, resting } from '../page/browser.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, type TestSidecar } from '../support/sidecar.ts'
@@ -65,7 +66,7 @@ const ways: Readonly<Record<string, (page: Page, sidecar: TestSidecar) => Promis
   },
   'by a new password': async (page, sidecar) => {
     writeFileSync(sidecar.passwordFile, 'another\n')
-    await expect.poll(() => sidecar.metric('postern_tokens')).toBe(0)
+    await passUntil(sidecar.clock, expect.poll(() => sidecar.metric('postern_tokens')).toBe(0))
     await page.goto(`${sidecar.url}/now`, { waitUntil: 'commit' })
     await page.waitForURL(`${sidecar.url}/oauth/login?to=%2Fnow&why=ended`)
   },

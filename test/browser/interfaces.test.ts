@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { resting, useBrowser } from '../page/browser.ts'
 import { startTransmission } from '../sign-in/session-devices.ts'
+import { realClock } from '../support/clock.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { startConsole, startSyncthing } from './interfaces.ts'
@@ -12,7 +13,7 @@ const openPage = useBrowser()
 /** Starts a sidecar as an operator would, with the limits of the documented API. */
 function startInFrontOf(device: { readonly url: string }): Promise<TestSidecar> {
   const config = { browser: { login: 'on' }, upstream: { host: 'target', rewrite: 'on' } }
-  return startSidecar({ device, transport: 'h2', documentedLimits: true, config })
+  return startSidecar({ device, transport: 'h2', clock: realClock(), documentedLimits: true, config })
 }
 
 /** Types the password into the login page, which leads to the page that was asked for. */
@@ -53,18 +54,17 @@ it('H192 Syncthing: a page of a hundred files, a setting that is changed, events
   // The name of the device comes with the settings. Before, the dialog does not open.
   await expect.poll(() => page.title()).toContain(' | Syncthing')
   // A click that comes while the page still draws opens nothing.
-  await vi.waitFor(
-    async () => {
-      await page
-        .getByText('Actions')
-        .first()
-        .click({ timeout: PATIENCE / 4 })
-      const settings = page.getByText('Settings', { exact: true }).filter({ visible: true }).first()
-      await settings.click({ timeout: PATIENCE / 4 })
-      await page.locator('#DeviceName').fill('boiler', { timeout: PATIENCE / 4 })
-    },
-    { timeout: 3 * PATIENCE },
-  )
+  const openSettings = async (): Promise<boolean> => {
+    await page
+      .getByText('Actions')
+      .first()
+      .click({ timeout: PATIENCE / 4 })
+    const settings = page.getByText('Settings', { exact: true }).filter({ visible: true }).first()
+    await settings.click({ timeout: PATIENCE / 4 })
+    await page.locator('#DeviceName').fill('boiler', { timeout: PATIENCE / 4 })
+    return true
+  }
+  await expect.poll(openSettings, { timeout: 3 * PATIENCE }).toBe(true)
   await page.locator('#settings').getByRole('button', { name: 'Save' }).click()
   await expect.poll(() => page.title()).toContain('boiler')
   await page.waitForResponse((response) => response.url().includes('/rest/events') && response.ok())

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { WORDS_OF_401 } from '../../src/gate/refusal-reply.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { explained } from '../support/explained.ts'
 import type { Response } from '../support/message.ts'
 import { FORM_TYPE, PASSWORD, startSidecar } from '../support/sidecar.ts'
@@ -253,7 +253,7 @@ it('H188 the session ends with its grant: a new password, a second login', async
   expect((await load(first)).status).toBe(401)
   expect((await load(set)).status).toBe(200)
   writeFileSync(sidecar.passwordFile, 'another\n')
-  await expect.poll(async () => (await load(set)).status).toBe(401)
+  await passUntil(sidecar.clock, expect.poll(async () => (await load(set)).status).toBe(401))
   expectPage(await sidecar.request({ fields: [...NAVIGATION, 'Cookie', set] }))
 })
 
@@ -264,12 +264,12 @@ for (const rotate_refresh of [false, true]) {
     const load = async () => (await sidecar.request({ fields: [...FROM_PAGE, 'Cookie', cookie] })).status
     for (let hour = 0; hour < 3; hour++) {
       expect(await load()).toBe(200)
-      await sidecar.clock.advance(3_600_000)
+      await sidecar.clock.leap(3_600_000)
     }
-    await sidecar.clock.advance(3_600_000)
+    await sidecar.clock.leap(3_600_000)
     expect(await load()).toBe(200)
     expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'refresh_token' })).toBe(3)
-    await sidecar.clock.advance(7 * 86_400_000)
+    await sidecar.clock.leap(7 * 86_400_000)
     expect(await load()).toBe(401)
   })
 }
@@ -298,7 +298,7 @@ it('H188 requests with a session count in a window of the session, all others as
   expect(figure('postern_requests_total', { endpoint: 'browser' })).toBe(602)
   expect(sidecar.overview.condition().limits.browser?.usedUp[0]?.key).toMatch(/^grant [0-9a-f]{16}$/)
   // Of each second only the first requests are remembered.
-  sidecar.clock.advance(2_000)
+  await sidecar.clock.advance(2_000)
   await sidecar.request({ path: '/shown', fields: [...FROM_PAGE, 'Cookie', other] })
   expect(Object.values(await explained(sidecar, '/shown')).join('\n')).toMatch(
     /That of grant [0-9a-f]{16}, for the endpoint type browser\. Request 2 of 600\..*\nValid, of grant [0-9a-f]{16}\./,

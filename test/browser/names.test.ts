@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import { makeNames, OF_MONITOR, passwordOf } from '../support/names.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from './browsing.ts'
 
@@ -23,7 +24,7 @@ it('H193 H194 the session of a browser may do what the name of its password may 
     expect(await statusOf(admin, path, method), path).toBe(200)
   }
   names.set('monitor', 'another password')
-  await expect.poll(() => statusOf(monitor, '/status')).toBe(401)
+  await passUntil(sidecar.clock, expect.poll(() => statusOf(monitor, '/status')).toBe(401))
   expect(await statusOf(admin, '/status')).toBe(200)
 })
 

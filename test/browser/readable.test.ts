@@ -2,13 +2,18 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { WORDS } from '../../src/oauth/login-page.ts'
 import { useBrowser } from '../page/browser.ts'
+import { realClock } from '../support/clock.ts'
 import { logInAs, makeNames } from '../support/names.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
-import { startSidecar } from '../support/sidecar.ts'
+import { type SidecarOptions, startSidecar as startOnClock, type TestSidecar } from '../support/sidecar.ts'
 import { startWithLogin } from './browsing.ts'
 import { expectReadable, expectTabOrder, layoutFaults, NARROW, setTextSize } from './readable.ts'
 
 const openPage = useBrowser()
+
+/** The sidecar sends the live page a point each second. */
+const startSidecar = (options: SidecarOptions = {}): Promise<TestSidecar> =>
+  startOnClock({ clock: realClock(), ...options })
 
 const LONG = 'n'.repeat(32)
 

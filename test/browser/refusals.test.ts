@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { WORDS } from '../../src/gate/refusal-words.ts'
 import { prefersHtml } from '../../src/http/browsers.ts'
 import { WORDS as LOGIN_WORDS } from '../../src/oauth/login-page.ts'
+import { passUntil } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -177,7 +178,7 @@ describeProtocols('Refusals of navigations', (transport) => {
       sidecar.device.server.close()
       request.socket.destroy()
     })
-    const page = await connection.send({ path, fields })
+    const page = await passUntil(sidecar.clock, connection.send({ path, fields }))
     expect(sidecar.device.requests.length).toBe(2)
     expectPage(page, 500, WORDS.en.down[0])
     expect([page.header('retry-after'), page.header('refresh')]).toEqual([undefined, undefined])

@@ -1,7 +1,5 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import type { Clock } from '../../src/system/clock.ts'
-import { everySecond } from '../../src/system/every-second.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/names.ts'
@@ -152,27 +150,22 @@ it('H219 a login of another name ends what the first one has open, and clears th
   await closed
 })
 
-/** Resolves when the sidecar has looked after its sessions, as it does once a second. */
-const nextSecond = (clock: Clock): Promise<void> =>
-  new Promise((resolve) => {
-    const seconds = everySecond(clock, () => {
-      seconds.close()
-      resolve()
-    })
-  })
-
 for (const transport of transports) {
   it(`H310 a session ends after browser.idle without a request, and an open WebSocket is one, over ${transport}`, async () => {
-    const sidecar = await startWithLogin({ transport, clock: stillClock(), config: { browser: IDLE } })
+    const sidecar = await startWithLogin({
+      transport,
+      clock: stillClock(),
+      config: { browser: IDLE, upstream: { tunnel_idle_timeout: '1d' } },
+    })
     acceptWebSockets(sidecar.device)
     const ask = (cookie: string) => sidecar.request({ path: '/a', fields: [...NAVIGATION, 'Cookie', cookie] })
     const [idle, used, streaming] = [await logIn(sidecar), await logIn(sidecar), await logIn(sidecar)]
     const { socket } = await openWebSocket(sidecar.url, {
       headers: { Cookie: streaming, Origin: sidecar.url },
     })
-    sidecar.clock.advance(HOUR - 1)
+    await sidecar.clock.leap(HOUR - 1)
     expect((await ask(used)).status).toBe(200)
-    sidecar.clock.advance(1)
+    await sidecar.clock.leap(1)
     const ended = await ask(idle)
     expect([ended.status, ended.header('clear-site-data')]).toEqual([401, CLEARED])
     expect(ended.text).toContain('The session has ended')
@@ -184,9 +177,9 @@ for (const transport of transports) {
     socket.close()
     await closed
     await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
-    sidecar.clock.advance(HOUR)
+    await sidecar.clock.leap(HOUR)
     // No request asks about them: the sidecar ends them itself.
-    await nextSecond(sidecar.clock)
+    await sidecar.clock.advance(1_000)
     expect([await counted(), await sidecar.metric('postern_tokens')]).toEqual([3, 0])
   })
 }

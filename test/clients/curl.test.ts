@@ -74,7 +74,11 @@ describeTransports('curl', (transport) => {
     const file = join(temporaryDirectory(), 'upload')
     writeFileSync(file, 'x'.repeat(3_000_000))
     const args = ['--oauth2-bearer', access_token, '-T', file, '-H', 'Expect: 100-continue']
-    expect((await curl(sidecar, '/upload', ...args)).status).toBe(200)
+    const uploaded = curl(sidecar, '/upload', ...args)
+    // The device gets the head a moment before the body.
+    await sidecar.device.waitForRequests(1)
+    await sidecar.clock.advance(20)
+    expect((await uploaded).status).toBe(200)
     expect(sidecar.device.requests[0]?.body).toHaveLength(3_000_000)
   })
 

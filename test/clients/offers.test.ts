@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { DeviceRequest } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
 import { responsesIn } from '../support/raw-responses.ts'
@@ -81,7 +82,7 @@ it('C23 Java gets a token, calls, uploads and refreshes on one connection; its o
     raw.forget()
     for (const packet of packets) {
       raw.write(packet)
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
     const response = await raw.waitFor(/\r\n\r\n(?:from the device|\{.*\})$/)
     received += response

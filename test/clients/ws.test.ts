@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import type { WebSocket } from 'ws'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice, startRawDevice } from '../support/device.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -14,6 +15,9 @@ import {
   refusedWebSocket,
   type WebSocketDevice,
 } from '../support/websocket.ts'
+
+/** The default of `upstream.response_timeout` (ms). */
+const RESPONSE_TIMEOUT = 30_000
 
 /** Sends a message and resolves with the next one received. */
 async function exchange(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
@@ -254,15 +258,11 @@ describeTransports(
         await peer.waitFor('\r\n\r\n')
         peer.end()
       })
-      const sidecar = await startSidecar({
-        transport,
-        device,
-        config: { upstream: { connect_timeout: '300ms' } },
-      })
+      const sidecar = await startSidecar({ transport, device })
       const token = await sidecar.token()
       const closed = await refusedWebSocket(sidecar.url, { token })
       await device.stop()
-      const down = await refusedWebSocket(sidecar.url, { token })
+      const down = await passUntil(sidecar.clock, refusedWebSocket(sidecar.url, { token }))
       for (const refused of [closed, down]) {
         expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_unavailable'])
       }
@@ -281,28 +281,27 @@ describeTransports(
 
     it('C24 an upgrade that the device never answers gets 500 at the deadline', async () => {
       const device = await startRawDevice(async () => {})
-      const sidecar = await startSidecar({
-        transport,
-        device,
-        config: { upstream: { response_timeout: '200ms' } },
-      })
-      const refused = await refusedWebSocket(sidecar.url, { token: await sidecar.token() })
+      const sidecar = await startSidecar({ transport, device })
+      const response = refusedWebSocket(sidecar.url, { token: await sidecar.token() })
+      const peer = await device.waitForConnection(1)
+      await peer.waitFor('\r\n\r\n')
+      await sidecar.clock.advance(RESPONSE_TIMEOUT - 1)
+      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+      await sidecar.clock.advance(1)
+      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(1)
+      const refused = await response
       expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_timeout'])
     })
 
     it('C24 the device connection of a client that closes before the 101 is closed at the deadline', async () => {
       const device = await startRawDevice(async () => {})
-      const sidecar = await startSidecar({
-        transport,
-        device,
-        config: { upstream: { response_timeout: '200ms' } },
-      })
+      const sidecar = await startSidecar({ transport, device })
       const socket = dial(sidecar.url, { token: await sidecar.token() })
       const peer = await device.waitForConnection(1)
       await peer.waitFor('\r\n\r\n')
       socket.terminate()
       // The scripted device never ends its side, so this is the end of the sidecar's side.
-      await Promise.race([peer.closed, once(peer.socket, 'end')])
+      await passUntil(sidecar.clock, Promise.race([peer.closed, once(peer.socket, 'end')]))
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 

@@ -37,10 +37,10 @@ describeTransports('C14 The fixed window', (transport) => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, documentedLimits: true, clock })
     const token = await sidecar.token()
-    const burst = await prepareFlood(sidecar, 200)
     const request = { fields: ['Authorization', `Bearer ${token}`] }
     const opening = await sidecar.request({ token })
     await clock.advance(59_999)
+    const burst = await prepareFlood(sidecar, 200)
     const before = burst.send(request)
     await before[0]
     await clock.advance(1)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { type Limits, limitsOf } from '../support/limit-fields.ts'
@@ -140,8 +140,11 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
     expect(limitsOf(overloaded).remaining).toBe(98)
     held[0]?.end()
     expect(limitsOf(await first).remaining).toBe(99)
-    const impatient = await start({ response_timeout: '300ms' })
-    const slow = await impatient.request({ token: await impatient.token() })
+    const impatient = await start({})
+    const late = impatient.request({ token: await impatient.token() })
+    await device.waitForRequests(2)
+    await impatient.clock.advance(30_000)
+    const slow = await late
     expect([slow.status, slow.json().error]).toEqual([500, 'upstream_timeout'])
     expect(limitsOf(slow).remaining).toBe(99)
   })
@@ -218,14 +221,14 @@ describeTransports(
       const device = await startDevice()
       const { server } = acceptWebSockets(device)
       server.on('headers', (headers) => headers.push('x-ratelimit-limit: 9999'))
-      const config = { limits: { api: { requests: 3 } }, upstream: { connect_timeout: '300ms' } }
-      const sidecar = await startSidecar({ clock: stillClock(), transport, device, config })
+      const config = { limits: { api: { requests: 3 } } }
+      const sidecar = await startSidecar({ transport, device, config })
       const token = await sidecar.token()
       const { response } = await openWebSocket(sidecar.url, { token })
       const seen: Limits[] = [limitsOf({ fields: response.rawHeaders })]
       const noToken = await refusedWebSocket(sidecar.url, {})
       await device.stop()
-      const noDevice = await refusedWebSocket(sidecar.url, { token })
+      const noDevice = await passUntil(sidecar.clock, refusedWebSocket(sidecar.url, { token }))
       const limited = await refusedWebSocket(sidecar.url, { token })
       expect([noToken.status, noDevice.status, limited.status]).toEqual([401, 500, 429])
       seen.push(limitsOf(noToken), limitsOf(noDevice), limitsOf(limited))

@@ -93,9 +93,15 @@ describeProtocols('C18 Errors', (transport) => {
 
   it('C18 upstream_timeout: the device does not respond', async () => {
     const device = await startDevice(() => {})
-    const config = { upstream: { response_timeout: '200ms' } }
-    const sidecar = await startSidecar({ transport, device, config })
-    expectError(await sidecar.request({ token: await sidecar.token() }), 500, 'upstream_timeout')
+    const sidecar = await startSidecar({ transport, device })
+    const response = sidecar.request({ token: await sidecar.token() })
+    await device.waitForRequests(1)
+    // The default of `upstream.response_timeout`.
+    await sidecar.clock.advance(29_999)
+    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+    await sidecar.clock.advance(1)
+    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(1)
+    expectError(await response, 500, 'upstream_timeout')
   })
 
   it('C18 overloaded: the device and the queue are full', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import { type RawDevice, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
 import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -13,6 +14,8 @@ interface Fault {
   readonly name: string
   readonly device: () => Promise<{ readonly url: string }>
   readonly upstream?: YamlPart
+  /** The time of a deadline has to pass. */
+  readonly isLate?: boolean
   readonly code: ErrorCode
   /** The status in `http` mode; in `contract` mode it is always 500. */
   readonly httpStatus: number
@@ -37,7 +40,7 @@ const faults: readonly Fault[] = [
   {
     name: 'silent',
     device: () => startDevice(() => {}),
-    upstream: { response_timeout: '200ms' },
+    isLate: true,
     code: 'upstream_timeout',
     httpStatus: 504,
     reason: /^http_response_timeout$/,
@@ -104,14 +107,14 @@ describeProtocols('C19 Device failures', (transport) => {
 
     it.each(faults)(
       'C19 a device that is $name is $code',
-      async ({ device, upstream, code, httpStatus, reason }) => {
+      async ({ device, upstream, isLate, code, httpStatus, reason }) => {
         const sidecar = await start({ device: await device(), config: { upstream: upstream ?? {} } })
         const token = await sidecar.token()
-        const responses = await Promise.all([
+        const responses = Promise.all([
           sidecar.request({ token }),
           sidecar.request({ token, body: 'not to be repeated' }),
         ])
-        for (const response of responses) {
+        for (const response of await (isLate ? passUntil(sidecar.clock, responses) : responses)) {
           expectError(response, pick(500, httpStatus), code)
           expect(proxyError(response), response.header('Proxy-Status')).toMatch(reason)
         }
@@ -139,11 +142,12 @@ describeProtocols('C19 Device failures', (transport) => {
     it('C19 a device that is back after a restart is used again', async () => {
       const device = await startDevice()
       const port = Number(new URL(device.url).port)
-      const sidecar = await start({ device, config: { upstream: { connect_timeout: '300ms' } } })
+      const sidecar = await start({ device })
       const token = await sidecar.token()
       expect((await sidecar.request({ token })).status).toBe(200)
       await device.stop()
-      expectError(await sidecar.request({ token }), pick(500, 502), 'upstream_unavailable')
+      const refused = await passUntil(sidecar.clock, sidecar.request({ token }))
+      expectError(refused, pick(500, 502), 'upstream_unavailable')
       await startDevice(undefined, { port })
       expect((await sidecar.request({ token })).text).toBe('from the device')
     })

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
+import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
-import { PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
+import { PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const LOGIN = `${headOf(
@@ -18,11 +20,21 @@ const MOST = 8
 
 const statuses = (received: string): number[] => responsesIn(received).map(({ status }) => status)
 
+/** The default of `listen.header_timeout` (ms). */
+const HEADER_TIMEOUT = 10_000
+
+const HOUR = 3_600_000
+
+/** Waits until the sidecar has one connection. */
+async function connected(sidecar: TestSidecar): Promise<void> {
+  await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+}
+
 /** Writes each byte in a packet of its own. */
 async function writeBytewise(raw: RawPeer, bytes: string): Promise<void> {
   for (const byte of bytes) {
     raw.write(byte)
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
   }
 }
 
@@ -113,9 +125,13 @@ describeTransports(
     })
 
     it('C20 a connection that sends only empty lines is closed at the header deadline without a response', async () => {
-      const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
+      const sidecar = await startSidecar({ transport })
       const raw = await rawConnection(sidecar.url)
+      await connected(sidecar)
       raw.write(EMPTY.repeat(MOST))
+      await sidecar.clock.advance(HEADER_TIMEOUT - 1)
+      await connected(sidecar)
+      await sidecar.clock.advance(1)
       expect(await raw.closed).toBe('')
     })
 
@@ -123,13 +139,13 @@ describeTransports(
       ['empty lines', EMPTY.repeat(MOST), ''],
       ['half an empty line', '\r', '\n'],
     ])('C20 %s behind an answered request do not start the header deadline', async (_name, behind, rest) => {
-      const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
+      const sidecar = await startSidecar({ transport })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN)
       await raw.waitFor('access_token')
       await writeBytewise(raw, behind)
-      // This connection is opened later, and its own header deadline closes it.
-      await (await rawConnection(sidecar.url)).closed
+      await connected(sidecar)
+      await sidecar.clock.advance(HEADER_TIMEOUT + 1)
       raw.end(rest + LOGIN)
       expect(statuses(await raw.closed)).toEqual([200, 200])
     })
@@ -138,6 +154,8 @@ describeTransports(
       const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '100ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN + EMPTY)
+      await raw.waitFor('access_token')
+      await passUntil(sidecar.clock, raw.closed)
       expect(statuses(await raw.closed)).toEqual([200])
     })
 
@@ -146,7 +164,9 @@ describeTransports(
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN + EMPTY)
       await raw.waitFor('access_token')
-      await sidecar.stop(60_000)
+      const before = sidecar.clock.monotonic()
+      await passUntil(sidecar.clock, sidecar.stop(HOUR))
+      expect(sidecar.clock.monotonic() - before).toBeLessThan(HOUR)
       expect(statuses(await raw.closed)).toEqual([200])
     })
   },

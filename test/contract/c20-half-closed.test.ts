@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import type { Device } from '../support/device.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** Longer (ms) than two probes of a half-closed client while others wait. */
-const TWO_PROBES = 600
+/** Half-closed clients are probed at this interval (ms) while others wait. */
+const PROBE = 250
 
 interface Scene {
   readonly sidecar: TestSidecar
@@ -72,15 +72,15 @@ describeTransports(
     }
 
     it('C20 gets only the response of a slow device, also if it alone was queued', async () => {
-      const { device, held, queued, halfClosed } = await start()
+      const { device, held, queued, halfClosed, sidecar } = await start()
       const atDevice = await halfClosed('/slow')
       await device.waitForRequests(1)
-      await setTimeout(TWO_PROBES)
+      await sidecar.clock.advance(2 * PROBE)
       held[0]?.write('late but whole')
       await atDevice.waitFor('late but whole')
       const inQueue = await halfClosed('/waits')
       await queued(1)
-      await setTimeout(TWO_PROBES)
+      await sidecar.clock.advance(2 * PROBE)
       held[0]?.end()
       await device.waitForRequests(2)
       held[1]?.end('later still')
@@ -89,27 +89,27 @@ describeTransports(
     })
 
     it('C20 is probed with 102 only while another request waits for its place', async () => {
-      const { device, held, halfClosed, waiter } = await start()
+      const { device, held, halfClosed, sidecar, waiter } = await start()
       const client = await halfClosed('/slow')
       await device.waitForRequests(1)
       const { leave } = await waiter(1)
+      expect(client.received).toBe('')
+      await sidecar.clock.advance(PROBE)
       await client.waitFor('HTTP/1.1 102 Processing\r\n\r\n')
       await leave()
-      // A probe that was on its way when the waiter left has arrived after this.
-      await setTimeout(100)
       client.forget()
-      await setTimeout(TWO_PROBES)
+      await sidecar.clock.advance(2 * PROBE)
       held[0]?.end('late but whole')
       expect(await client.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
     })
 
     it('C20 C25 and then leaves loses its place at the device to a waiting request', async () => {
-      const { device, held, halfClosed, waiter } = await start()
+      const { device, held, halfClosed, sidecar, waiter } = await start()
       const client = await halfClosed('/gone')
       await device.waitForRequests(1)
       client.socket.destroy()
       const { response } = await waiter(1)
-      await device.waitForRequests(2)
+      await passUntil(sidecar.clock, device.waitForRequests(2))
       held[1]?.end('served')
       expect(await response).toContain('served')
     })
@@ -122,7 +122,7 @@ describeTransports(
       await queued(1)
       client.socket.destroy()
       const { response } = await waiter(2)
-      await queued(1)
+      await passUntil(sidecar.clock, queued(1))
       held[0]?.end('first')
       expect((await first).text).toBe('first')
       await device.waitForRequests(2)
@@ -141,7 +141,7 @@ describeTransports(
         ] as const
         await Promise.all(
           bodies.map(async ([version, fields]) => {
-            const { device, held, ask, waiter } = await start()
+            const { device, held, ask, sidecar, waiter } = await start()
             const client = await ask('/pauses', version)
             if (when === 'before its response') client.end()
             await device.waitForRequests(1)
@@ -150,7 +150,7 @@ describeTransports(
             await client.waitFor('begun')
             if (when === 'within its response') client.end()
             const { response } = await waiter(1)
-            await setTimeout(TWO_PROBES)
+            await sidecar.clock.advance(2 * PROBE)
             held[0]?.end(', done')
             const all = await client.closed
             expect(all.replace(/\r\n\w+\r\n/g, '')).toMatch(/^HTTP\/1\.1 200 [\s\S]+begun, done/)
@@ -170,9 +170,13 @@ describeTransports(
       held[0]?.write('begun')
       await client.waitFor('begun')
       client.socket.destroy()
-      const clock = setInterval(() => held[0]?.write('more'), 20)
-      await device.waitForOpenConnections(0)
-      clearInterval(clock)
+      // The first one makes the kernel of the client reset the connection, and a later one fails.
+      await expect
+        .poll(() => {
+          held[0]?.write('more')
+          return device.openConnections
+        })
+        .toBe(0)
       await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
     })
   },

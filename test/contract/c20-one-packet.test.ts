@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -117,13 +118,13 @@ describeTransports(
   'H42 A response that is never read',
   (transport) => {
     it('H42 a client with a window of 0 that reads no response is closed', async () => {
-      const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '300ms' } } })
+      const sidecar = await startSidecar({ transport })
       const { connect } = await import('node:http2')
       const session = connect(sidecar.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } })
       session.on('error', () => {})
       const closed = new Promise((resolve) => session.once('close', resolve))
       session.request({ ':path': '/' }).on('error', () => {})
-      await closed
+      await passUntil(sidecar.clock, closed)
       expect((await sidecar.request()).status).toBe(401)
     })
   },

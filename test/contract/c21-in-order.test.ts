@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
+import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -41,7 +43,7 @@ describeTransports(
         headOf('GET /c HTTP/1.1', 'Host: x', bearer, 'Connection: close')
       for (const byte of Buffer.from(sent)) {
         raw.socket.write(Buffer.of(byte))
-        if (byte % 3 === 0) await new Promise((resolve) => setImmediate(resolve))
+        if (byte % 3 === 0) await nextTurn()
       }
       expect(responsesIn(await raw.closed)).toHaveLength(3)
       expect(sidecar.device.requests.map(({ target, body }) => [target, body?.toString()])).toEqual([
@@ -88,7 +90,8 @@ describeTransports(
       await device.waitForRequests(2)
       raw.reset()
       const next = sidecar.request({ token })
-      await once(held[1] ?? expect.fail('no second request'), 'close')
+      const second = held[1] ?? expect.fail('no second request')
+      await passUntil(sidecar.clock, once(second, 'close'))
       await device.waitForRequests(3)
       held[2]?.end('next')
       expect((await next).text).toBe('next')

@@ -85,11 +85,17 @@ function open(transport: Transport, url: string, token: string, method: string, 
   return { up: request, down: new Promise((resolve) => request.once('response', resolve)) }
 }
 
-/** Waits until a count has not changed for 300 ms, and returns it. */
-async function standstill(count: () => number): Promise<number> {
+/** So many requests to the sidecar, one after the other, and as many ms give each connection time to move what it can. */
+const REQUESTS = 20
+
+/** Waits until a count stays the same over some requests to the sidecar, and returns it. */
+async function standstill(sidecar: TestSidecar, count: () => number): Promise<number> {
   for (;;) {
     const before = count()
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    for (let i = 0; i < REQUESTS; i += 1) {
+      await sidecar.metrics()
+      await sidecar.clock.advance(1)
+    }
     if (before > 0 && count() === before) return before
   }
 }
@@ -118,7 +124,7 @@ describeTransports('C21 Streaming', (transport) => {
       })
       const { sidecar, token } = await start(transport, device, parser)
       const down = await open(transport, sidecar.url, token, 'GET').down
-      expect(await standstill(() => sent)).toBeLessThan(BUFFERED)
+      expect(await standstill(sidecar, () => sent)).toBeLessThan(BUFFERED)
       expect(await arrived(down)).toEqual({ whole: true, size: SIZE })
     },
   )
@@ -137,7 +143,7 @@ describeTransports('C21 Streaming', (transport) => {
       const poured = pour(up, SIZE, (taken) => {
         sent = taken
       })
-      expect(await standstill(() => sent)).toBeLessThan(BUFFERED)
+      expect(await standstill(sidecar, () => sent)).toBeLessThan(BUFFERED)
       reading.resolve()
       await poured
       const chunks: Buffer[] = []

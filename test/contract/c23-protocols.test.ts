@@ -81,11 +81,15 @@ describe('C23 ALPN', () => {
   })
 
   it('C23 each of 150 concurrent requests on one HTTP/2 connection gets its own response', async () => {
+    // The device has six requests at once, and answers the last of them first.
+    const held: (() => void)[] = []
     const device = await startDevice(async (request, response) => {
       await readBody(request)
-      setTimeout(() => response.end(request.url), Number(request.url?.slice(1)) % 7)
+      if (held.push(() => response.end(request.url)) < 6) return
+      for (const respond of held.splice(0).reverse()) respond()
     })
-    const sidecar = await startSidecar({ transport: 'h2', device })
+    const upstream = { max_in_flight: 6 }
+    const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
     const connection = await sidecar.connect()
     const paths = Array.from({ length: 150 }, (_, i) => `/${i}`)

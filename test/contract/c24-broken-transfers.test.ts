@@ -6,6 +6,9 @@ import { brokenBy, nextRequest, startCutting, startScripted } from '../support/s
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
+/** The default of `upstream.idle_timeout` (ms). */
+const IDLE_TIMEOUT = 60_000
+
 describeTransports('C24 Broken transfers', (transport) => {
   it('C24 a device that is down is 500, and a device that is back is used again', async () => {
     const port = await unusedPort()
@@ -75,9 +78,13 @@ describeTransports('C24 Broken transfers', (transport) => {
       await nextRequest(peer)
       peer.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
     })
-    const sidecar = await startSidecar({ transport, device, config: { upstream: { idle_timeout: '300ms' } } })
+    const sidecar = await startSidecar({ transport, device })
     const connection = await sidecar.connect()
     const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+    await exchange.waitFor('only this')
+    await sidecar.clock.advance(IDLE_TIMEOUT - 1)
+    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+    await sidecar.clock.advance(1)
     expect((await brokenBy(exchange)).partial?.text).toBe('only this')
   })
 
@@ -85,13 +92,16 @@ describeTransports('C24 Broken transfers', (transport) => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
       peer.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n1;')
-      const more = setInterval(() => peer.write('x'), 50)
-      peer.socket.once('close', () => clearInterval(more))
     })
-    const upstream = { parser: 'strict', idle_timeout: '300ms' }
-    const sidecar = await startSidecar({ transport, device, config: { upstream } })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
     const connection = await sidecar.connect()
     const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+    await exchange.waitFor('only this')
+    for (let i = 0; i < 6; i += 1) {
+      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+      device.peers[0]?.write('x')
+      await sidecar.clock.advance(IDLE_TIMEOUT / 6)
+    }
     expect((await brokenBy(exchange)).partial?.text).toBe('only this')
   })
 

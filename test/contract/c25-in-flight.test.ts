@@ -90,10 +90,18 @@ describeTransports('C25 Places at the device', (transport) => {
   })
 
   it('C25 a request that waits longer than queue.timeout is overloaded', async () => {
-    const { device, held, ask } = await start({ max_in_flight: 1, queue: { size: 5, timeout: '200ms' } })
+    const { sidecar, device, held, ask } = await start({
+      max_in_flight: 1,
+      queue: { size: 5, timeout: '5s' },
+    })
     const first = await ask('/first')
     await device.waitForRequests(1)
     const waiting = await ask('/second')
+    await waitForQueued(sidecar, 1)
+    await sidecar.clock.advance(4_999)
+    expect(await sidecar.metric('postern_upstream_queued')).toBe(1)
+    await sidecar.clock.advance(1)
+    expect(await sidecar.metric('postern_upstream_queued')).toBe(0)
     const late = await waiting.response
     expectError(late, 500, 'overloaded')
     expect(late.header('Retry-After')).toMatch(/^[1-9]\d*$/)

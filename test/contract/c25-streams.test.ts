@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Exchange } from '../support/message.ts'
@@ -28,7 +29,7 @@ async function watch(sidecar: TestSidecar, token: string, path: string, from?: s
   const connection = await sidecar.connect(from === undefined ? {} : { from })
   const exchange = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
   exchange.response.catch(() => {})
-  await exchange.waitFor('the beginning')
+  await passUntil(sidecar.clock, exchange.waitFor('the beginning'))
   return exchange
 }
 
@@ -36,11 +37,14 @@ describeTransports('Streams', (transport) => {
   it.each(['/mjpeg', '/events', '/long'])(
     'H179 C25 two viewers of %s with max_in_flight: 2: every other request is served',
     async (path) => {
-      const upstream = { max_in_flight: 2, stream_after: '50ms', queue: { timeout: '30s' } }
+      const upstream = { max_in_flight: 2, queue: { timeout: '30s' } }
       const sidecar = await startSidecar({ transport, device: await startStreaming(), config: { upstream } })
       const token = await sidecar.token()
       for (let i = 0; i < 2; i += 1) await watch(sidecar, token, path)
-      for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('from the device')
+      for (let i = 0; i < 10; i += 1) {
+        const response = passUntil(sidecar.clock, sidecar.request({ token }))
+        expect((await response).text).toBe('from the device')
+      }
       // One that is a stream by its time gives its place back when another request waits.
       if (path !== '/long') expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
     },
@@ -67,10 +71,10 @@ describeTransports('Streams', (transport) => {
   })
 
   it('H179 past max_streams, a response that goes on keeps its place', async () => {
-    const upstream = { max_in_flight: 2, max_streams: 1, stream_after: '50ms', queue: { timeout: '500ms' } }
+    const upstream = { max_in_flight: 2, max_streams: 1 }
     const sidecar = await startSidecar({ transport, device: await startStreaming(), config: { upstream } })
     const token = await sidecar.token()
     for (let i = 0; i < 3; i += 1) await watch(sidecar, token, '/long')
-    expectError(await sidecar.request({ token }), 500, 'overloaded')
+    expectError(await passUntil(sidecar.clock, sidecar.request({ token })), 500, 'overloaded')
   })
 })

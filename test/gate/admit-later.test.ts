@@ -8,6 +8,7 @@ import type { Per } from '../../src/http/admission.ts'
 import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange } from '../support/exchange.ts'
@@ -218,7 +219,7 @@ function createWaitingPassage(): WaitingPassage {
 }
 
 /** Resolves after all continuations of the lookup have run. */
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const settled = nextTurn
 
 it('a request whose token is valid is forwarded after the lookup', async () => {
   const { pass, lookup, forwarded, records } = createWaitingPassage()

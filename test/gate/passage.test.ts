@@ -6,6 +6,7 @@ import { createPassage, type PassageDependencies } from '../../src/gate/passage.
 import type { Exchange, ForwardListener } from '../../src/http/exchange.ts'
 import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange } from '../support/exchange.ts'
@@ -100,7 +101,6 @@ function site({
 }
 
 const inFlight = ({ live }: Pick<ReturnType<typeof site>, 'live'>): number => [...live.granted()].length
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const withBody = (...fields: readonly string[]): HeadPart => ({
   method: 'POST',
   fields: ['Host', 'device.example', ...fields],
@@ -167,7 +167,7 @@ it('H149 a bug behind the gate is reported, and the client gets 500, or sees its
   })
   const endpoint = site({ ownEndpoint: () => Promise.reject(bug) })
   const [failed, broken, posted] = [thrower.pass(), later.pass(), endpoint.pass(LOGIN)]
-  await turn()
+  await nextTurn()
   expect([thrower.bugs, later.bugs, endpoint.bugs]).toEqual([[bug], [bug], [bug]])
   expect([failed.status, failed.closes, posted.status, posted.closes]).toEqual([500, [true], 500, [true]])
   expect([broken.status, broken.outcome, broken.refusal]).toEqual([200, 'cut', undefined])
@@ -189,7 +189,7 @@ it.each([
   async (refusal, closes) => {
     const here = site({ ownEndpoint: async () => refusal })
     const request = here.pass(LOGIN)
-    await turn()
+    await nextTurn()
     expect([request.closes, request.refusal, here.records]).toEqual([[closes], refusal, [request]])
   },
 )
@@ -200,7 +200,7 @@ it('an own endpoint answers for the grant of its tokens, which is not in flight'
   })
   const request = here.pass(LOGIN)
   expect(inFlight(here)).toBe(0)
-  await turn()
+  await nextTurn()
   expect(request).toMatchObject({ status: 200, grant: 'f00d', closes: [false], grants: [] })
   expect(here.records).toEqual([request])
 })
@@ -231,7 +231,7 @@ it('the wait for a shared store is part of the record, and its watch for revocat
   const request = here.pass()
   await here.clock.advance(20)
   lookup.resolve(VALID)
-  await turn()
+  await nextTurn()
   expect(request).toMatchObject({ lookup: 20, duration: 20, status: 200 })
   here.live.cut(['c0ffee'])
   for (const watch of watches) if (watch.has('c0ffee')) watched.push('c0ffee')

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, type Refusal, StalledBodyError } from '../../src/http/refusal.ts'
 import { type Form, readForm, readFormBody } from '../../src/oauth/form-request.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -19,12 +19,12 @@ it.each([
   ['broke off', new BrokenBodyError(), 'malformed'],
   ['stalled', new StalledBodyError(), 'request-timeout'],
 ])('C9 a token request whose body %s is refused as %s', async (_name, error, kind) => {
-  expect(await readFormBody(failing(error), 1000, systemClock)).toMatchObject({ kind })
+  expect(await readFormBody(failing(error), 1000, stillClock())).toMatchObject({ kind })
 })
 
 it('C9 a bug of Postern is rethrown, not refused as a fault of the client', async () => {
   const bug = new TypeError('x is not a function')
-  await expect(readFormBody(failing(bug), 1000, systemClock)).rejects.toBe(bug)
+  await expect(readFormBody(failing(bug), 1000, stillClock())).rejects.toBe(bug)
 })
 
 const FORM = ['Content-Type', 'application/x-www-form-urlencoded']
@@ -35,7 +35,7 @@ function read(body: string, fields: readonly string[] = FORM): Promise<Form | Re
   const chunks = async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from(body)
   }
-  return readForm(bareExchange({ body: chunks }, requestHead({ fields })), settings(1000), systemClock)
+  return readForm(bareExchange({ body: chunks }, requestHead({ fields })), settings(1000), stillClock())
 }
 
 it('C2 a form has the parameters of its body, decoded; one without an equals sign is empty', async () => {
@@ -87,18 +87,28 @@ it('C9 a form of 8 KiB is read, one of a byte more is not, whether its length is
     return readForm(
       Object.assign(exchange, { classified: { ...exchange.classified, framing } }),
       settings(1000),
-      systemClock,
+      stillClock(),
     )
   }
   expect([await unread(8192), await unread(8193)]).toEqual([new Map(), { kind: 'content-too-large' }])
 })
 
 it('C9 a body that drips without end is refused at the deadline', async () => {
-  let isRead = true
+  const clock = stillClock()
   const drip = async function* (): AsyncGenerator<Buffer> {
-    while (isRead) yield await new Promise<Buffer>((resolve) => setImmediate(resolve, Buffer.alloc(0)))
+    for (;;) {
+      await clock.pause(100)
+      yield Buffer.alloc(0)
+    }
   }
   const exchange = bareExchange({ body: drip }, requestHead({ fields: FORM }))
-  expect(await readForm(exchange, settings(20), systemClock)).toEqual({ kind: 'request-timeout' })
-  isRead = false
+  let form: Form | Refusal | undefined
+  const reading = readForm(exchange, settings(10_000), clock).then((result) => {
+    form = result
+  })
+  await clock.advance(9_999)
+  expect(form).toBeUndefined()
+  await clock.advance(1)
+  await reading
+  expect(form).toEqual({ kind: 'request-timeout' })
 })

@@ -7,7 +7,7 @@ import {
   type GrantType,
   type OwnEndpointHandler,
 } from '../../src/oauth/token-endpoint.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
 
@@ -28,7 +28,7 @@ const pairing: GrantType = {
 const other: GrantType = { ...pairing, name: 'other' }
 
 const settings = { bodyTimeout: 1000 }
-const endpoint = createTokenEndpoint([pairing, other], settings, systemClock)
+const endpoint = createTokenEndpoint([pairing, other], settings, stillClock())
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
 function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEndpointHandler> {
@@ -87,7 +87,7 @@ it.each([
   )
   const reply = await post(
     'grant_type=password&password=x',
-    createTokenEndpoint([grant], settings, systemClock),
+    createTokenEndpoint([grant], settings, stillClock()),
   )
   expect(reply).toMatchObject(expected)
   expect(counts).toEqual(counted)
@@ -101,7 +101,7 @@ it.each([
   expect(
     await post(
       'token=x',
-      createRevocationEndpoint(async () => revoked, settings, systemClock),
+      createRevocationEndpoint(async () => revoked, settings, stillClock()),
     ),
   ).toMatchObject(expected)
 })

@@ -4,6 +4,7 @@ import { revocable } from '../../src/compose/login-history.ts'
 import type { LoginHistory } from '../../src/oauth/login-history.ts'
 import { derive } from '../../src/password/key-derivation.ts'
 import type { Revocation, Tokens } from '../../src/tokens/state.ts'
+import { passUntil } from '../support/clock.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
@@ -44,7 +45,7 @@ it.each([
     expect((await logIn(sidecar, '203.0.113.1', PASSWORD)).status).toBe(200)
     // The two that were verified when it came, and those that were while its request was on its way.
     expect(counts.wrong - before).toBeLessThan(10)
-    await Promise.all(guesses)
+    await passUntil(sidecar.clock, Promise.all(guesses))
     expect(counts.wrong + counts.refused).toBe(300)
     const refusals = (reason: string) => sidecar.metric('postern_refusals_total', { reason })
     expect([await refusals('logins_overloaded'), await refusals('overloaded')]).toEqual([counts.refused, 0])

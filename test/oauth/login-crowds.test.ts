@@ -1,24 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { parseCidr } from '../../src/http/ip.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
 import { createLoginQueue } from '../../src/password/login-queue.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { LogInResult } from '../../src/tokens/state.ts'
+import { stillClock } from '../support/clock.ts'
 
 // Logins in virtual time: the queue and the history of logins, with a hash that takes as long as the test says.
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const RIGHT = 'right'
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 1_000_000 })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
 
 /** The same numbers in each run. */
 function random(): () => number {
@@ -33,7 +27,7 @@ function random(): () => number {
 function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
   const proxies = [parseCidr('192.0.2.0/24') ?? expect.fail()]
   const clientOf = createClientAddress(proxies)
-  const clock = { ...systemClock, monotonic: () => Date.now(), wall: () => Date.now() }
+  const clock = stillClock()
   const told: string[] = []
   const history = createLoginHistory({
     clock,
@@ -50,7 +44,7 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
     async (password, { client }) => {
       const verify = async (): Promise<boolean> => {
         hashes += 1
-        await new Promise((resolve) => setTimeout(resolve, hash))
+        await clock.pause(hash)
         return password === RIGHT
       }
       const right = await queue.enter({ client: client.key, password, against: '' }, verify)
@@ -75,9 +69,9 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
     from,
     /** Logs in and asks again a second later, as `Retry-After` says, until it succeeds. How long that took (ms). */
     async timeOf(address: string): Promise<number> {
-      const began = Date.now()
-      while (!isRight(await from(address, RIGHT))) await new Promise((resolve) => setTimeout(resolve, SECOND))
-      return Date.now() - began
+      const began = clock.monotonic()
+      while (!isRight(await from(address, RIGHT))) await clock.pause(SECOND)
+      return clock.monotonic() - began
     },
     /** Sends different wrong passwords at this rate a minute, for a time. */
     attack(addressOf: (i: number) => string, perMinute: number, time: number): void {
@@ -86,11 +80,15 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
       const next = (): void => {
         void from(addressOf(i), `wrong ${i}`)
         i += 1
-        if (i * every < time) setTimeout(next, every)
+        if (i * every < time) clock.after(every, next)
       }
       next()
     },
-    pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+    /** Time passes when what was sent has begun. */
+    async pass(ms: number): Promise<void> {
+      await nextTurn()
+      await clock.advance(ms)
+    },
   }
 }
 

@@ -1,9 +1,8 @@
 import { utimesSync, writeFileSync } from 'node:fs'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Overview } from '../../src/overview/overview.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice, startRawDevice } from '../support/device.ts'
-import { PATIENCE } from '../support/patience.ts'
 import { startRedis } from '../support/redis.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
@@ -31,7 +30,7 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
   expect(overview.condition().services).toEqual([{ ...untried, up: true, since }])
 
   await device.stop()
-  for (let i = 0; i < 3; i += 1) await sidecar.request({ token })
+  for (let i = 0; i < 3; i += 1) await passUntil(sidecar.clock, sidecar.request({ token }))
   const failed = { failure: 'connection_refused', failedAt: since }
   expect(overview.condition().services).toEqual([{ ...main, up: false, since, breaker: 'open', ...failed }])
   expect(await sidecar.metric('postern_upstream_up')).toBe(0)
@@ -46,13 +45,19 @@ it('H150 the condition tells why a health check failed, and no request did', asy
   const device = await startDevice((_, response) => response.writeHead(503).end())
   const sidecar = await startSidecar({
     device,
-    config: { upstream: { health: { path: '/', interval: '20ms' } } },
+    config: { upstream: { health: { path: '/' } } },
   })
   const main = () => sidecar.overview.condition().services[0]
   const failedAt = expect.any(Number)
-  await expect.poll(main).toMatchObject({ up: false, failure: 'status 503', failedAt })
+  await passUntil(
+    sidecar.clock,
+    expect.poll(main).toMatchObject({ up: false, failure: 'status 503', failedAt }),
+  )
   await device.stop()
-  await expect.poll(main).toMatchObject({ up: false, failure: 'connection_refused', failedAt })
+  await passUntil(
+    sidecar.clock,
+    expect.poll(main).toMatchObject({ up: false, failure: 'connection_refused', failedAt }),
+  )
   expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
 })
 
@@ -124,10 +129,9 @@ it('H150 the condition has readiness, load, tokens, certificate and password', a
   const changed = new Date('2026-01-02T03:04:05Z')
   writeFileSync(sidecar.passwordFile, 'another password\n')
   utimesSync(sidecar.passwordFile, changed, changed)
-  await vi.waitUntil(() => overview.condition().password.changedAt === changed.getTime(), {
-    timeout: PATIENCE,
-  })
-  await vi.waitUntil(() => overview.condition().tokens.access === 0, { timeout: PATIENCE })
+  const { clock } = sidecar
+  await passUntil(clock, expect.poll(() => overview.condition().password.changedAt).toBe(changed.getTime()))
+  await passUntil(clock, expect.poll(() => overview.condition().tokens.access).toBe(0))
   await sidecar.postToken({ grant_type: 'password', password: 'another password' })
   expect(overview.condition()).toMatchObject({
     ready: true,
@@ -156,10 +160,13 @@ it('H150 with a shared store: whether it answers, the grants of all sidecars, an
     store: { prefix: 'overview' },
     limits: { store: 'shared', api: { requests: 2 } },
   }
-  const one = await startSidecar({ config })
-  const two = await startSidecar({ config })
+  const clock = stillClock()
+  const one = await startSidecar({ config, clock })
+  const two = await startSidecar({ config, clock })
   await two.grant()
   const { access_token: token } = await two.grant()
+  // The server has issued the grants by its own clock, which does not stand still.
+  clock.jumpWall(3_600_000)
   for (let i = 0; i < 3; i += 1) await one.request({ token })
   expect(one.overview.condition()).toMatchObject({
     store: { up: true },
@@ -173,7 +180,7 @@ it('H150 with a shared store: whether it answers, the grants of all sidecars, an
   // The other sidecar saw no request of these grants.
   expect(await two.overview.grants()).toMatchObject({ total: 2, rows: [unused, unused] })
   await redis.kill()
-  await vi.waitUntil(() => one.overview.condition().store?.up === false, { timeout: PATIENCE })
+  await passUntil(clock, expect.poll(() => one.overview.condition().store?.up).toBe(false))
 })
 
 /** Answers each request: with garbage, with half a body, or whole. */

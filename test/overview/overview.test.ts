@@ -1,12 +1,10 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createReloader } from '../../src/commands/reloader.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import type { GrantSummary } from '../../src/tokens/state.ts'
-import { stillClock } from '../support/clock.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 
 const GRANT: GrantSummary = {
   id: 'a',
@@ -51,7 +49,8 @@ it('H150 of the used-up windows the 100 most refused are shown, the worst first,
 
 it('H150 a reload is in the timeline', async () => {
   const log = createLogOn('silent', { write: () => {} })
-  const timeline = createTimeline(log, stillClock())
+  const clock = stillClock()
+  const timeline = createTimeline(log, clock)
   const results = [
     async () => ({ live: ['limits.api.requests'], restart: [] }),
     async () => Promise.reject(new Error('no')),
@@ -63,10 +62,10 @@ it('H150 a reload is in the timeline', async () => {
     },
   }
   const load = () => ({}) as never // this sidecar does not look at it
-  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log, systemClock)
+  const reloader = createReloader(sidecar, { configFile: undefined, seen: new Map(), load }, log, clock)
   for (const count of [1, 2]) {
     reloader.reload('signal')
-    await vi.waitUntil(() => timeline.entries(0).length === count, { timeout: PATIENCE })
+    await passUntil(clock, expect.poll(() => timeline.entries(0).length).toBe(count))
   }
   expect(timeline.entries(0)).toMatchObject([
     { level: 'info', text: 'configuration reloaded', details: 'changed: limits.api.requests, by: signal' },

@@ -6,14 +6,26 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { realClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { logInAs, makeNames } from '../support/names.ts'
 import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
 import { unusedPort } from '../support/raw.ts'
-import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import {
+  FORM_TYPE,
+  PASSWORD,
+  PASSWORD_GRANT,
+  type SidecarOptions,
+  startSidecar as startOnClock,
+  type TestSidecar,
+} from '../support/sidecar.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
 
 const openPage = useBrowser()
+
+/** The browser has the time of this machine, and so has the sidecar. */
+const startSidecar = (options: SidecarOptions = {}): Promise<TestSidecar> =>
+  startOnClock({ clock: realClock(), ...options })
 
 const statusOf = (page: Page) => page.locator('#status-text')
 const ready = (page: Page) => statusOf(page).getByText('Ready', { exact: true }).waitFor()

@@ -4,6 +4,7 @@ import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeAll } from '../support/cleanup.ts'
+import { realClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-login.ts'
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
@@ -38,6 +39,7 @@ const { certFile, keyFile } = await makeCertificate('gateway-17', {
 })
 chmodSync(keyFile, 0o600)
 const sidecar = await startSidecar({
+  clock: realClock(),
   device,
   transport: 'tls',
   documentedLimits: true,

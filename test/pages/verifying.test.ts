@@ -5,6 +5,7 @@ import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { realClock } from '../support/clock.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -34,6 +35,7 @@ it(
     const start = (): Promise<TestSidecar> =>
       startSidecar({
         transport: 'tls',
+        clock: realClock(),
         documentedLimits: true,
         config: { listen: { tls: 'auto' }, oauth: { revocation_path: '/oauth/revoke' }, limits: LIMITS },
       })
@@ -101,7 +103,7 @@ it('docs/verifying.md names the settings of Postern with which it departs from t
   const runs = SETTINGS.map(async ([setting, config]) => {
     const [, , broken = ''] =
       rows.find(([, cell]) => cell?.startsWith(`\`${setting}`)) ?? expect.fail(setting)
-    const sidecar = await startSidecar({ config: { limits: DOCUMENTED, ...config } })
+    const sidecar = await startSidecar({ clock: realClock(), config: { limits: DOCUMENTED, ...config } })
     const { report } = await runVerify(
       runOptions(sidecar.url, PASSWORD, { limits: DOCUMENTED_LIMITS, quick: true }),
     )

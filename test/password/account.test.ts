@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto'
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { once } from 'node:events'
+import { renameSync, rmSync, watch, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accountIn } from '../../src/password/account.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { passUntil } from '../support/clock.ts'
 import { logInAs } from '../support/names.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
@@ -115,7 +117,7 @@ it.each<[string, (user: string) => string]>([
     ).json()
     expect(await use(sidecar, access_token)).toBe(200)
     table.write(change('user'))
-    await expect.poll(() => use(sidecar, access_token)).toBe(401)
+    await passUntil(sidecar.clock, expect.poll(() => use(sidecar, access_token)).toBe(401))
     expect(await logIn(sidecar)).toBe(400)
     expect(sidecar.overview.condition().password).toMatchObject({
       problem: null,
@@ -123,7 +125,7 @@ it.each<[string, (user: string) => string]>([
     })
     expect(sidecar.logLines().filter((each) => each.includes('"there is no password: '))).toHaveLength(1)
     table.write(line('user'))
-    await expect.poll(() => logIn(sidecar)).toBe(200)
+    await passUntil(sidecar.clock, expect.poll(() => logIn(sidecar)).toBe(200))
     expect(sidecar.overview.condition().password.absent).toBe(null)
     expect(await use(sidecar, access_token)).toBe(401)
     const refreshed = await sidecar.postToken({
@@ -141,10 +143,10 @@ it('C8 H234 an account expires by time alone, and is valid again when a clock th
   const sidecar = await startSidecar({ config })
   const { access_token } = (await sidecar.postToken({ grant_type: 'password', password })).json()
   sidecar.clock.jumpWall(2 * DAY)
-  await expect.poll(() => use(sidecar, access_token)).toBe(401)
+  await passUntil(sidecar.clock, expect.poll(() => use(sidecar, access_token)).toBe(401))
   expect(await logIn(sidecar)).toBe(400)
   sidecar.clock.jumpWall(-2 * DAY)
-  await expect.poll(() => logIn(sidecar)).toBe(200)
+  await passUntil(sidecar.clock, expect.poll(() => logIn(sidecar)).toBe(200))
   expect(await use(sidecar, access_token)).toBe(401)
 })
 
@@ -165,7 +167,7 @@ it('C8 H234 of several names only the one that is locked or gone ends, also over
   const kept = await logInAs(running, 'one', one)
   const ended = await logInAs(running, 'two', two)
   table.write(first + line('two', `!${sha(two)}`))
-  await expect.poll(() => use(running, ended.access_token)).toBe(401)
+  await passUntil(running.clock, expect.poll(() => use(running, ended.access_token)).toBe(401))
   expect(await use(running, kept.access_token)).toBe(200)
   expect(running.overview.condition().password.absent).toMatch(/^two: .*: the account is locked$/)
   await running.stop()
@@ -175,7 +177,7 @@ it('C8 H234 of several names only the one that is locked or gone ends, also over
   expect((await again.postToken({ grant_type: 'password', password: two })).status).toBe(400)
   table.write(first + second)
   const logInAgain = () => again.postToken({ grant_type: 'password', password: two })
-  await expect.poll(async () => (await logInAgain()).status).toBe(200)
+  await passUntil(again.clock, expect.poll(async () => (await logInAgain()).status).toBe(200))
   expect(await use(again, ended.access_token)).toBe(401)
   await again.stop()
 })
@@ -208,11 +210,17 @@ it.each([
   },
 )
 
+/** While a file changes, it is read at this interval (ms). A user is gone after 27 reads without it. */
+const LOOK = 75
+
 it('H75 H234 a table that is empty, cut or missing for a moment ends nothing', async () => {
   const table = tableOf(line('root', '*') + line('user'))
   const config: YamlPart = { password: { file: undefined, shadow: { file: table.file, user: 'user' } } }
   const sidecar = await startSidecar({ config })
   const { access_token } = (await sidecar.postToken({ grant_type: 'password', password })).json()
+  // The kernel tells it after the sidecar, which watches the folder, too.
+  const notices = watch(dirname(table.file))
+  closeLater(() => notices.close())
   // Written in place, in pieces, as `cp` and editors do. Each look at the file finds a part of it.
   for (const part of [
     '',
@@ -221,13 +229,20 @@ it('H75 H234 a table that is empty, cut or missing for a moment ends nothing', a
     `${line('root', '*')}us`,
     line('root', '*') + line('user'),
   ]) {
+    const notified = once(notices, 'change')
     writeFileSync(table.file, part)
-    await delay(300)
-    expect(await use(sidecar, access_token), part).toBe(200)
+    await notified
+    for (let look = 0; look < 4; look += 1) {
+      await sidecar.clock.advance(LOOK)
+      expect(await use(sidecar, access_token), part).toBe(200)
+    }
     expect(await logIn(sidecar), part).toBe(200)
   }
   rmSync(table.file)
-  await expect.poll(() => sidecar.overview.condition().password.problem).not.toBe(null)
+  await passUntil(
+    sidecar.clock,
+    expect.poll(() => sidecar.overview.condition().password.problem).not.toBe(null),
+  )
   expect(await use(sidecar, access_token)).toBe(200)
   expect(sidecar.overview.condition().password.absent).toBe(null)
 })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createDevicePassword, type DevicePassword } from '../../src/password/device-source.ts'
 import { openPasswords } from '../../src/password/sources.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { formAuth, startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
 import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
 
@@ -24,7 +24,7 @@ const listening = (events: string[]) => ({
 async function opened(url: string, auth: SignedOptions['auth'] = basic) {
   const signed = await signedIn({ auth, url, password: null })
   const events: string[] = []
-  const source = createDevicePassword(systemClock, signed.signIn, listening(events))
+  const source = createDevicePassword(stillClock(), signed.signIn, listening(events))
   closeLater(() => source.close())
   return { ...signed, source, events }
 }
@@ -129,7 +129,7 @@ describe('A password that only the device knows', () => {
       onRefused() {},
     }
     const events: string[] = []
-    const lenient = createDevicePassword(systemClock, signIn, listening(events))
+    const lenient = createDevicePassword(stillClock(), signIn, listening(events))
     for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
       expect(await lenient.verify(password, '192.0.2.1')).toMatchObject({ result: 'right' })
     }
@@ -175,7 +175,7 @@ describe('A password that only the device knows', () => {
     const device = await startBasicDevice()
     const { signIn } = await signedIn({ auth: basic, url: device.url, password: null })
     const precedence = { isKnown: (client: string) => client === '192.0.2.1', weightOf: () => 1 }
-    const source = createDevicePassword(systemClock, signIn, listening([]), precedence)
+    const source = createDevicePassword(stillClock(), signIn, listening([]), precedence)
     const guesses = Array.from({ length: 100 }, (_, i) => source.verify(`wrong ${i}`, `198.51.100.${i}`))
     expect(await source.verify(device.password, '192.0.2.1')).toMatchObject({ result: 'right' })
     expect(device.attempts).toBe(2)
@@ -210,7 +210,7 @@ it('C8 is adopted only when the tokens of an earlier run are settled', async () 
   const { signIn } = await signedIn({ auth: basic, url: device.url, password: null })
   const settled = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<string>()
-  const source = createDevicePassword(systemClock, signIn, {
+  const source = createDevicePassword(stillClock(), signIn, {
     changed() {},
     async learned(fingerprint) {
       asked.resolve(await fingerprint(salt))

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier, type Verification, type Verifier } from '../../src/password/verifier.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, UNSUPPORTED, VECTORS } from './vectors.ts'
 import { verifyOne } from './verify-one.ts'
@@ -13,7 +13,7 @@ const SHA512 = 'x'.repeat(86)
 // One verifier for all tests, as in the sidecar, because each verifier starts its own threads.
 let verifier: Verifier
 beforeAll(() => {
-  verifier = createVerifier(systemClock)
+  verifier = createVerifier(stillClock())
   closeLater(() => verifier.close())
 })
 

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { derive } from '../../src/password/key-derivation.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier } from '../../src/password/verifier.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const MIB = 1024 ** 2
@@ -22,7 +22,7 @@ it.each([
   ['one hash follows the other if they do not fit together', 6, 1],
 ])('H251 %s', async (_, limit, atOnce) => {
   let [held, most] = [0, 0]
-  const verifier = createVerifier(systemClock, {
+  const verifier = createVerifier(stillClock(), {
     limit: limit * MIB,
     hold(change) {
       held += change

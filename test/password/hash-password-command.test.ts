@@ -9,9 +9,9 @@ import { reportFailure } from '../../src/commands/command.ts'
 import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier } from '../../src/password/verifier.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
 import { needs } from '../support/tools.ts'
 import { verifyOne } from './verify-one.ts'
 
@@ -30,7 +30,7 @@ async function verdict(line: string, password: string) {
   const parsed = parseStoredLine(line, false)
   return typeof parsed === 'string'
     ? expect.fail(parsed)
-    : verifyOne(createVerifier(systemClock), parsed, password, '192.0.2.1')
+    : verifyOne(createVerifier(stillClock()), parsed, password, '192.0.2.1')
 }
 
 describe('postern hash-password from a pipe', () => {

@@ -1,24 +1,13 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLoginQueue, type OnEnd } from '../../src/password/login-queue.ts'
 import { ALL_EQUAL, type Precedence } from '../../src/password/weighted-turns.ts'
-import { systemClock } from '../../src/system/clock.ts'
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+import { stillClock } from '../support/clock.ts'
 
 /** A queue whose verifications take a second, two at a time, and result in the password and its place among all that were verified. */
 function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
+  const clock = stillClock()
   const verified: string[] = []
-  const queue = createLoginQueue<string>(
-    systemClock,
-    { inside: 2, waiting, maxWait: 5_000 },
-    precedence,
-    () => 0,
-  )
+  const queue = createLoginQueue<string>(clock, { inside: 2, waiting, maxWait: 5_000 }, precedence, () => 0)
   return {
     verified,
     /** A login, and its result when it has one. */
@@ -26,7 +15,7 @@ function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
       const login: { result: string | undefined } = { result: undefined }
       const verify = async (): Promise<string> => {
         const place = verified.push(password)
-        await new Promise((resolve) => setTimeout(resolve, 1_000))
+        await clock.pause(1_000)
         return `${password} ${place}`
       }
       const job = { client, password, against: more.against ?? '' }
@@ -35,7 +24,7 @@ function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
       })
       return login
     },
-    pass: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+    pass: clock.advance,
   }
 }
 
@@ -144,7 +133,7 @@ it('C26 in a full queue the one with the smallest share makes room, the latest o
 })
 
 it('H32 a verification that fails rejects for all that share it, and the next one begins', async () => {
-  const queue = createLoginQueue<string>(systemClock, { inside: 1, waiting: 9, maxWait: 5_000 }, ALL_EQUAL)
+  const queue = createLoginQueue<string>(stillClock(), { inside: 1, waiting: 9, maxWait: 5_000 }, ALL_EQUAL)
   const broken = async (): Promise<string> => {
     throw new Error('broken')
   }

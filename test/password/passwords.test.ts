@@ -3,9 +3,9 @@ import crypto, { argon2Sync, randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { namesInText } from '../../src/http/scope.ts'
 import { openPasswords, type Passwords } from '../../src/password/sources.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { prepareSite } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { logInAs, makeNames, type Names, passwordOf } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
@@ -39,17 +39,19 @@ function argon2id(password: string): string {
   return `$argon2id$v=19$m=8,t=1,p=1$${salt}$${tag}`
 }
 
+let clock = stillClock()
 const ambiguous: (readonly string[])[] = []
 
 async function open({ config }: Names): Promise<Passwords> {
   ambiguous.length = 0
+  clock = stillClock()
   const sources = config.passwords.map(({ name, file }) => ({
     name: String(name),
     file: String(file),
     key: 'passwords',
   }))
   const passwords = await openPasswords(sources, {
-    clock: systemClock,
+    clock,
     events: { ambiguous: (names) => ambiguous.push(names) },
   })
   closeLater(() => passwords.close())
@@ -112,10 +114,10 @@ it('H195 a password of two names, however they are stored, logs nobody in, and i
   expect(ambiguous).toEqual([['admin', 'monitor']])
   expect(await passwords.verify(passwordOf('other'), '')).toMatchObject({ result: 'right', name: 'other' })
   names.set('monitor', 'another')
-  await expect.poll(() => passwords.generation).toBe(1)
+  await passUntil(clock, expect.poll(() => passwords.generation).toBe(1))
   expect(await passwords.verify('the same', '')).toMatchObject({ result: 'right', name: 'admin' })
   names.set('monitor', 'the same')
-  await expect.poll(() => passwords.generation).toBe(2)
+  await passUntil(clock, expect.poll(() => passwords.generation).toBe(2))
   expect(await passwords.verify('the same', '')).toMatchObject({ result: 'wrong' })
   expect(ambiguous).toHaveLength(2)
 })
@@ -126,7 +128,7 @@ it('H195 a fingerprint of each name tells whose password has changed', async () 
   const salt = randomBytes(16)
   const before = namesInText(await passwords.fingerprint(salt))
   names.set('monitor', 'another')
-  await expect.poll(() => passwords.generation).toBe(1)
+  await passUntil(clock, expect.poll(() => passwords.generation).toBe(1))
   const after = namesInText(await passwords.fingerprint(salt))
   expect([...before.keys()].sort()).toEqual(['admin', 'monitor'])
   expect(after.get('admin')).toBe(before.get('admin'))

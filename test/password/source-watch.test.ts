@@ -17,7 +17,7 @@ import { passwordSources } from '../../src/config/password-fields.ts'
 import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { realClock } from '../support/clock.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { VECTORS } from './vectors.ts'
 
@@ -44,7 +44,7 @@ async function watched(config: Source): Promise<Watched> {
     restored: () => report('restored'),
   }
   const source = await openPasswords(passwordSources({ password: config }), {
-    clock: stillClock(),
+    clock: realClock(),
     events: listener,
   })
   closeLater(() => source.close())
