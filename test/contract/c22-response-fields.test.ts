@@ -8,7 +8,7 @@ import { describeProtocols } from '../support/transports.ts'
 function answering(...lines: string[]) {
   return startRawDevice(async (peer) => {
     for (;;) {
-      await peer.waitFor('\r\n\r\n', 60_000)
+      await peer.waitFor('\r\n\r\n')
       peer.forget()
       peer.write(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\nContent-Length: 2\r\n\r\nok`)
     }

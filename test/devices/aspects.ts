@@ -60,7 +60,7 @@ function same(name: string, checks: (server: RealServer) => readonly Check[]): A
       for (const { name: check, ...request } of checks(server)) {
         const asked = `${name}, ${check}`
         const silent = server.silent?.includes(asked) === true
-        await expectSame(url, sidecar, token, { ...request, ...(silent && { timeout: SILENCE }) }).catch(
+        await expectSame(url, sidecar, token, { ...request, ...(silent && { signal: AbortSignal.timeout(SILENCE) }) }).catch(
           ifBroken(async () => broken?.(asked)),
         )
       }

@@ -48,8 +48,8 @@ async function openClient(device: RawDevice, transport: 'http1' | 'h2', parser: 
   const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
   const connection = await sidecar.connect()
   const sendPair = async (number: number, method: string): Promise<unknown[]> => {
-    const response = await connection.send({ fields, method, path: `/${number}`, timeout: 5000 })
-    const next = await connection.send({ fields, timeout: 5000 })
+    const response = await connection.send({ fields, method, path: `/${number}` })
+    const next = await connection.send({ fields })
     const length = response.header('Content-Length')
     return [response.status, response.text, response.header('X-A'), length, next.status, next.text]
   }

@@ -115,7 +115,6 @@ it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a
     const start = (request: object): Exchange =>
       connection.start({
         ...request,
-        timeout: 60_000,
         fields: ['Authorization', `Bearer ${grant.access_token}`],
       })
     while (left > 0) {

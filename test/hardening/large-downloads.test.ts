@@ -25,7 +25,7 @@ describeTransports('Large downloads', (transport) => {
       const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
       const begin = async (path: string) => {
         const connection = await sidecar.connect()
-        return { path, ...connection.start({ path, fields, timeout: 60_000 }) }
+        return { path, ...connection.start({ path, fields }) }
       }
       const slow = await Promise.all(['/slow-1', '/slow-2'].map(begin))
       await Promise.all(slow.map(({ head }) => head))

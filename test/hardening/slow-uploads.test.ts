@@ -45,7 +45,7 @@ async function start(
     shown,
     async upload({ fields = [...shown, ...LONG], path = '/upload', on, from = ATTACKER } = {}) {
       const connection = on ?? (await sidecar.connect({ from }))
-      const exchange = connection.start({ method: 'POST', path, fields, open: true, timeout: 60_000 })
+      const exchange = connection.start({ method: 'POST', path, fields, open: true })
       exchange.response.catch(() => {})
       return exchange
     },
@@ -107,7 +107,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     const { device, held } = await startHoldingDevice()
     const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '20s' } }, device)
     const ask = async (): Promise<Exchange> =>
-      (await sidecar.connect()).start({ fields: shown, timeout: 30_000 })
+      (await sidecar.connect()).start({ fields: shown })
     const first = await ask()
     await device.waitForRequests(1)
     const slow = await upload()

@@ -114,7 +114,7 @@ export function createVisitor(context: SoakContext, random: Random): Visitor {
       const on = await connection()
       const from = now()
       const response = await on
-        .send({ timeout: 20_000, ...request, fields })
+        .send({ signal: AbortSignal.timeout(20_000), ...request, fields })
         .catch((error: unknown) => (error instanceof BrokenTransfer ? error : Promise.reject(error)))
       if (response instanceof BrokenTransfer) {
         if (transport === 'tls') on.close()

@@ -1,9 +1,9 @@
 import { Account, type Holder } from '../../src/memory/account.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { stillClock } from './clock.ts'
 
 /** An account that never fills. */
 export function roomyAccount(): Account {
-  return new Account({ limit: 2 ** 40, clock: systemClock, onStage() {}, onShed() {} })
+  return new Account({ limit: 2 ** 40, clock: stillClock(), onStage() {}, onShed() {} })
 }
 
 /** A holder from which nothing is taken. */

@@ -2,7 +2,6 @@ import { fieldValues } from '../../src/http/fields.ts'
 import { createHttp1Reader } from './http1-reader.ts'
 import { createIncomingResponse, type IncomingResponse } from './incoming-response.ts'
 import type { Connection, Exchange, Request } from './message.ts'
-import { PATIENCE } from './patience.ts'
 import { rawConnection } from './raw.ts'
 
 const bytes = (data: string | Buffer): Buffer => (typeof data === 'string' ? Buffer.from(data) : data)
@@ -76,7 +75,7 @@ export async function connectHttp1(
 
   function start(request: Request): Exchange {
     const { head, chunked } = compose(request, new URL(url).host)
-    const incoming = createIncomingResponse(request.timeout ?? PATIENCE, () => socket.destroy())
+    const incoming = createIncomingResponse(request.signal, () => socket.destroy())
     const method = request.method ?? (request.body === undefined ? 'GET' : 'POST')
     waiting.push({ incoming, method })
     const frame = (data: string | Buffer): Buffer => (chunked ? asChunk(bytes(data)) : bytes(data))

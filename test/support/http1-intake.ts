@@ -2,7 +2,8 @@ import type { Socket } from 'node:net'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
 import type { RequestBody } from '../../src/listen/request-body.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { stillClock } from './clock.ts'
 
 /** A message as the sidecar parses it. */
 interface ReadMessage {
@@ -38,7 +39,7 @@ export async function readInPieces(
   const intake = new Http1Intake(
     SOCKET,
     FACTS,
-    { clock: systemClock, maxHeaderSize },
+    { clock: stillClock(), maxHeaderSize },
     {
       get mayBegin() {
         return fault === undefined && messages.length < most
@@ -82,7 +83,7 @@ export async function readInPieces(
     await undefined
   }
   const left = intake.stop().length
-  await new Promise(setImmediate)
+  await nextTurn()
   for (const body of bodies) body.drop()
   return {
     messages: await Promise.all(

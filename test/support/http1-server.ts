@@ -5,9 +5,10 @@ import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import type { Account } from '../../src/memory/account.ts'
-import { type Clock, systemClock } from '../../src/system/clock.ts'
+import type { Clock } from '../../src/system/clock.ts'
 import { NO_HOLDER, roomyAccount } from './account.ts'
 import { closeLater } from './cleanup.ts'
+import { stillClock } from './clock.ts'
 
 const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }
 
@@ -15,15 +16,16 @@ const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }
 export async function startHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
+  clock: Clock = stillClock(),
 ): Promise<string> {
-  return (await startStoppableHttp1Server(onExchange, limits)).url
+  return (await startStoppableHttp1Server(onExchange, limits, clock)).url
 }
 
 /** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. */
 export async function startStoppableHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
-  clock: Clock = systemClock,
+  clock: Clock = stillClock(),
 ): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
   const http1 = createHttp1Server(

@@ -5,7 +5,6 @@ import { closeLater } from './cleanup.ts'
 import { drained } from './http1-client.ts'
 import { createIncomingResponse } from './incoming-response.ts'
 import type { Connection, Exchange, Head, Request } from './message.ts'
-import { PATIENCE } from './patience.ts'
 import { clientContext } from './raw.ts'
 
 const bytes = (data: string | Buffer): Buffer => (typeof data === 'string' ? Buffer.from(data) : data)
@@ -71,7 +70,7 @@ export async function connectHttp2(
     stream.on('wantTrailers', () => {
       if (!aborted) stream.sendTrailers({})
     })
-    const incoming = createIncomingResponse(request.timeout ?? PATIENCE, () =>
+    const incoming = createIncomingResponse(request.signal, () =>
       stream.close(http2.constants.NGHTTP2_CANCEL),
     )
     let trailers: readonly string[] = []

@@ -1,6 +1,5 @@
 import { FLAG, FRAME, PREFACE, SETTING, settings } from './http2-frames.ts'
 import { type Frame, readFrames, statusOf } from './http2-reading.ts'
-import { PATIENCE } from './patience.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
 
 /** An HTTP/2 connection whose frames are written by hand. */
@@ -10,7 +9,7 @@ export interface RawSession {
   readonly frames: readonly Frame[]
   send(...frames: readonly Buffer[]): void
   /** Waits for a frame for which `fits` holds, including those that have arrived. */
-  waitFor(fits: (frame: Frame) => boolean, timeout?: number): Promise<Frame>
+  waitFor(fits: (frame: Frame) => boolean): Promise<Frame>
   /** Waits for the response head of a stream and resolves with its status. */
   status(stream: number): Promise<number>
   /** Waits until the stream is over: `end` for END_STREAM, or the error code of its reset. */
@@ -53,23 +52,14 @@ export async function rawSession(
     raw,
     frames,
     send: (...more) => raw.write(Buffer.concat(more)),
-    waitFor(fits, timeout = PATIENCE) {
+    waitFor(fits) {
       return new Promise((resolve, reject) => {
-        const settle = (): void => {
-          clearTimeout(timer)
-          looks.delete(look)
-        }
-        const stop = (why: string): void => {
-          settle()
-          reject(new Error(`${why}; frames: ${JSON.stringify(frames)}`))
-        }
-        const timer = setTimeout(() => stop(`${timeout} ms passed`), timeout)
         const look = (): void => {
           const found = frames.find(fits)
-          if (found !== undefined) {
-            settle()
-            resolve(found)
-          } else if (raw.socket.destroyed) stop('the connection closed')
+          if (found === undefined && !raw.socket.destroyed) return
+          looks.delete(look)
+          if (found !== undefined) resolve(found)
+          else reject(new Error(`the connection closed; frames: ${JSON.stringify(frames)}`))
         }
         looks.add(look)
         look()

@@ -14,8 +14,11 @@ export interface IncomingResponse {
   fail(why: string): void
 }
 
-/** @param timeout ms until the response counts as missing; `onTimeout` then closes the connection */
-export function createIncomingResponse(timeout: number, onTimeout: () => void): IncomingResponse {
+/** @param signal when it aborts, the response counts as missing; `onGivenUp` then closes the connection */
+export function createIncomingResponse(
+  signal: AbortSignal | undefined,
+  onGivenUp: () => void,
+): IncomingResponse {
   const informational: Head[] = []
   const chunks: Buffer[] = []
   let head: Head | undefined
@@ -28,10 +31,11 @@ export function createIncomingResponse(timeout: number, onTimeout: () => void): 
   headed.promise.catch(() => {})
   whole.promise.catch(() => {})
   const body = (): Buffer => Buffer.concat(chunks)
-  const timer = setTimeout(() => {
-    incoming.fail(`no complete response within ${timeout} ms`)
-    onTimeout()
-  }, timeout)
+  const giveUp = (): void => {
+    incoming.fail('no complete response')
+    onGivenUp()
+  }
+  signal?.addEventListener('abort', giveUp)
 
   function changed(): void {
     watchers = watchers.filter((look) => !look())
@@ -85,7 +89,7 @@ export function createIncomingResponse(timeout: number, onTimeout: () => void): 
     },
     finish(trailers) {
       if (done) return
-      clearTimeout(timer)
+      signal?.removeEventListener('abort', giveUp)
       if (head === undefined) {
         incoming.fail('the response ended')
         return
@@ -96,7 +100,7 @@ export function createIncomingResponse(timeout: number, onTimeout: () => void): 
     },
     fail(why) {
       if (done) return
-      clearTimeout(timer)
+      signal?.removeEventListener('abort', giveUp)
       done = true
       failure = new BrokenTransfer(why, head && new Response(head, body(), [], informational))
       headed.reject(failure)

@@ -14,8 +14,8 @@ export interface Request {
   readonly open?: boolean
   /** The value of `Host` or `:authority`; default: that of the URL; `null` sends none. */
   readonly authority?: string | null
-  /** The time (ms) within which the complete response must arrive; default 10 s. */
-  readonly timeout?: number
+  /** When it aborts, the client gives up: the request breaks off. */
+  readonly signal?: AbortSignal
 }
 
 export interface Head {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
+import { nextTurn } from '../../src/system/clock.ts'
 
 /** A request as Node's parser reads it in its strictest mode. */
 export interface NodesReading {
@@ -73,7 +74,7 @@ export async function readRowByNode(bytes: Buffer): Promise<NodesRow> {
   server.emit('connection', connection)
   connection.push(bytes)
   // After three turns Node has parsed all bytes.
-  for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate)
+  for (let turn = 0; turn < 3; turn += 1) await nextTurn()
   const messages = readings.map((reading) => reading())
   connection.destroy()
   return { messages, fault }

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import tls from 'node:tls'
 import { closeLater } from './cleanup.ts'
-import { PATIENCE } from './patience.ts'
 
 /** One end of a TCP or TLS connection for hand-written bytes. Text is latin1: one character is one byte. */
 export interface RawPeer {
@@ -17,7 +16,7 @@ export interface RawPeer {
   readonly error: Error | undefined
   write(data: string | Buffer): void
   /** Waits until the received text contains (or matches) the pattern, and resolves with everything received so far. */
-  waitFor(pattern: string | RegExp, timeout?: number): Promise<string>
+  waitFor(pattern: string | RegExp): Promise<string>
   /** Forgets what was received, so that the next `waitFor` sees only new bytes. */
   forget(): void
   /** Sends FIN. */
@@ -70,24 +69,14 @@ export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer 
     write(data) {
       socket.write(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     },
-    waitFor(pattern, timeout = PATIENCE) {
+    waitFor(pattern) {
       return new Promise((resolve, reject) => {
-        const settle = (): void => {
-          clearTimeout(timer)
-          looks.delete(look)
-        }
-        const fail = (why: string): void => {
-          settle()
-          reject(
-            new Error(`${why} while waiting for ${String(pattern)}; received: ${JSON.stringify(received())}`),
-          )
-        }
-        const timer = setTimeout(() => fail(`${timeout} ms passed`), timeout)
         const look = (): void => {
-          if (holds(pattern)) {
-            settle()
-            resolve(text)
-          } else if (socket.destroyed) fail('the connection closed')
+          const found = holds(pattern)
+          if (!found && !socket.destroyed) return
+          looks.delete(look)
+          if (found) resolve(text)
+          else reject(new Error(`closed before ${String(pattern)}; received: ${JSON.stringify(received())}`))
         }
         looks.add(look)
         look()

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { machineNames } from '../../src/system/machine-names.ts'
+import { stillClock } from './clock.ts'
 
 /** The environment variable that holds the folder with the shared pair. */
 const PAIR_VARIABLE = 'POSTERN_TEST_PAIR'
@@ -14,7 +14,7 @@ const PAIR_VARIABLE = 'POSTERN_TEST_PAIR'
  */
 export default async function makeSharedPair(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-pair-'))
-  await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
+  await loadTlsMaterial('auto', folder, { clock: stillClock(), machine: machineNames })
   process.env[PAIR_VARIABLE] = folder
   return () => rmSync(folder, { recursive: true, force: true })
 }

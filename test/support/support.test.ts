@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import net, { type AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { makeCertificate } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
@@ -57,7 +58,7 @@ it.skipIf(process.platform !== 'linux')(
 it('waits for two frames of an HTTP/2 connection at the same time, in whatever order they arrive', async () => {
   const url = await startHttp2((stream) => {
     stream.respond({ ':status': 200 })
-    setImmediate(() => stream.end('whole'))
+    void nextTurn().then(() => stream.end('whole'))
   })
   const session = await rawSession(url)
   const [status, outcome] = [session.status(1), session.outcome(1)]
@@ -122,7 +123,7 @@ it('the HTTP/2 client reports a reset stream as broken, even if its bytes look c
     stream.respond({ ':status': 200 })
     stream.write('part')
     // `close(code)` would end the stream cleanly first.
-    setImmediate(() => stream.destroy(new Error('cut')))
+    void nextTurn().then(() => stream.destroy(new Error('cut')))
   })
   await expect(send({ transport: 'h2', url })).rejects.toThrow(BrokenTransfer)
 })
@@ -191,13 +192,20 @@ it('the HTTP/1 client shows a response as it arrives, and matches pipelined resp
   expect((await second.response).status).toBe(204)
 })
 
-it('a missing response fails after its timeout and names what is missing', async () => {
+it('a client that gives up breaks its request off, and a connection that closes names what is missing', async () => {
   const device = await startRawDevice(() => {})
-  await expect(send({ transport: 'http1', url: device.url, timeout: 50 })).rejects.toThrow(
-    'no complete response',
-  )
+  const over = new AbortController()
+  const response = send({ transport: 'http1', url: device.url, signal: over.signal })
+  const peer = await device.waitForConnection(1)
+  await peer.waitFor('\r\n\r\n')
+  over.abort()
+  await expect(response).rejects.toThrow('no complete response')
+  await peer.closed
   const raw = await rawConnection(device.url)
-  await expect(raw.waitFor('HTTP/1.1', 50)).rejects.toThrow('HTTP/1.1')
+  const missing = expect(raw.waitFor('HTTP/1.1')).rejects.toThrow('HTTP/1.1')
+  const other = await device.waitForConnection(2)
+  other.end()
+  await missing
 })
 
 it('`write` returns false for a sender that is faster than the device', async () => {
