@@ -5,7 +5,7 @@ import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
-import { REQUEST_TIMEOUT, type ReadByTurns, readByTurns, wireOf } from './admin-wire.ts'
+import { type ReadByTurns, readByTurns, wireOf } from './admin-wire.ts'
 import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import { inTurn } from './in-turn.ts'
@@ -39,6 +39,9 @@ interface Dependencies {
 
 /** The least connections of one client: a viewer uses up to six. */
 const LEAST_PER_PEER = 8
+
+/** How long an idle connection is kept (s): shorter than in truth, so that no request meets the close. */
+const KEPT = 'timeout=5'
 
 /**
  * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
@@ -93,15 +96,16 @@ export function createAdminListener(deps: Dependencies) {
         return json(500, { error: 'server_error' })
       })
       .then((answer) => {
-        if (answer !== undefined) send(res, answer)
+        if (answer === undefined) return
+        if (res.shouldKeepAlive) res.setHeader('Keep-Alive', KEPT)
+        send(res, answer)
       })
   }
 
-  const requests = createServer({}, (req, res) => {
+  // No timer of Node: the deadline of the connection ends one that is kept.
+  const requests = createServer({ keepAliveTimeout: 0 }, (req, res) => {
     inTurn(turnsOf(req.socket), req, res, () => serve(req, res))
   })
-  // Closes the connection of a client that stops reading.
-  requests.setTimeout(REQUEST_TIMEOUT)
   const server = createTcpServer({ allowHalfOpen: true, noDelay: true })
   server.once('listening', () => {
     const host = tcpHostOf(server)

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PageEvents, Point, TimelineEntry } from '../overview/model.ts'
 import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
+import { streamBegan, streamEnds } from './admin-wire.ts'
 import { PAGE_FIELDS } from './answer.ts'
 
 /** Who watches by one stream. */
@@ -22,8 +23,6 @@ const MOST_UNREAD = 1 << 20
 const GRANTS_EVERY = 1_900
 /** How long a client waits before it connects again (ms). */
 const RETRY = 2_000
-/** How long a client may take to read the end of its stream (ms). */
-const LAST_READ = 2_000
 
 /**
  * Sends the same events to all viewers: they are computed and written as JSON once a second. Without a viewer nothing runs. A viewer who
@@ -88,8 +87,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
 
   function close(stream: ServerResponse): void {
     forget(stream)
-    // What is written may wait for a client that does not read.
-    stream.socket?.setTimeout(LAST_READ)
+    if (stream.socket !== null) streamEnds(stream.socket)
     stream.end()
   }
 
@@ -130,8 +128,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
       for (const [stream, other] of [...streams]) if (isSameView(other, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
       const first = start(viewer, lastEventId(req))
-      // The listener's timeout is for connections that wait for a request. A point follows every second here.
-      req.socket.setTimeout(0)
+      streamBegan(req.socket)
       res.writeHead(200, {
         ...PAGE_FIELDS,
         'Content-Type': 'text/event-stream',

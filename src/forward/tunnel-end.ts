@@ -1,24 +1,29 @@
 import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import { UntimedStream } from '../system/untimed-stream.ts'
 
 /**
  * One end of a tunnel: a stream in front of a socket, which `http-proxy-3` takes for the socket. Until `join` it reads nothing, and its end
  * does not end the socket. From then on it passes on bytes, half-close and close both ways. Each direction holds at most one piece that the
  * other side does not take yet, so a slow reader stalls the writer.
  */
-export class TunnelEnd extends Duplex {
+export class TunnelEnd extends UntimedStream {
   readonly #socket: Socket
   readonly #sends: boolean
+  readonly #onPiece: (() => void) | undefined
   #joined = false
   /** The callback of a write that waits until the socket takes more. */
   #written: (() => void) | undefined
 
-  /** `before`: what is written before `join` is sent, or goes nowhere. */
-  constructor(socket: Socket, before: 'sends' | 'drops') {
+  /**
+   * @param before what is written before `join` is sent, or goes nowhere
+   * @param onPiece called when a piece is written to the socket, and when the kernel has taken it
+   */
+  constructor(socket: Socket, before: 'sends' | 'drops', onPiece?: () => void) {
     // With a mark of one byte, a piece that is not taken stops the next one.
     super({ allowHalfOpen: socket.allowHalfOpen, decodeStrings: false, readableHighWaterMark: 1 })
     this.#socket = socket
     this.#sends = before === 'sends'
+    this.#onPiece = onPiece
     // The other end hears of a failure by `close`. Without a listener the failure would end the process.
     this.on('error', () => {})
   }
@@ -58,8 +63,9 @@ export class TunnelEnd extends Duplex {
   override _write(chunk: Buffer | string, _encoding: BufferEncoding, done: () => void): void {
     const socket = this.#socket
     const sends = socket.writable && (this.#joined || this.#sends)
-    if (!sends || socket.write(chunk, 'latin1') || !this.#joined) done()
+    if (!sends || socket.write(chunk, 'latin1', this.#onPiece) || !this.#joined) done()
     else this.#written = done
+    this.#onPiece?.()
   }
 
   override _final(done: () => void): void {
@@ -75,11 +81,6 @@ export class TunnelEnd extends Duplex {
   /** Ends both directions when everything is written. */
   destroySoon(): void {
     this.end(() => this.destroy())
-  }
-
-  /** Does nothing: the deadlines of a tunnel are set by `upgrades.ts`. */
-  setTimeout(): this {
-    return this
   }
 
   setNoDelay(on?: boolean): this {

@@ -6,7 +6,8 @@ import type { DeviceHead } from '../device/request.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, fieldLines, fieldValues, groupFields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
-import { judgeSilence } from '../system/silence.ts'
+import { Activity } from '../system/activity.ts'
+import type { IdleList, Idling } from '../system/idle-list.ts'
 import type { Forwarded } from './forwarded.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
@@ -19,8 +20,8 @@ interface UpgradeRules extends Substitutes {
   /** The client, with the sidecar's own login at the device. */
   readonly client?: HoldingClient
   readonly onTunnel: () => void
-  /** How long a tunnel may carry no byte in either direction (ms). */
-  readonly idleTimeout: number
+  /** Watches for tunnels that carry no byte in either direction. */
+  readonly idle: IdleList
 }
 
 const SWITCH: Fields = ['Connection', 'Upgrade', 'Upgrade', 'websocket']
@@ -40,9 +41,11 @@ export function sendUpgrade(
 }
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
-class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
+class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> implements Idling {
   override readonly upgrade = true
   #handshake: Handshake | undefined
+  /** That of the client, once there is a tunnel: all its data, in both directions, passes the client's connection. */
+  #activity: Activity | undefined
 
   /** The client's connection. The cast holds because only HTTP/1 has upgrades, and its connections are sockets. */
   get #socket(): Socket {
@@ -57,7 +60,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     this.#handshake?.drop()
     const isNamed = fieldValues(this.fields, 'host').length > 0
     const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
-    this.#handshake = new Handshake(this.#socket, device, this.target, fields)
+    this.#handshake = new Handshake(this.#socket, device, this.target, fields, this.#onPiece)
   }
 
   /** Connects client and device. `rest`: the bytes of the device behind its 101. */
@@ -79,20 +82,28 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> {
     const deviceFields = this.substitutes.client?.observe(projected) ?? projected.fields
     const client = this.#socket
     const early = exchange.tunnelled()
-    // All data of the tunnel, in both directions, passes the client's connection.
-    client.setTimeout(this.substitutes.idleTimeout)
-    client.on('timeout', () => judgeSilence(client, this.#carriedNothing))
+    this.#activity = new Activity(client, exchange.headAt)
+    client.on('data', this.#onData)
+    this.substitutes.idle.join(this)
     const head = [...SWITCH, ...deviceFields, ...limitFields(exchange)]
     handshake.accept(head, early, rest, this.substitutes.onTunnel)
     exchange.onEnd(() => this.finish({ kind: 'relayed' }))
   }
 
-  readonly #carriedNothing = (): void => {
+  readonly #onData = (): void => this.#activity?.note(this.service.clock.monotonic())
+  readonly #onPiece = (): void => void this.#activity?.look(this.service.clock.monotonic())
+
+  lastActive(now: number): number {
+    return this.#activity?.look(now) ?? now
+  }
+
+  onIdle(): void {
     this.request.idle = true
     this.request.cut()
   }
 
   protected override finish(end: RoundTripEnd): void {
+    this.substitutes.idle.leave(this)
     this.#handshake?.drop()
     super.finish(end)
   }
@@ -122,8 +133,9 @@ class Handshake {
   readonly #proxy = createProxyServer()
   #head: Fields = []
 
-  constructor(client: Socket, device: Socket, target: string, fields: Fields) {
-    this.#client = new TunnelEnd(client, 'drops')
+  /** @param onPiece called when a piece for the client is written, and when the kernel has taken it */
+  constructor(client: Socket, device: Socket, target: string, fields: Fields, onPiece: () => void) {
+    this.#client = new TunnelEnd(client, 'drops', onPiece)
     this.#device = new TunnelEnd(device, 'sends')
     this.#proxy.on('error', () => {})
     this.#proxy.once('proxyReqWs', (request) => this.#address(request, target, fields))

@@ -10,6 +10,7 @@ import {
 } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
+import { IdleList } from '../system/idle-list.ts'
 import { isBug } from '../system/setup-error.ts'
 import { cutOff } from './body-bound.ts'
 import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
@@ -66,7 +67,8 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { tunnelIdleTimeout: idleTimeout, queue, buffering, breaker, signIn, clock, events, route } = deps
+  const { queue, buffering, breaker, signIn, clock, events, route } = deps
+  const idle = new IdleList(clock, deps.tunnelIdleTimeout)
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
   const isOld = deps.connections.version === '1.0'
@@ -219,7 +221,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       events.tunnel(1)
     }
     const send = (signedIn: SignedIn | undefined, resolve: (end: RoundTripEnd) => void): void =>
-      sendUpgrade(deps, request, { ...signedIn, onTunnel, idleTimeout }, resolve)
+      sendUpgrade(deps, request, { ...signedIn, onTunnel, idle }, resolve)
     request.watch()
     const end = await (request.signedIn && signIn !== undefined
       ? sendSignedIn(deps, request, signIn, undefined, send)

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
+import { Activity } from '../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../system/clock.ts'
-import { judgeSilence } from '../system/silence.ts'
+import { IdleList, type Idling } from '../system/idle-list.ts'
 
 /** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */
 interface Bounds {
@@ -33,7 +34,7 @@ export type Lingering = ReturnType<typeof createLingering>
 
 /** Closes connections whose client may still be sending, at a bounded cost. */
 export function createLingering(
-  clock: Pick<Clock, 'after'>,
+  clock: Pick<Clock, 'monotonic' | 'after'>,
   { usual, brief, mostAtOnce }: LingeringBounds = BOUNDS,
 ) {
   /** One function for each lingering connection: from then on it lingers only briefly. */
@@ -41,6 +42,10 @@ export function createLingering(
   /** Connections that wait for a turn of the event loop to be read. */
   const waiting: Socket[] = []
   let draining = false
+  const silent = {
+    usual: new IdleList(clock, usual.silence),
+    brief: new IdleList(clock, brief.silence),
+  }
 
   function readSome(): void {
     for (const socket of waiting.splice(0, READ_PER_TURN)) socket.resume()
@@ -56,28 +61,39 @@ export function createLingering(
   function discard(socket: Socket): void {
     let left = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
+    const activity = new Activity(socket, clock.monotonic())
+    const noteActivity = (): void => activity.note(clock.monotonic())
     const close = (): void => void socket.destroy()
-    const bound = ({ time, silence, bytes }: Bounds): void => {
+    const idling: Idling = { lastActive: (now) => activity.look(now), onIdle: close }
+    const unwatch = (): void => {
+      silent.usual.leave(idling)
+      silent.brief.leave(idling)
+    }
+    const bound = (kind: 'usual' | 'brief', { time, bytes }: Bounds): void => {
       left = Math.min(left, bytes)
-      // Node restarts this timer with every read. A timeout of 0 means that there is none.
-      socket.setTimeout(Math.min(socket.timeout || silence, silence))
+      unwatch()
+      noteActivity()
+      silent[kind].join(idling)
       timer?.cancel()
       timer = clock.after(time, close)
     }
-    const tighten = (): void => bound(brief)
-    bound(draining || lingering.size >= mostAtOnce ? brief : usual)
+    const tighten = (): void => bound('brief', brief)
+    if (draining || lingering.size >= mostAtOnce) tighten()
+    else bound('usual', usual)
     lingering.add(tighten)
     socket.removeAllListeners('data')
     socket.on('data', (chunk: Buffer) => {
+      noteActivity()
       left -= chunk.length
       if (left < 0) close()
       else waitForTurn(socket)
     })
     // The client has closed its sending side too. Queued bytes are still written before the connection closes.
     socket.once('end', () => socket.destroySoon())
-    socket.on('timeout', () => judgeSilence(socket, close))
+    socket.once('finish', noteActivity)
     socket.once('close', () => {
       lingering.delete(tighten)
+      unwatch()
       timer?.cancel()
     })
     socket.resume()

@@ -114,3 +114,13 @@ it('H155 a body behind another request has its own ten seconds', async () => {
   await clock.advance(10_000)
   await peer.closed
 })
+
+it('a kept connection says for how long, and one that closes does not', async () => {
+  const sidecar = await startSidecar()
+  const peer = await rawConnection(sidecar.adminUrl)
+  peer.write(HEALTHZ)
+  expect(await peer.waitFor('"ok"')).toContain('\r\nKeep-Alive: timeout=5\r\n')
+  peer.forget()
+  peer.write(HEALTHZ.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  expect(await peer.closed).not.toContain('Keep-Alive')
+})

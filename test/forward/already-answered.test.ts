@@ -8,6 +8,7 @@ import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import { sendUpgrade } from '../../src/forward/upgrades.ts'
 import type { UpgradeExchange } from '../../src/http/exchange.ts'
+import { IdleList } from '../../src/system/idle-list.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
@@ -37,7 +38,7 @@ function connectionsTo(origin: string): Connections {
 
 function upgradeRules(onTunnel = () => {}): Parameters<typeof sendUpgrade>[2] {
   const fields = ['Sec-WebSocket-Version', '13']
-  return { fields, onTunnel, idleTimeout: 1000 }
+  return { fields, onTunnel, idle: new IdleList(stillClock(), 1000) }
 }
 
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }

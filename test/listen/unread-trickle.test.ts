@@ -1,57 +1,73 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { setImmediate as turn } from 'node:timers/promises'
-import { it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
-import { closeLater } from '../support/cleanup.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { nextAccepted } from '../support/accepted.ts'
+import { type MovableClock, virtualClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
+import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
-/** The next socket that a server of this process accepts. */
-function nextAccepted(): Promise<Socket> {
-  const accepted = Promise.withResolvers<Socket>()
-  const pass = (message: unknown): void => accepted.resolve((message as { readonly socket: Socket }).socket)
-  subscribe('net.server.socket', pass)
-  closeLater(() => void unsubscribe('net.server.socket', pass))
-  return accepted.promise
+/** Sends to a client that reads nothing, until bytes wait for it in `socket` and the kernel takes no more of them. */
+async function fill(socket: Socket, send: (bytes: Buffer) => void): Promise<void> {
+  const taken = (): number => socket.bytesWritten - socket.writableLength
+  for (let before = -1; socket.writableLength === 0 || taken() > before; ) {
+    before = taken()
+    if (socket.writableLength === 0) send(Buffer.alloc(64 * 1024))
+    for (let i = 0; i < 5; i += 1) await nextTurn()
+  }
 }
 
-/**
- * Sends to a client that reads nothing until bytes wait for it in `socket`, and then one byte more whenever the idle timer of the
- * socket has fired. Resolves when the socket is closed.
- */
-async function trickle(socket: Socket, send: (bytes: Buffer) => void): Promise<void> {
-  while (socket.writableLength === 0) {
-    send(Buffer.alloc(1024))
-    await turn()
+/** The client has read nothing for `time` when the socket closes, although a byte more was sent to it again and again. */
+async function expectDropped(
+  clock: MovableClock,
+  socket: Socket,
+  time: number,
+  send: (bytes: Buffer) => void,
+) {
+  const step = time / 4
+  for (let i = 0; i < 3; i += 1) {
+    await clock.advance(step)
+    send(Buffer.alloc(1))
   }
-  socket.on('timeout', () => process.nextTick(send, Buffer.alloc(1)))
-  if (!socket.destroyed) await once(socket, 'close')
+  await clock.advance(step - 1)
+  expect(socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(socket.destroyed).toBe(true)
 }
 
 it('a client that reads nothing of a response is dropped after idle_timeout, although the device sends more', async () => {
+  const clock = virtualClock()
   const begun = Promise.withResolvers<Exchange | UpgradeExchange>()
-  const url = await startHttp1Server(begun.resolve, { idleTimeout: 0 })
+  const { url } = await startStoppableHttp1Server(begun.resolve, { idleTimeout: 3_000 }, clock)
   const accepted = nextAccepted()
   const client = await rawConnection(url)
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   const exchange = await begun.promise
   client.socket.pause()
   exchange.begin({ status: 200, reason: '', fields: [] })
-  await trickle(await accepted, (bytes) => void exchange.write(bytes))
+  // The time is that from the last byte that the client takes, not that from its request.
+  await clock.advance(2_500)
+  const socket = await accepted
+  const send = (bytes: Buffer): void => void exchange.write(bytes)
+  await fill(socket, send)
+  await expectDropped(clock, socket, 4_000, send)
 })
 
 it('a tunnel whose client reads nothing is closed after tunnel_idle_timeout, although the device sends more', async () => {
+  const clock = virtualClock()
   const device = await startDevice()
   const { sockets } = acceptWebSockets(device)
-  const sidecar = await startSidecar({ device, config: { upstream: { tunnel_idle_timeout: '300ms' } } })
+  const sidecar = await startSidecar({ clock, device, config: { upstream: { tunnel_idle_timeout: '4s' } } })
   const token = await sidecar.token()
   const accepted = nextAccepted()
-  const { socket } = await openWebSocket(sidecar.url, { token })
-  socket.pause()
-  await trickle(await accepted, (bytes) => sockets[0]?.send(bytes))
+  const client = await openWebSocket(sidecar.url, { token })
+  client.socket.pause()
+  const socket = await accepted
+  await clock.advance(2_500)
+  const send = (bytes: Buffer): void => void sockets[0]?.send(bytes)
+  await fill(socket, send)
+  await expectDropped(clock, socket, 4_000, send)
 })

@@ -28,11 +28,17 @@ export async function startStoppableHttp1Server(
   clock: Clock = stillClock(),
 ): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
+  /** Writes the times of the exchange, as the gate does. */
+  const timed = (exchange: Exchange | UpgradeExchange): void => {
+    const start = clock.monotonic()
+    const recorder = (): void => void Object.assign(exchange, { duration: clock.monotonic() - start })
+    onExchange(Object.assign(exchange, { start, recorder }))
+  }
   const http1 = createHttp1Server(
     { headerTimeout: 10_000, idleTimeout: 60_000, maxHeaderSize: 16_384, ...limits },
     {
-      onExchange,
-      onUpgrade: onExchange,
+      onExchange: timed,
+      onUpgrade: timed,
       refusalMessage: ({ kind }) =>
         `HTTP/1.1 400 Bad Request\r\nContent-Length: ${kind.length}\r\n\r\n${kind}`,
       onBug(error) {

@@ -5,8 +5,9 @@ import type { Refusal } from '../../http/refusal.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
 import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
+import { Activity } from '../../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
-import { judgeSilence } from '../../system/silence.ts'
+import type { IdleList, Idling } from '../../system/idle-list.ts'
 import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
@@ -29,7 +30,9 @@ export interface Http1Handlers {
 export interface ConnectionRules {
   readonly clock: Pick<Clock, 'monotonic' | 'after' | 'every'>
   readonly headerTimeout: number
-  readonly idleTimeout: number
+  /** The connections that are watched for silence, and those whose client has ended its side over TLS. */
+  readonly idle: IdleList
+  readonly ended: IdleList
   readonly maxHeaderSize: number
   readonly handlers: Http1Handlers
   readonly lingering: Pick<Lingering, 'end'>
@@ -49,19 +52,14 @@ export const LAST_REQUEST = 500
 /** How long (ms) the rest of a small unread body may take to arrive. It is drained to keep the connection. */
 const DRAIN_TIMEOUT = 5_000
 
-/**
- * How long (ms) a client that has ended its side over TLS may read nothing. If a reset comes while Node 26.10 sends session tickets,
- * Node reports such an end instead, and never that what is written to the connection was lost.
- */
-const ENDED_SILENCE = 5_000
-
 /** One HTTP/1 connection. It serves one request after the other. */
-export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
+export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Idling {
   readonly socket: Socket
   readonly wire: Socket
   readonly rules: ConnectionRules
   readonly #intake: Http1Intake
   readonly #peer: string
+  readonly #activity: Activity
   /** What the connection holds. */
   readonly #holding: Holding
   /** The budget by which its bytes are read. */
@@ -95,12 +93,11 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     }
     this.#peer = facts.peer
     this.#intake = new Http1Intake(socket, facts, rules, this)
-    // Node restarts this timer with every byte that is read or written.
-    socket.setTimeout(rules.idleTimeout)
+    this.#activity = new Activity(socket, rules.clock.monotonic())
+    rules.idle.join(this)
     socket.on('data', this.#onData)
     socket.once('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    socket.on('timeout', this.#onTimeout)
     // The cause of a broken connection is not reported. Without a listener the error would end the process.
     socket.on('error', () => {})
     socket.once('close', this.#onClose)
@@ -134,7 +131,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#holding.hold(change)
   }
 
-  readonly stalled = (bytes: number): void => this.#holding.set('responses', bytes)
+  readonly stalled = (bytes: number): void => {
+    this.#activity.look(this.rules.clock.monotonic())
+    this.#holding.set('responses', bytes)
+  }
 
   keepsHead(bytes: number): void {
     this.#holding.add('connections', bytes)
@@ -231,15 +231,18 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   refuse(refusal: Refusal): void {
-    const { socket } = this
-    this.#close()
-    if (socket.writable) this.rules.lingering.end(socket, this.rules.handlers.refusalMessage(refusal))
-    else socket.destroy()
+    if (this.socket.writable) this.#endInSteps(this.rules.handlers.refusalMessage(refusal))
+    else {
+      this.#close()
+      this.socket.destroy()
+    }
   }
 
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#intake.receive(chunk)
+      // What belongs to a request is told when that is served.
+      if (this.#current === undefined) this.#activity.note(this.rules.clock.monotonic())
       if (this.#state === 'half-closed') this.#finishIfDone()
     } catch (bug) {
       this.#fail(bug)
@@ -250,8 +253,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     this.#endWaits = this.#intake.deferred
     if (this.#endWaits) return
     if (this.#state === 'open') this.#state = 'half-closed'
-    const { socket, wire } = this
-    if (socket !== wire) socket.setTimeout(Math.min(this.rules.idleTimeout, ENDED_SILENCE))
+    const { socket, wire, rules } = this
+    if (socket !== wire) {
+      this.#activity.note(rules.clock.monotonic())
+      this.#unwatch()
+      rules.ended.join(this)
+    }
     try {
       this.#current?.halfClosed()
       this.#finishIfDone()
@@ -261,18 +268,29 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
   }
 
   readonly #onDrain = (): void => {
+    this.#activity.note(this.rules.clock.monotonic())
     this.#holding.set('responses', 0)
     this.#current?.drained()
   }
 
-  readonly #onTimeout = (): void => {
+  lastActive(now: number): number {
     // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
     // nothing of the bytes queued for it is.
-    if (this.#current !== undefined && this.socket.writableLength === 0) return
-    judgeSilence(this.socket, () => this.socket.destroy())
+    if (this.#current !== undefined && this.socket.writableLength === 0) this.#activity.note(now)
+    return this.#activity.look(now)
+  }
+
+  onIdle(): void {
+    this.socket.destroy()
+  }
+
+  #unwatch(): void {
+    this.rules.idle.leave(this)
+    this.rules.ended.leave(this)
   }
 
   readonly #onClose = (): void => {
+    this.#unwatch()
     this.#close()
     this.#current?.clientGone()
     this.#release()
@@ -343,13 +361,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     return new Http1UpgradeExchange(this, head, early, () => {
       socket.off('end', this.#onEnd)
       socket.off('drain', this.#onDrain)
-      socket.off('timeout', this.#onTimeout)
+      this.#unwatch()
     })
   }
 
   /** Called when the response is sent: closes the connection, or continues with the next request. */
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
+    this.#activity.told = exchange.start + exchange.duration
     this.#release()
     if (exchange.afterwards === 'stays' && this.#state !== 'closing') {
       // The response, sent before the stop, announced that the connection stays open.
@@ -360,9 +379,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder {
     } else this.linger()
   }
 
-  readonly linger = (): void => {
+  readonly linger = (): void => this.#endInSteps('')
+
+  /** Ends the connection with its last bytes. Its silence is the matter of `lingering` from now on. */
+  #endInSteps(lastBytes: string): void {
     this.#close()
-    this.rules.lingering.end(this.socket)
+    this.#unwatch()
+    this.rules.lingering.end(this.socket, lastBytes)
   }
 
   /** The client has closed its sending side: closes the sidecar's when every request is served. */

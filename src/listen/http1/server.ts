@@ -1,12 +1,19 @@
 import type { Socket } from 'node:net'
 import type { Holding } from '../../memory/account.ts'
 import type { Clock } from '../../system/clock.ts'
+import { IdleList } from '../../system/idle-list.ts'
 import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { type ConnectionRules, Http1Connection, type Http1Handlers } from './connection.ts'
 
 /** How much longer (ms) than announced an idle connection stays open, so that a late request still finds it open. */
 const IDLE_BUFFER = 1_000
+
+/**
+ * How long (ms) a client that has ended its side over TLS may read nothing. If a reset comes while Node 26.10 sends session tickets,
+ * Node reports such an end instead, and never that what is written to the connection was lost.
+ */
+const ENDED_SILENCE = 5_000
 
 /** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
 export function createHttp1Server(
@@ -17,10 +24,12 @@ export function createHttp1Server(
   memory: ListenMemory,
 ) {
   const connections = new Set<Http1Connection>()
+  const idleTimeout = limits.idleTimeout + IDLE_BUFFER
   const rules: ConnectionRules = {
     clock,
     headerTimeout: limits.headerTimeout,
-    idleTimeout: limits.idleTimeout + IDLE_BUFFER,
+    idle: new IdleList(clock, idleTimeout),
+    ended: new IdleList(clock, Math.min(idleTimeout, ENDED_SILENCE)),
     maxHeaderSize: limits.maxHeaderSize,
     handlers,
     lingering,
