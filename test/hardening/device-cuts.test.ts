@@ -1,23 +1,24 @@
 import { describe, expect, it } from 'vitest'
-import type { RawPeer } from '../support/raw.ts'
-import { answering, expectCut, failures, type Script, withEveryParser } from './faulty-device.ts'
+import { answering, expectCut, failures, type Script, type Setup, withEveryParser } from './faulty-device.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 const length = `${ok}Content-Length: 1000\r\n\r\nonly this`
 const chunk = `${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n`
 
-/** Writes these bytes, waits until the sidecar has had time to read them, and resets the connection. */
+/** Writes these bytes, and resets the connection on cue: a reset discards bytes that the other side has not read yet. */
 const resetting =
   (bytes: string): Script =>
-  async (peer) => {
-    await written(peer, bytes)
+  async (peer, cue) => {
+    peer.write(bytes)
+    await cue()
     peer.reset()
   }
 
-async function written(peer: RawPeer, bytes: string): Promise<void> {
-  await new Promise<void>((resolve) => peer.socket.write(Buffer.from(bytes, 'latin1'), () => resolve()))
-  // A reset discards bytes that the other side has not read yet.
-  await new Promise((resolve) => setTimeout(resolve, 100))
+/** Lets a body that has stalled reach the deadline for its next byte, by default 60 s. */
+async function reachDeadline(setup: Setup): Promise<void> {
+  await setup.sidecar.clock.advance(59_999)
+  expect(await failures(setup)).toEqual({})
+  await setup.sidecar.clock.advance(1)
 }
 
 const cuts: readonly (readonly [string, Script])[] = [
@@ -53,8 +54,9 @@ describe('H49 A response that the device breaks off does not look whole to the c
   })
 
   it('H49 an invalid chunk size', async () => {
-    const script: Script = async (peer) => {
-      await written(peer, chunk)
+    const script: Script = async (peer, cue) => {
+      peer.write(chunk)
+      await cue()
       peer.write('zz\r\n')
     }
     await withEveryParser(script, async (setup) => {
@@ -77,42 +79,39 @@ describe('H49 A response that the device breaks off does not look whole to the c
     )
   })
 
-  it('H55 a body that stalls', async () => {
+  it.each([
+    ['a body that stalls', length],
+    ['a body that stalls between chunks', chunk],
+  ])('H55 %s', async (_name, bytes) => {
     await withEveryParser(
-      (peer) => peer.write(length),
-      (setup) => expectCut(setup, 'http_response_incomplete'),
-      {
-        upstream: { idle_timeout: '300ms' },
-      },
-    )
-  })
-
-  it('H55 a body that stalls between chunks', async () => {
-    await withEveryParser(
-      (peer) => peer.write(chunk),
-      (setup) => expectCut(setup, 'http_response_incomplete'),
-      {
-        upstream: { idle_timeout: '300ms' },
-      },
+      (peer) => peer.write(bytes),
+      (setup) => expectCut(setup, 'http_response_incomplete', undefined, () => reachDeadline(setup)),
     )
   })
 
   it('H55 a slow body that in all takes longer than every deadline arrives whole', async () => {
-    const slow: Script = async (peer) => {
+    const body = 'only this'
+    const slow: Script = async (peer, cue) => {
       peer.write(`${ok}Content-Length: 9\r\n\r\n`)
-      for (const byte of 'only this') {
+      for (const byte of body) {
+        await cue()
         peer.write(byte)
-        await new Promise((resolve) => setTimeout(resolve, 200))
       }
       peer.end()
     }
-    await withEveryParser(
-      slow,
-      async (setup) => {
-        expect((await setup.ask()).text).toBe('only this')
-        expect(await failures(setup)).toEqual({})
-      },
-      { upstream: { idle_timeout: '1500ms', response_timeout: '1500ms' } },
-    )
+    await withEveryParser(slow, async (setup) => {
+      const { sidecar, token, device } = setup
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ path: '/faulty', fields: ['Authorization', `Bearer ${token}`] })
+      await exchange.head
+      for (let seen = 1; seen <= body.length; seen += 1) {
+        await sidecar.clock.advance(59_999)
+        device.proceed()
+        await exchange.waitFor(body.slice(0, seen))
+      }
+      expect((await exchange.response).text).toBe(body)
+      expect(await failures(setup)).toEqual({})
+      connection.close()
+    })
   })
 })

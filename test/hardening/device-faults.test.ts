@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
@@ -37,7 +38,8 @@ const faults: readonly Fault[] = [
   {
     name: 'H47 a reset within the head',
     script(peer) {
-      peer.socket.write(`${ok}X-A: b`, () => setImmediate(() => peer.reset()))
+      // A reset discards bytes that the other side has not read yet.
+      peer.socket.write(`${ok}X-A: b`, () => void nextTurn().then(peer.reset))
     },
     strict: 'http_response_incomplete',
   },
@@ -146,10 +148,16 @@ describe('A device that cannot be reached and one that does not respond have dif
     await withEveryParser(
       nothing,
       async (setup) => {
-        await expectFailure(setup, await setup.ask({}), 'connection_timeout')
+        const { clock } = setup.sidecar
+        const asked = setup.ask({})
+        await expect.poll(() => setup.sidecar.metric('postern_upstream_in_flight')).toBe(1)
+        await clock.advance(4_999)
+        expect(await failures(setup)).toEqual({})
+        await clock.advance(1)
+        await expectFailure(setup, await asked, 'connection_timeout')
         expect(await failures(setup)).toEqual({ connection_timeout: 1 })
       },
-      { url, upstream: { connect_timeout: '300ms' } },
+      { url },
     )
   })
 
@@ -188,35 +196,55 @@ describe('A device that cannot be reached and one that does not respond have dif
     ['H55 a head that stops in the middle', (peer) => peer.write(`${ok}X-A: b\r\n`)],
     [
       'H55 an endless head, byte by byte',
-      async (peer) => {
+      async (peer, cue) => {
         peer.write(`${ok}X-A: `)
-        while (!peer.socket.destroyed) {
+        for (;;) {
+          await cue()
           peer.write('a')
-          await new Promise((resolve) => setTimeout(resolve, 50))
         }
       },
     ],
-    [
-      'H55 endless interim responses (102)',
-      async (peer) => {
-        while (!peer.socket.destroyed) {
-          peer.write('HTTP/1.1 102 Processing\r\n\r\n')
-          await new Promise((resolve) => setTimeout(resolve, 200))
-        }
-      },
-    ],
-  ])('%s', async (name, script) => {
-    const failure = name.includes('interim') ? protocol : 'http_response_timeout'
-    await withEveryParser(
-      script,
-      async (setup) => {
-        await expectFailure(setup, await setup.ask({}), failure)
-        expect(await failures(setup)).toEqual({ [failure]: 1 })
-        expect(setup.device.received).toHaveLength(1)
-      },
-      // Each interim response restarts the deadline: sixteen of them, 200 ms apart, outlast it. A busy machine may delay
-      // one of them, so the deadline is longer there.
-      { upstream: { response_timeout: name.includes('interim') ? '3s' : '300ms' } },
-    )
+  ])('%s', async (_name, script) => {
+    await withEveryParser(script, async (setup) => {
+      const { sidecar, device } = setup
+      const asked = setup.ask({})
+      await expect.poll(() => device.received.length).toBe(1)
+      for (let second = 1; second < 30; second += 1) {
+        device.proceed()
+        await sidecar.clock.advance(1_000)
+      }
+      await sidecar.clock.advance(999)
+      expect(await failures(setup)).toEqual({})
+      await sidecar.clock.advance(1)
+      await expectFailure(setup, await asked, 'http_response_timeout')
+      expect(await failures(setup)).toEqual({ http_response_timeout: 1 })
+      expect(device.received).toHaveLength(1)
+    })
+  })
+
+  it('H55 endless interim responses (102), each just before the deadline', async () => {
+    const script: Script = async (peer, cue) => {
+      while (!peer.socket.destroyed) {
+        await cue()
+        peer.write('HTTP/1.1 102 Processing\r\n\r\n')
+      }
+    }
+    await withEveryParser(script, async (setup) => {
+      const { sidecar, token, device } = setup
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ path: '/faulty', fields: ['Authorization', `Bearer ${token}`] })
+      await expect.poll(() => device.received.length).toBe(1)
+      // Each restarts the deadline.
+      for (let sent = 1; sent <= 16; sent += 1) {
+        await sidecar.clock.advance(29_999)
+        device.proceed()
+        await expect.poll(() => exchange.informational.length).toBe(sent)
+      }
+      device.proceed()
+      await expectFailure(setup, await exchange.response, protocol)
+      connection.close()
+      expect(await failures(setup)).toEqual({ [protocol]: 1 })
+      expect(device.received).toHaveLength(1)
+    })
   })
 })

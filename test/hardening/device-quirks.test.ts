@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { stillClock } from '../support/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { passUntil } from '../support/clock.ts'
 import type { Request } from '../support/message.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import {
@@ -112,7 +113,7 @@ describe('An unusual response of the device reaches the client:', () => {
     const script: Script = async (peer) => {
       for (const byte of odd) {
         peer.write(byte)
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
       }
       peer.end()
     }
@@ -134,8 +135,7 @@ describe('An unusual response of the device reaches the client:', () => {
       async (setup) => {
         for (let i = 0; i < 3; i += 1) expect((await setup.ask({ body: 'x' })).text).toBe('ok')
       },
-      // A POST reuses a connection that was idle for 200 ms at most: a busy machine may take longer between two of them.
-      { parsers: ['auto'], clock: stillClock },
+      { parsers: ['auto'] },
     )
     // One connection for each of the two sidecars.
     expect(connections).toBe(2)
@@ -165,21 +165,18 @@ describe('A device closes a kept-alive connection:', () => {
   it('H47 a GET is repeated on other connections, and a POST never is', async () => {
     // The connection serves one request and closes at the next.
     const script: Script = (peer) => peer.end()
-    await withEveryParser(
-      script,
-      async (setup) => {
-        const { sidecar, token, device } = setup
-        for (const request of [{}, { body: 'once' }]) {
-          expect((await sidecar.request({ token })).text).toBe('ok')
-          const before = device.received.length
-          await setup.ask(request)
-          if ('body' in request) expect(device.received.length - before).toBe(1)
-          else expect(device.received.length - before).toBeGreaterThan(1)
-        }
-        expect(await failures(setup)).toEqual({ connection_terminated: 2 })
-      },
-      { upstream: { connect_timeout: '1s' } },
-    )
+    await withEveryParser(script, async (setup) => {
+      const { sidecar, token, device } = setup
+      for (const request of [{}, { body: 'once' }]) {
+        expect((await sidecar.request({ token })).text).toBe('ok')
+        const before = device.received.length
+        // A connection that closes is opened again, after pauses, until `connect_timeout`.
+        await passUntil(sidecar.clock, setup.ask(request))
+        if ('body' in request) expect(device.received.length - before).toBe(1)
+        else expect(device.received.length - before).toBeGreaterThan(1)
+      }
+      expect(await failures(setup)).toEqual({ connection_terminated: 2 })
+    })
   })
 
   it('H47 a GET is not repeated after the first byte of a response, also not after an unasked 100', async () => {
@@ -193,32 +190,42 @@ describe('A device closes a kept-alive connection:', () => {
   })
 
   it('H48 no GET fails although it closes right after each response without notice', async () => {
+    let closes = 0
+    const turns = async (count: number): Promise<void> => {
+      for (let turn = 0; turn < count; turn += 1) await nextTurn()
+    }
+    // The close and the next request meet in every order.
     const script: Script = async (peer) => {
       peer.write(OK)
-      await new Promise((resolve) => setTimeout(resolve, 2))
+      await turns(++closes % 3)
       peer.end()
     }
     await withEveryParser(script, async (setup) => {
       for (let i = 0; i < 25; i += 1) {
         expect((await setup.ask()).text).toBe('ok')
-        await new Promise((resolve) => setTimeout(resolve, i % 5))
+        await turns(i % 5)
       }
       expect(await failures(setup)).toEqual({})
     })
   })
 
   it('H48 no POST fails when it closes at its announced Keep-Alive timeout', async () => {
-    const script: Script = async (peer) => {
+    const script: Script = async (peer, cue) => {
       peer.write(OK.replace('\r\n', '\r\nKeep-Alive: timeout=1\r\n'))
-      await new Promise((resolve) => setTimeout(resolve, 1000))
+      await cue()
       peer.end()
     }
     await withEveryParser(script, async (setup) => {
+      const { sidecar, device } = setup
       expect((await setup.ask({ body: 'x' })).text).toBe('ok')
-      await new Promise((resolve) => setTimeout(resolve, 995))
-      expect((await setup.ask({ body: 'x' })).text).toBe('ok')
+      await sidecar.clock.advance(995)
+      const asked = setup.ask({ body: 'x' })
+      await expect.poll(() => device.received.length).toBe(2)
+      await sidecar.clock.advance(5)
+      device.proceed()
+      expect((await asked).text).toBe('ok')
       expect(await failures(setup)).toEqual({})
-      expect(setup.device.received).toHaveLength(2)
+      expect(device.received).toHaveLength(2)
     })
   })
 })

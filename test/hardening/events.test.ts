@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { afterTurn } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { type Device, startDevice } from '../support/device.ts'
@@ -22,7 +23,7 @@ function countTurns(): () => number {
   let over = false
   const turn = (): void => {
     turns += 1
-    if (!over) setImmediate(turn)
+    if (!over) afterTurn(turn)
   }
   turn()
   closeLater(() => {

@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { expect, it, vi } from 'vitest'
 import { startSidecar } from '../support/sidecar.ts'
+import { nextSweep } from '../support/sweep.ts'
 
 it('H73 a failed flush of the token file is reported as such, and the file stays in use', async () => {
   const sidecar = await startSidecar({ config: { tokens: { store: 'file' } } })
@@ -15,6 +16,7 @@ it('H73 a failed flush of the token file is reported as such, and the file stays
   syncBuiltinESMExports()
   try {
     await sidecar.grant()
+    await nextSweep(sidecar.clock)
     const reports = (): string[] => sidecar.logLines().filter((line) => line.includes('"msg":"token file: '))
     await expect.poll(reports).not.toEqual([])
     const text = 'token file: could not be flushed; a power cut may lose the latest tokens'

@@ -1,6 +1,6 @@
+import { EventEmitter, on } from 'node:events'
 import { expect } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
-import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import type { Request, Response } from '../support/message.ts'
@@ -10,14 +10,16 @@ import { startSidecar, type TestSidecar, type YamlPart } from '../support/sideca
 
 type Parser = 'strict' | 'tolerant' | 'auto'
 
-/** What a device does after it has read the head of a request. */
-export type Script = (peer: RawPeer, head: string) => unknown
+/** What a device does after it has read the head of a request. `cue` resolves when the test calls `proceed` the next time. */
+export type Script = (peer: RawPeer, cue: () => Promise<void>) => unknown
 
 /** A device that is faulty at one path. */
 interface FaultyDevice {
   readonly url: string
   /** The heads of the requests to `/faulty`. */
   readonly received: readonly string[]
+  /** The script goes on behind its next `cue`. */
+  proceed(): unknown
 }
 
 /** One sidecar in front of a faulty device. */
@@ -37,25 +39,26 @@ export interface SetupOptions {
   /** The device to forward to instead of the scripted one. */
   readonly url?: string
   readonly parsers?: readonly Parser[]
-  /** Makes the clock of each sidecar; by default it runs like the real one. */
-  readonly clock?: () => MovableClock
 }
 
 /** Starts a device that follows the script at `/faulty` and answers every other request correctly. */
 async function startFaultyDevice(script: Script): Promise<FaultyDevice> {
   const received: string[] = []
+  const stage = new EventEmitter()
+  const cues = on(stage, 'proceed')
+  const cue = async (): Promise<void> => void (await cues.next())
   const { url } = await startRawDevice(async (peer) => {
     for (;;) {
       const head = await nextRequest(peer)
       if (/^\w+ \/faulty /.test(head)) {
         received.push(head)
-        await script(peer, head)
+        await script(peer, cue)
         return
       }
       peer.write(OK)
     }
   })
-  return { url, received }
+  return { url, received, proceed: () => stage.emit('proceed') }
 }
 
 /** A script that writes these bytes and then closes. */
@@ -72,7 +75,7 @@ export const answering =
 export async function withEveryParser(
   script: Script,
   act: (setup: Setup) => Promise<void>,
-  { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'], clock = stillClock }: SetupOptions = {},
+  { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'] }: SetupOptions = {},
 ): Promise<void> {
   const last = parsers.at(-1) ?? 'auto'
   const others = parsers.length > 1 ? parsers.slice(0, -1) : parsers
@@ -86,7 +89,6 @@ export async function withEveryParser(
       const sidecar = await startSidecar({
         transport,
         device: { url: url ?? device.url },
-        clock: clock(),
         config: { status_codes: 'http', upstream: { parser, ...upstream } },
       })
       const token = await sidecar.token()
@@ -125,13 +127,25 @@ export async function expectFailure(setup: Setup, response: Response, failure: s
   })
 }
 
-/** Sends a request whose response body the device breaks off, and checks what client, metrics and log get. */
-export async function expectCut(setup: Setup, failure: string, seen = 'only this'): Promise<void> {
+/**
+ * Sends a request whose response body breaks off, and checks what client, metrics and log get.
+ * @param cut called when the client has what it sees of the body; default: the device's script goes on
+ */
+export async function expectCut(
+  setup: Setup,
+  failure: string,
+  seen = 'only this',
+  cut: () => unknown = setup.device.proceed,
+): Promise<void> {
   const { sidecar, token } = setup
   const connection = await sidecar.connect()
   const fields = ['Authorization', `Bearer ${token}`]
   const exchange = connection.start({ path: '/faulty', fields })
-  const { partial } = await brokenBy(exchange)
+  // Handled at once: it may break before the client has seen anything.
+  const broken = brokenBy(exchange)
+  await exchange.waitFor(seen)
+  await cut()
+  const { partial } = await broken
   expect([partial?.status, partial?.text]).toEqual([200, seen])
   // In HTTP/2 only the stream breaks, and the session goes on.
   if (setup.transport === 'h2') expect((await connection.send({ fields })).text).toBe('ok')

@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
-import { PATIENCE } from '../support/patience.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -59,7 +59,7 @@ export async function startFront(
     const size = Math.ceil(text.length / pieces)
     for (let at = 0; at < text.length; at += size) {
       raw.write(text.slice(at, at + size))
-      if (pieces > 1) await new Promise((resolve) => setImmediate(resolve))
+      if (pieces > 1) await nextTurn()
     }
     return raw
   }
@@ -99,9 +99,8 @@ export async function startFront(
     expectServing,
     async expectNothingLeft() {
       await expectServing()
-      const noneLeft = async () => expect(await sidecar.metric('postern_connections')).toBe(0)
       // `expect.poll` works in tests alone, and a hook calls this too.
-      await vi.waitFor(noneLeft, { interval: 5, timeout: PATIENCE })
+      while ((await sidecar.metric('postern_connections')) > 0);
       // The end of a connection may be logged.
       expectCleanLog()
     },

@@ -126,25 +126,29 @@ describeTransports(
     })
 
     it.each([
-      ['never responds', '', { response_timeout: '200ms' }, /^HTTP\/1\.1 500 /],
-      ['never ends its tunnel', SWITCHED, { tunnel_idle_timeout: '200ms' }, /^HTTP\/1\.1 101 /],
+      ['never responds', '', 30_000, /^HTTP\/1\.1 500 /],
+      ['never ends its tunnel', SWITCHED, 300_000, /^HTTP\/1\.1 101 /],
       [
         'stalls within its refusal',
         'HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno',
-        { idle_timeout: '200ms' },
+        60_000,
         /^HTTP\/1\.1 403 /,
       ],
-    ])('C24 is closed at the deadline if the device %s', async (_name, response, upstream, heard) => {
+    ])('C24 is closed at the deadline if the device %s', async (_name, response, limit, heard) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write(response)
       })
-      const { client, head, sidecar } = await start(device, { upstream })
+      const { client, head, sidecar } = await start(device)
       client.end(`${head}early bytes`)
+      if (response !== '') await client.waitFor('\r\n\r\n')
+      const peer = await device.waitForConnection(1)
+      await peer.waitFor(response === SWITCHED ? 'early bytes' : '\r\n\r\n')
+      await sidecar.clock.advance(limit - 1)
+      expect(await sidecar.metric('postern_connections')).toBe(1)
+      await sidecar.clock.advance(1)
       expect(await client.closed).toMatch(heard)
-      const [peer] = device.peers
-      if (peer !== undefined && !peer.socket.readableEnded)
-        await Promise.race([peer.closed, once(peer.socket, 'end')])
+      if (!peer.socket.readableEnded) await Promise.race([peer.closed, once(peer.socket, 'end')])
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
@@ -153,15 +157,12 @@ describeTransports(
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write(SWITCHED)
-        const clock = setInterval(() => peer.write('still there?'), 20)
-        peer.socket.once('close', () => clearInterval(clock))
-        await peer.closed
       })
       const { client, head, sidecar } = await start(device)
       client.write(head)
       await client.waitFor('101 Switching')
       client.socket.destroy()
-      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+      while ((await sidecar.metric('postern_tunnels')) > 0) device.peers[0]?.write('still there?')
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 

@@ -1,11 +1,11 @@
-import { once } from 'node:events'
-import net from 'node:net'
-import tls, { TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import {
   CODE,
   FLAG,
@@ -15,7 +15,6 @@ import {
   hpack,
   hpackIndexed,
   hpackRemembered,
-  PREFACE,
   ping,
   requestFields,
   resetStream,
@@ -25,7 +24,7 @@ import {
   windowUpdate,
 } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
-import { clientContext } from '../support/raw.ts'
+import { passUntilClosed } from '../support/pass-serving.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 let sidecar: TestSidecar
@@ -47,7 +46,7 @@ const streams = (count: number): number[] => Array.from({ length: count }, (_, i
 async function sendAll(session: RawSession, pieces: readonly Buffer[]): Promise<void> {
   for (let at = 0; at < pieces.length && !session.raw.socket.destroyed; at += 50) {
     session.send(...pieces.slice(at, at + 50))
-    await new Promise(setImmediate)
+    await nextTurn()
   }
 }
 
@@ -56,6 +55,17 @@ async function sendUntilClosed(session: RawSession, pieces: readonly Buffer[]): 
   await sendAll(session, pieces)
   await session.closed
 }
+
+/** Sends so many bytes in such pieces, and has the sidecar judge the session when it has read them. */
+async function sendAndJudge(session: RawSession, piece: Buffer, bytes: number): Promise<void> {
+  const before = pongs(session)
+  await sendAll(session, Array(Math.ceil(bytes / piece.length)).fill(piece))
+  session.send(ping())
+  await expect.poll(() => pongs(session)).toBe(before + 1)
+  await sidecar.clock.advance(500)
+}
+
+const pongs = ({ frames }: RawSession): number => frames.filter(({ type }) => type === FRAME.ping).length
 
 const authorization = (): string[] => ['authorization', `Bearer ${token}`]
 
@@ -238,7 +248,7 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
   it('H38 a hundred PING frames and a SETTINGS frame are answered', async () => {
     const session = await rawSession(sidecar.url)
     session.send(...Array<Buffer>(100).fill(ping()), settings([SETTING.initialWindowSize, 1 << 20]))
-    await expect.poll(() => session.frames.filter(({ type }) => type === FRAME.ping).length).toBe(100)
+    await expect.poll(() => pongs(session)).toBe(100)
     session.send(headers(1, requestFields(authorization())))
     expect(await session.status(1)).toBe(200)
     session.raw.end()
@@ -263,9 +273,13 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
     const session = await rawSession(sidecar.url)
     session.send(headers(1, requestFields(fields(), { ':method': 'POST' }), false))
     if (status !== undefined) expect(await session.status(1)).toBe(status)
-    await sendUntilClosed(session, Array(45_000).fill(piece))
-    expect(session.farewell).toBe(CODE.enhanceYourCalm)
+    // Judged every 500 ms, and 256 KiB are allowed.
+    await sendAndJudge(session, piece, 200_000)
+    expect((await cut('tiny_frames')) - before).toBe(0)
+    await sendAndJudge(session, piece, 200_000)
     expect((await cut('tiny_frames')) - before).toBe(1)
+    await passUntil(sidecar.clock, session.closed)
+    expect(session.farewell).toBe(CODE.enhanceYourCalm)
     await expectUnharmed(sidecar, token)
   })
 
@@ -330,27 +344,19 @@ describe('Header blocks that grow', () => {
   })
 
   it.each([
-    ['as soon as it is sent', 0],
-    ['once it is read', 20],
+    ['as soon as it is sent', nextTurn],
+    ['once it is read', (session: RawSession) => session.waitFor(({ type }) => type === FRAME.goaway)],
   ])(
     'C20 the process survives a header block of invalid HPACK and a reset %s (CVE-2025-59465)',
-    async (_name, pause) => {
-      const { hostname, port } = new URL(sidecar.url)
+    async (_name, moment) => {
+      const invalidBlock = frame(FRAME.headers, FLAG.endHeaders, 1, Buffer.alloc(16_384, 0xff))
       for (let turn = 0; turn < 20; turn += 1) {
-        const bare = net.connect(Number(port), hostname).on('error', () => {})
-        const socket = tls.connect({
-          socket: bare,
-          secureContext: clientContext,
-          rejectUnauthorized: false,
-          ALPNProtocols: ['h2'],
-        })
-        socket.on('error', () => {})
-        await once(socket, 'secureConnect')
-        const invalidBlock = frame(FRAME.headers, FLAG.endHeaders, 1, Buffer.alloc(16_384, 0xff))
-        socket.write(Buffer.concat([PREFACE, settings(), headers(3, requestFields()), invalidBlock]))
-        await new Promise((resolve) => setTimeout(resolve, pause))
-        bare.resetAndDestroy()
+        const opening = [settings(), headers(3, requestFields()), invalidBlock]
+        const session = await rawSession(sidecar.url, { opening })
+        await moment(session)
+        session.raw.reset()
       }
+      await passUntilClosed(sidecar)
       await expectUnharmed(sidecar, token)
     },
   )

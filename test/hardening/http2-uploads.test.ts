@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { FLAG, FRAME, frame, headers, requestFields } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
@@ -43,7 +43,8 @@ describe.each(['off', '1MiB'])('An upload over HTTP/2 with buffer_uploads: %s', 
     const { sidecar, session, head } = await begin()
     // One write: the end arrives in the same turn of the event loop as the head, and Node reports the end of an empty body unasked.
     session.send(head, lastData(body))
-    expect(await session.status(1)).toBe(200)
+    // A head goes 20 ms ahead of a body of unknown length.
+    expect(await passUntil(sidecar.clock, session.status(1))).toBe(200)
     expect(sidecar.device.requests.map((request) => request.body?.toString())).toEqual([body])
   })
 
@@ -52,15 +53,16 @@ describe.each(['off', '1MiB'])('An upload over HTTP/2 with buffer_uploads: %s', 
     session.send(head)
     await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
     session.send(lastData(''))
-    expect(await session.status(1)).toBe(200)
+    expect(await passUntil(sidecar.clock, session.status(1))).toBe(200)
   })
 
   it('beside others of its connection reaches a device that reads slowly', async () => {
+    const ofDevice = stillClock()
     const device = await startDevice(async (request, response) => {
       let length = 0
       for await (const chunk of request) {
         length += (chunk as Buffer).length // Node's requests yield buffers
-        await pause(2)
+        await ofDevice.pause(10)
       }
       response.end(String(length))
     })
@@ -73,7 +75,12 @@ describe.each(['off', '1MiB'])('An upload over HTTP/2 with buffer_uploads: %s', 
       connection.send({ method: 'PUT', fields: token, body: [piece, piece] }),
     )
     const others = Array.from({ length: 8 }, () => connection.send({ fields: token }))
-    const texts = (await Promise.all([...uploads, ...others])).map(({ text }) => text)
+    await device.waitForRequests(24)
+    await sidecar.metrics()
+    // The heads of the uploads go so far ahead of their bodies.
+    await sidecar.clock.advance(20)
+    const responses = await passUntil(ofDevice, Promise.all([...uploads, ...others]))
+    const texts = responses.map(({ text }) => text)
     expect(texts).toEqual([...Array<string>(16).fill('700000'), ...Array<string>(8).fill('0')])
   })
 })

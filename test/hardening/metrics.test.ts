@@ -7,7 +7,6 @@ import { accessLines } from '../support/access-lines.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
-import { livedTime } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -133,11 +132,9 @@ describe('H80 Scrapers that hang', () => {
       socket.pause()
       socket.write(partial[i % partial.length] ?? '')
     }
-    const now = livedTime()
+    // The clock stands still, so nothing waits until the scrapers are cut off.
     for (let i = 0; i < 30; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
     expect(await sidecar.metrics()).toContain('postern_requests_total')
-    // Less than the ten seconds after which a scraper that hangs is cut off.
-    expect(now()).toBeLessThan(5000)
     expect(process.memoryUsage().rss - before).toBeLessThan(150 << 20)
   })
 })

@@ -5,6 +5,7 @@ import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import type { Connection, Exchange } from '../support/message.ts'
+import { passServing } from '../support/pass-serving.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
@@ -52,17 +53,11 @@ async function start(
   }
 }
 
-/** Sends a piece now and then, at most so many, until the exchange has a response, or the returned function is called. */
-function drip(exchange: Exchange, piece = 'x', every = 100, most = Number.POSITIVE_INFINITY): () => void {
-  exchange.write(piece)
-  let sent = 1
-  const timer = setInterval(() => {
-    if (sent < most) exchange.write(piece)
-    sent += 1
-  }, every)
-  const stop = (): void => clearInterval(timer)
-  exchange.response.then(stop, stop)
-  return stop
+/** Sends a byte now and then, until the exchange has a response. */
+function drip({ clock }: TestSidecar, exchange: Exchange): void {
+  exchange.write('x')
+  const timer = clock.every(100, () => exchange.write('x'))
+  exchange.response.then(timer.cancel, timer.cancel)
 }
 
 describeTransports('H99 Slow uploads', (transport) => {
@@ -76,10 +71,16 @@ describeTransports('H99 Slow uploads', (transport) => {
         status_codes: codes,
       })
       const slow = await upload()
-      drip(slow)
+      drip(sidecar, slow)
       await device.waitForRequests(1)
       const good = await sidecar.connect()
-      expect((await good.send({ fields: shown })).status).toBe(200)
+      const served = good.send({ fields: shown })
+      await waitForQueued(sidecar, 1)
+      // Judged over 2 s, behind the first of eight looks in this time.
+      await sidecar.clock.advance(2_249)
+      expect(await sidecar.metric('postern_upstream_queued')).toBe(1)
+      await sidecar.clock.advance(1)
+      expect((await served).status).toBe(200)
       expectError(await slow.response, status, 'invalid_request')
       await device.waitForOpenConnections(1)
       await expect.poll(() => accessLines(sidecar).map(({ refusal }) => refusal)).toContain('request-timeout')
@@ -89,33 +90,34 @@ describeTransports('H99 Slow uploads', (transport) => {
   it('H99 uploads of one client that drip in every place let every other client through', async () => {
     const { device, sidecar, upload, shown } = await start(transport, { max_in_flight: 8 })
     const on = transport === 'h2' ? { on: await sidecar.connect({ from: ATTACKER }) } : {}
-    for (let i = 0; i < 20; i += 1) drip(await upload(on))
+    for (let i = 0; i < 20; i += 1) drip(sidecar, await upload(on))
     await device.waitForRequests(8)
     const good = await sidecar.connect()
-    for (let i = 0; i < 5; i += 1) expect((await good.send({ fields: shown })).status).toBe(200)
+    for (let i = 0; i < 5; i += 1)
+      expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
   it('H99 uploads of many clients that drip at the device and in the queue let every other client through', async () => {
     const { device, sidecar, upload, shown } = await start(transport, {})
-    for (let i = 10; i < 30; i += 1) drip(await upload({ from: `127.0.0.${i}` }))
+    for (let i = 10; i < 30; i += 1) drip(sidecar, await upload({ from: `127.0.0.${i}` }))
     await device.waitForRequests(1)
     const good = await sidecar.connect()
-    expect((await good.send({ fields: shown })).status).toBe(200)
+    expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
   it('H99 an upload that was too slow in the queue passes its place on, and does not reach the device', async () => {
     const { device, held } = await startHoldingDevice()
-    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '20s' } }, device)
+    const { sidecar, upload, shown } = await start(transport, {}, device)
     const ask = async (): Promise<Exchange> => (await sidecar.connect()).start({ fields: shown })
     const first = await ask()
     await device.waitForRequests(1)
     const slow = await upload()
-    drip(slow)
+    drip(sidecar, slow)
     await waitForQueued(sidecar, 1)
     const last = await ask()
     await waitForQueued(sidecar, 2)
     // Longer than the 2 s over which an upload is judged.
-    await new Promise((resolve) => setTimeout(resolve, 2_100))
+    await sidecar.clock.advance(2_100)
     held[0]?.end()
     expectError(await slow.response, 400, 'invalid_request')
     await device.waitForRequests(2)
@@ -128,10 +130,10 @@ describeTransports('H99 Slow uploads', (transport) => {
     const { device, sidecar, upload, shown } = await start(transport, {}, undefined, {
       public_paths: ['/open'],
     })
-    drip(await upload({ path: '/open', fields: LONG }))
+    drip(sidecar, await upload({ path: '/open', fields: LONG }))
     await device.waitForRequests(1)
     const good = await sidecar.connect()
-    expect((await good.send({ fields: shown })).status).toBe(200)
+    expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
   it('H99 an upload takes its place when its first bytes have come, not before', async () => {
@@ -150,16 +152,27 @@ describeTransports('H99 Slow uploads', (transport) => {
   })
 
   it('H99 an upload that never sends a byte is refused by the deadline of a body and reaches no device', async () => {
-    const { device, upload } = await start(transport, {}, undefined, {}, { listen: { bodyTimeout: 200 } })
-    expectError(await (await upload()).response, 400, 'invalid_request')
+    const { device, upload, sidecar } = await start(transport, {})
+    const silent = await upload()
+    // Meanwhile the sidecar reads its head.
+    await sidecar.metrics()
+    await sidecar.clock.advance(9_999)
+    expect(await sidecar.metric('postern_refusals_total')).toBe(0)
+    await sidecar.clock.advance(1)
+    expectError(await silent.response, 400, 'invalid_request')
     expect(device.byteCount).toBe(0)
   })
 
   it('H99 an upload may pause and drip while no other request waits', async () => {
-    const { device, upload, sidecar, shown } = await start(transport, { queue: { timeout: '200ms' } })
+    const { device, upload, sidecar, shown } = await start(transport, {})
     const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
-    drip(slow, 'x', 40, 12)
-    expect((await slow.response).status).toBe(200)
+    for (let sent = 0; sent < 12; sent += 1) {
+      // Much longer than an upload is judged over, and shorter than it may be silent.
+      await sidecar.clock.advance(9_000)
+      slow.write('x')
+      await sidecar.metrics()
+    }
+    expect((await passServing(sidecar, slow.response)).status).toBe(200)
     expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
     expect(device.requests[0]?.body).toHaveLength(12)
   })
@@ -170,17 +183,22 @@ describeTransports('H99 Slow uploads', (transport) => {
   ])('H99 an upload %s keeps its place while others wait', async (_, minUploadRate, piece) => {
     const { device, sidecar, upload, shown } = await start(
       transport,
-      { buffer_uploads: 'off', queue: { timeout: '1s' } },
+      { buffer_uploads: 'off', queue: { timeout: '5s' } },
       undefined,
       {},
       { device: { minUploadRate } },
     )
     const steady = await upload({ fields: shown })
-    const stop = drip(steady, piece)
+    steady.write(piece)
     await device.waitForRequests(1)
-    const waiting = await Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
-    for (const response of waiting) expectError(response, 500, 'overloaded')
-    stop()
+    const waiting = Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
+    await waitForQueued(sidecar, 2)
+    for (let passed = 0; passed < 5_000; passed += 250) {
+      steady.write(piece)
+      await sidecar.metrics()
+      await sidecar.clock.advance(250)
+    }
+    for (const response of await waiting) expectError(response, 500, 'overloaded')
     steady.end()
     expect((await steady.response).status).toBe(200)
   })
@@ -191,7 +209,7 @@ describeTransports('H99 Slow uploads', (transport) => {
       await reading.promise
       response.end(String((await readBody(request)).length))
     })
-    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '1s' } }, device)
+    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '5s' } }, device)
     const size = 32 << 20
     const stalled = await upload({ fields: [...shown, 'Content-Length', String(size)] })
     const piece = Buffer.alloc(8 << 20)
@@ -200,8 +218,8 @@ describeTransports('H99 Slow uploads', (transport) => {
       stalled.end()
     })()
     await device.waitForRequests(1)
-    const waiting = await Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
-    for (const response of waiting) expectError(response, 500, 'overloaded')
+    const waiting = Promise.all([1, 2].map(() => sidecar.request({ fields: shown })))
+    for (const response of await passServing(sidecar, waiting)) expectError(response, 500, 'overloaded')
     reading.resolve()
     await sent
     expect((await stalled.response).text).toBe(String(size))
@@ -214,20 +232,21 @@ describeTransports('H99 Slow uploads', (transport) => {
     })
     const { sidecar, upload, shown } = await start(transport, {}, device)
     const slow = await upload()
-    drip(slow)
-    await slow.waitFor('begun')
-    expect((await sidecar.request({ fields: shown })).status).toBe(200)
+    drip(sidecar, slow)
+    await passServing(sidecar, slow.waitFor('begun'))
+    expect((await passServing(sidecar, sidecar.request({ fields: shown }))).status).toBe(200)
     await expect(slow.response).rejects.toThrow()
   })
 
   it('H99 uploads that drip while they are buffered lose their place to one that waits', async () => {
     const { device, sidecar, upload, shown } = await start(transport, { buffer_uploads: '1MiB' })
     const slow = await upload({ fields: shown })
-    drip(slow)
+    drip(sidecar, slow)
     await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
     const good = await sidecar.connect()
     const body = ['in ', 'pieces']
-    for (let i = 0; i < 2; i += 1) expect((await good.send({ fields: shown, body })).status).toBe(200)
+    for (let i = 0; i < 2; i += 1)
+      expect((await passServing(sidecar, good.send({ fields: shown, body }))).status).toBe(200)
     expectError(await slow.response, 400, 'invalid_request')
     expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['9', '9'])
   })

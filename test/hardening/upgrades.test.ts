@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { beforeAll, expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { type Device, startDevice, startRawDevice } from '../support/device.ts'
-import { livedTime } from '../support/lived-time.ts'
+import { passServing } from '../support/pass-serving.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -197,10 +197,16 @@ describeTransports(
       const device = await startRawDevice((peer) => {
         peer.write(bytes)
       })
-      const config = { upstream: { response_timeout: '200ms' }, status_codes: 'http' }
-      const sidecar = await startSidecar({ transport, device, config })
+      const sidecar = await startSidecar({ transport, device, config: { status_codes: 'http' } })
       const raw = await rawConnection(sidecar.url)
       raw.write(upgrade({ token: await sidecar.token() }))
+      const peer = await device.waitForConnection(1)
+      await peer.waitFor('\r\n\r\n')
+      // Meanwhile the sidecar reads what the device has sent, which restarts the deadline of its own time alone.
+      await sidecar.metrics()
+      await sidecar.clock.advance(29_999)
+      expect(await sidecar.metric('postern_refusals_total')).toBe(0)
+      await sidecar.clock.advance(1)
       expect(statuses(await raw.closed).at(-1)).toBe('HTTP/1.1 504')
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
@@ -212,14 +218,16 @@ describeTransports(
         await peer.waitFor('frames')
         peer.end('more frames')
       })
-      const config = { upstream: { response_timeout: '2s' } }
-      const sidecar = await startSidecar({ transport, device, config })
+      const sidecar = await startSidecar({ transport, device })
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
       raw.write(upgrade({ token }))
       await raw.waitFor('101 Switching')
       // It began after the upgrade, so its deadline is later.
-      expect((await sidecar.request({ token, path: '/silent' })).status).toBe(500)
+      const silent = sidecar.request({ token, path: '/silent' })
+      await (await device.waitForConnection(2)).waitFor('/silent')
+      await sidecar.clock.advance(30_000)
+      expect((await silent).status).toBe(500)
       raw.write('frames')
       expect(await raw.closed).toMatch(/more frames$/)
     })
@@ -283,10 +291,13 @@ describeTransports(
         await peer.waitFor('\r\n\r\n')
         peer.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno')
       })
-      const config = { upstream: { idle_timeout: '300ms' } }
-      const sidecar = await startSidecar({ transport, device, config })
+      const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
       raw.write(upgrade({ token: await sidecar.token() }))
+      await raw.waitFor('\r\n\r\nno')
+      await sidecar.clock.advance(59_999)
+      expect(await sidecar.metric('postern_connections')).toBe(1)
+      await sidecar.clock.advance(1)
       expect(statuses(await raw.closed)).toEqual(['HTTP/1.1 403'])
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
@@ -366,15 +377,15 @@ describeTransports(
       const token = await sidecar.token()
       const { socket } = await openWebSocket(sidecar.url, { token })
       const [atDevice] = taken.sockets
-      const now = livedTime()
       const both = Promise.all([
         once(socket, 'close'),
         atDevice === undefined ? undefined : once(atDevice, 'close'),
       ])
       writeFileSync(sidecar.passwordFile, 'another password altogether\n')
-      const changed = now()
-      await both
-      expect(now() - changed).toBeLessThan(1000)
+      const { clock } = sidecar
+      const changed = clock.monotonic()
+      await passServing(sidecar, both, 5)
+      expect(clock.monotonic() - changed).toBeLessThan(1_000)
       await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     })
 
@@ -390,7 +401,7 @@ describeTransports(
       raw.write(upgrade({ token: await sidecar.token() }))
       await device.waitForConnection(1)
       writeFileSync(sidecar.passwordFile, 'another password altogether\n')
-      expect(await raw.closed).not.toContain('HTTP/1.1 101')
+      expect(await passServing(sidecar, raw.closed, 5)).not.toContain('HTTP/1.1 101')
       answered.resolve()
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       expect(await sidecar.metric('postern_tunnels')).toBe(0)

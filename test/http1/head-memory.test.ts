@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HeadMemory, NameMemory } from '../../src/http1/head-memory.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { readResponse } from './read-response.ts'
@@ -99,7 +100,8 @@ it('C21 requests on one connection are read the same when their heads repeat, cu
     const cut = i % text.length
     client.write(text.slice(0, cut))
     // Two turns of the event loop: the server reads in between.
-    for (let turn = 0; turn < 2; turn += 1) await new Promise(setImmediate)
+    await nextTurn()
+    await nextTurn()
     client.write(text.slice(cut))
     sent.push(text.trim().split(' ').slice(0, 2).join(' '))
     await client.waitFor('HTTP/1.1 200 ')

@@ -1,37 +1,37 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { Account, type Holder, type Holding, type Shed, type Stage } from '../../src/memory/account.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
 const LIMIT = 1_000
 
 interface Bench {
   readonly account: Account
+  readonly clock: MovableClock
   readonly stages: (Stage | undefined)[]
   readonly shed: string[]
-  /** Moves the clock (ms), and lets the account look. */
-  pass(time: number): void
+  /** Lets the account look. */
+  look(): void
   hold(key: string, bytes: number, holder?: Partial<Holder>): Holding
 }
 
 function bench(): Bench {
-  let now = 1_000
+  const clock = stillClock()
   const stages: (Stage | undefined)[] = []
   const shed: string[] = []
   const account = new Account({
     limit: LIMIT,
-    clock: { ...systemClock, monotonic: () => now },
+    clock,
     onStage: (stage) => stages.push(stage),
     onShed: (stage: Stage, what: Shed) => shed.push(`${stage} ${what}`),
   })
   onTestFinished(() => account.close())
   return {
     account,
+    clock,
     stages,
     shed,
-    pass(time) {
-      now += time
-      account.measured(0)
-    },
+    look: () => account.measured(0),
     hold(key, bytes, holder = {}) {
       const whole = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {}, ...holder }
       const holding = account.open(account.client(key, false), whole)
@@ -69,38 +69,41 @@ it('H245 a client above its share gets nothing more, and one that holds little d
 })
 
 it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
-  const { account, hold, pass } = bench()
+  const { account, hold, look } = bench()
   const dropped: string[] = []
   const drop = (name: string) => ({ drop: () => void dropped.push(name) })
   hold('greedy', 300, { ...drop('at the device'), atDevice: true })
   for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) hold('greedy', 120, drop(name))
   const modest = hold('modest', 50, drop('modest'))
-  pass(0)
+  look()
   expect(account.total).toBeLessThanOrEqual(0.8 * LIMIT)
   expect(dropped).toEqual(['first', 'second'])
   expect(modest.bytes).toBe(50)
 })
 
-it('H245 connections without work of clients above the share close after a second, those of others stay', () => {
-  const { hold, pass, shed } = bench()
+it('H245 connections without work of clients above the share close after a second, those of others stay', async () => {
+  const { clock, hold, look, shed } = bench()
   const dropped: string[] = []
   hold('greedy', 700, { drop: () => void dropped.push('busy') })
   hold('greedy', 50, { working: false, drop: () => void dropped.push('idle') })
   hold('modest', 20, { working: false, drop: () => void dropped.push('modest') })
-  pass(0)
+  look()
+  await clock.advance(999)
+  look()
   expect(dropped).toEqual([])
-  pass(1_000)
+  await clock.advance(1)
+  look()
   expect(dropped).toEqual(['idle'])
   expect(shed).toEqual(['idle connection'])
 })
 
 it('H245 answers that nobody reads are given up from their stage on', () => {
-  const { hold, pass, shed } = bench()
+  const { hold, look, shed } = bench()
   const holding = hold('a', 650, { giveUpUnread: () => 2 })
-  pass(0)
+  look()
   expect(shed).toEqual([])
   holding.set('requests', 720)
-  pass(0)
+  look()
   expect(shed).toEqual(['answers answer', 'answers answer'])
 })
 
@@ -162,6 +165,6 @@ it('H247 if the memory of the process is fuller than the account says, shares sh
 it('H245 a client that reaches the limit within one turn is relieved at its end', async () => {
   const { hold, stages } = bench()
   hold('a', 960)
-  await new Promise(setImmediate)
+  await nextTurn()
   expect(stages).toEqual(['grants', undefined])
 })

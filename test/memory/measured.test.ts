@@ -1,10 +1,7 @@
 import { pino } from 'pino'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { type MemoryPlan, openMemory } from '../../src/compose/memory.ts'
 import { stillClock } from '../support/clock.ts'
-
-beforeEach(() => vi.useFakeTimers())
-afterEach(() => vi.useRealTimers())
 
 const LIMIT = 32 * 1024 ** 2
 const BOUND = { bytes: 128 * 1024 ** 2, by: 'the cgroup /a' }
@@ -14,23 +11,24 @@ const PLAN: MemoryPlan = {
 }
 
 /** The stage of a sidecar whose clients hold a part of their account, while the process uses a part of its memory. */
-function stageWith(held: number, used: number): string | undefined {
+async function stageWith(held: number, used: number): Promise<string | undefined> {
+  const clock = stillClock()
   const log = pino({ level: 'silent' }, { write() {} })
   const memory = openMemory(PLAN, {
-    ...{ clock: stillClock(), log, metrics: { shed() {} }, ownsProcess: true },
+    ...{ clock, log, metrics: { shed() {} }, ownsProcess: true },
     inUse: () => used,
   })
   memory.watchPage(() => held * LIMIT)
-  vi.advanceTimersByTime(2_000)
+  await clock.advance(1_000)
   const { stage } = memory.account
   memory.close()
   return stage
 }
 
-it('C26 what V8 and the C library keep after floods takes nothing from clients that hold little', () => {
-  expect([0.5, 0.7, 0.78].map((used) => stageWith(0.1, used))).toEqual([undefined, undefined, undefined])
+it('C26 what V8 and the C library keep after floods takes nothing from clients that hold little', async () => {
+  for (const used of [0.5, 0.7, 0.78]) expect(await stageWith(0.1, used)).toBeUndefined()
 })
 
-it('C26 a process that comes near its memory sheds, though its account is not full', () => {
-  expect([0.83, 0.88].map((used) => stageWith(0.1, used))).toEqual(['answers', 'grants'])
+it('C26 a process that comes near its memory sheds, though its account is not full', async () => {
+  expect([await stageWith(0.1, 0.83), await stageWith(0.1, 0.88)]).toEqual(['answers', 'grants'])
 })
