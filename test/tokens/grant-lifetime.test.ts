@@ -211,7 +211,7 @@ describe('H311 in a fleet', () => {
     const issued = await sidecar.grant()
     const { socket } = await openWebSocket(sidecar.url, { token: issued.access_token })
     await sidecar.reload({ tokens: { grant_lifetime: '1s' } })
-    await expect.poll(passing(sidecar.clock, () => socket.readyState)).toBe(socket.CLOSED)
+    await expect.poll(passing([sidecar], () => socket.readyState)).toBe(socket.CLOSED)
     expect((await sidecar.request({ token: issued.access_token })).status).toBe(401)
     expect((await refresh(sidecar, issued.refresh_token)).status).toBe(400)
   })
@@ -220,7 +220,7 @@ describe('H311 in a fleet', () => {
     const [one, two] = (await fleet({}, { grant_lifetime: '1s' })) as [TestSidecar, TestSidecar]
     const issued = await one.grant()
     const use = async (): Promise<number> => (await two.request({ token: issued.access_token })).status
-    await expect.poll(passing(two.clock, use)).toBe(401)
+    await expect.poll(passing([two], use)).toBe(401)
     expect((await refresh(two, issued.refresh_token)).status).toBe(400)
   })
 })
