@@ -7,7 +7,6 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import { HoldingClient } from '../../src/forward/signed-in-request.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
@@ -56,7 +55,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
   const upstream = createUpstream({
     connections: { borrow: () => expect.fail('the sign-in failed before') },
     fields: FIELDS,
-    queue: createBoundedQueue(systemClock, { inside: 1, waiting: 0, maxWait: 1 }),
+    queue: createBoundedQueue(stillClock(), { inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(stillClock()),
     signIn: { ready: () => Promise.reject(bug) },
     clock: stillClock(),

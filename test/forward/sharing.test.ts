@@ -176,22 +176,28 @@ describeProtocols('Sharing', (transport) => {
   )
 
   it('H183 a response is kept for as long as `for` says', async () => {
-    const site = await startSharingSite(transport, { for: '1ms' })
+    const site = await startSharingSite(transport, { for: '10s' })
+    const { clock } = site.sidecar
     const first = await site.ask()
     ;(await site.waitForHeld(1)).response.end('x')
     await first.response
-    // A timer of the same length that began later ends later.
-    await new Promise((resolve) => setTimeout(resolve, 2))
+    await clock.advance(9_999)
+    expect((await (await site.ask()).response).text).toBe('x')
+    await clock.advance(1)
     await site.ask()
     await site.waitForHeld(2)
   })
 
   it('H183 429 and 401 are each client’s own', async () => {
-    const device = await startDevice((_request, response) => setTimeout(() => response.end('x'), 20))
+    const { device, held } = await startHoldingDevice()
     const config = { upstream: { share: { paths: ['/'], for: '1h' } }, limits: { api: { requests: 3 } } }
     const sidecar = await startSidecar({ transport, device, config })
     const token = await sidecar.token()
     const asked = Array.from({ length: 5 }, () => sidecar.request({ token }))
+    let refused = 0
+    for (const each of asked) void each.then(({ status }) => (refused += status === 429 ? 1 : 0))
+    await expect.poll(() => refused).toBe(2)
+    held[0]?.end('x')
     const statuses = (await Promise.all(asked)).map(({ status }) => status).sort()
     expect(statuses).toEqual([200, 200, 200, 429, 429])
     expect((await sidecar.request({ token: 'x', from: '127.0.0.2' })).status).toBe(401)
