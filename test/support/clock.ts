@@ -109,13 +109,16 @@ export function stillClock(): MovableClock & { readonly pending: number } {
   }
 }
 
-/** Lets the time of a still clock pass, 10 ms in each step, until `work` is done. */
+/** Lets time pass, 10 ms in each turn of the event loop, until `work` is done. */
 export async function passUntil<T>(clock: MovableClock, work: Promise<T>): Promise<T> {
   let over = false
   const end = (): void => {
     over = true
   }
   work.then(end, end)
-  while (!over) await clock.advance(10)
+  while (!over) {
+    await clock.advance(10)
+    await nextTurn()
+  }
   return work
 }

@@ -11,7 +11,7 @@ import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
-import { type MovableClock, stillClock } from './clock.ts'
+import { type MovableClock, passUntil, stillClock } from './clock.ts'
 import { type Device, startDevice } from './device.ts'
 import type { Connection, Request, Response } from './message.ts'
 import { sharedPair } from './shared-pair.ts'
@@ -205,7 +205,8 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   const { public: url, admin } = await sidecar.start()
   let stopping: Promise<void> | undefined
   async function stop(graceMs = 0): Promise<void> {
-    stopping ??= sidecar.stop(graceMs)
+    // Without a grace, what the sidecar would still wait for is over at once.
+    stopping ??= graceMs === 0 ? passUntil(clock, sidecar.stop(0)) : sidecar.stop(graceMs)
     await stopping
   }
   closeLater(() => stop())
