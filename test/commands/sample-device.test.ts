@@ -3,22 +3,21 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createSampleDevice, type SampleDevice } from '../../src/commands/demo/sample-device.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
-let now: number
+let clock: MovableClock
 let device: SampleDevice
 let url: string
 
 beforeEach(async () => {
-  now = 5000
-  const clock = { ...systemClock, monotonic: () => now, wall: () => now }
+  clock = stillClock()
   device = createSampleDevice({ clock, eventInterval: 5 })
   url = await device.start()
 })
 afterEach(() => device.stop())
 
 test('the system page shows the uptime, and old firmware in `Server`', async () => {
-  now += 42_900
+  await clock.advance(42_900)
   const response = await fetch(`${url}/api/system`)
   expect(response.headers.get('server')).toBe('PowerDist-httpd/1.04')
   expect(await response.json()).toMatchObject({ model: 'PowerDist 8', uptime_seconds: 42 })

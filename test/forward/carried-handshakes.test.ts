@@ -143,8 +143,12 @@ describe('http-proxy-3', () => {
     await tunnel.client.waitFor('hello')
     expect(numOpenSockets()).toBe(2)
     end(tunnel)
-    await tunnel.device.peers[0]?.closed
-    await tunnel.client.closed
+    // The end of a grant, and of a tunnel, takes a second.
+    const closed = async (): Promise<boolean> => {
+      await tunnel.sidecar.clock.advance(50)
+      return tunnel.client.socket.closed && tunnel.device.peers[0]?.socket.closed === true
+    }
+    await expect.poll(closed).toBe(true)
     await expect.poll(numOpenSockets).toBe(0)
   })
 

@@ -42,12 +42,16 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 those who wait for a response that becomes a stream ask by themselves', async () => {
-    const site = await startSharingSite(transport, {}, {}, { device: { streamAfter: 50 } })
+    const site = await startSharingSite(transport)
+    const { clock } = site.sidecar
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
     await first.waitFor('one ')
     const second = await site.ask()
+    await clock.advance(1_999)
+    expect(site.held).toHaveLength(1)
+    await clock.advance(1)
     ;(await site.waitForHeld(2)).response.end('own')
     expect((await second.response).text).toBe('own')
     response.end('two')
