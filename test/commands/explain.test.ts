@@ -119,6 +119,8 @@ describeTransports(
         Device: expect.stringMatching(/It sent no response head, and failed: connection_terminated\.$/),
         Response: expect.stringMatching(/^500, complete\. 8 bytes of body came in/),
       })
+      // The latest is the one that is explained.
+      await clock.advance(1)
       await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
       expect(await explained(sidecar, '/oauth/token')).toMatchObject({
         Decision:
