@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { deviceTls } from '../../src/device/target.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
+import { passUntil } from '../support/clock.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
 import type { Request, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -62,7 +63,7 @@ describe('forwarding with the tolerant parser sends', () => {
       const front = await startFront(device)
       const url = front.url
       await send({ transport: 'http1', url, method, body: 'whole body' })
-      await send({ transport: 'http1', url, method, body: ['two ', 'pieces'] })
+      await passUntil(front.clock, send({ transport: 'http1', url, method, body: ['two ', 'pieces'] }))
       expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
       expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
     },
@@ -104,6 +105,7 @@ describe('forwarding with the tolerant parser sends', () => {
       if (!exchange.write(piece) && sent > 200) break
     }
     await device.waitForRequests(1)
+    await front.clock.advance(20)
     await settled(() => device.byteCount)
     expect(device.byteCount).toBeLessThan(8 << 20)
     reading.resolve()
