@@ -84,7 +84,7 @@ it('a figure that fails ends the processes that it started, and no others', asyn
       throw new Error('failed')
     }
     await cleaningUp(fails).catch((error) => tell(error.message))`)
-  while (program.pids().length < 3) await new Promise((resolve) => setImmediate(resolve))
+  await expect.poll(() => program.pids().length).toBe(3)
   const [other = 0, own = 0] = program.pids()
   expect([other, own].map(runs)).toEqual([true, false])
 })

@@ -8,6 +8,7 @@ import { readPage } from '../support/pages.ts'
 import { rawConnection, unusedPort } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+import { tickingClock } from './ticking-clock.ts'
 
 it('H160 tells which service refused a tunnel, and that an ambiguous path reached none', async () => {
   const camera = await startDevice()
@@ -31,7 +32,7 @@ it('H160 tells which service refused a tunnel, and that an ambiguous path reache
 it('H160 a request for which no connection opened was not sent', async () => {
   const closed = `http://127.0.0.1:${await unusedPort()}`
   const routes = { '/closed/': { url: closed }, '/silent/': { url: await startBlackHole() } }
-  const sidecar = await startSidecar({ config: { upstream: { routes } } })
+  const sidecar = await startSidecar({ clock: tickingClock(), config: { upstream: { routes } } })
   const token = await sidecar.token()
   await sidecar.request({ token, path: '/closed/get' })
   await refusedWebSocket(sidecar.url, { token, path: '/closed/socket' })

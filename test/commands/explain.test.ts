@@ -8,6 +8,7 @@ import { rawConnection } from '../support/raw.ts'
 import { PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { tickingClock } from './ticking-clock.ts'
 
 describeTransports(
   'postern explain',
@@ -16,7 +17,7 @@ describeTransports(
 
     it('H160 tells of a login, a forwarded GET, and an id that a client of a trusted proxy sent twice', async () => {
       const config = { listen: { trusted_proxies: ['127.0.0.1'] }, log: { access: false } }
-      const sidecar = await startSidecar({ transport, config })
+      const sidecar = await startSidecar({ transport, config, clock: tickingClock() })
       const token = await sidecar.token()
       const fields = ['X-Request-Id', 'asked/1', 'X-Forwarded-For', '192.0.2.7']
       await sidecar.request({ path: '/first?q=1', token, fields })
@@ -90,7 +91,9 @@ describeTransports(
 
     it('H160 tells of a failed device, a wrong password, and a request that waited for a place', async () => {
       const { device, held } = await startHoldingDevice()
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 1 } } })
+      const clock = tickingClock()
+      const upstream = { max_in_flight: 1 }
+      const sidecar = await startSidecar({ transport, device, clock, config: { upstream } })
       const token = await sidecar.token()
       const first = sidecar.request({ path: '/first', token })
       await device.waitForRequests(1)
@@ -116,6 +119,8 @@ describeTransports(
         Device: expect.stringMatching(/It sent no response head, and failed: connection_terminated\.$/),
         Response: expect.stringMatching(/^500, complete\. 8 bytes of body came in/),
       })
+      // The latest is the one that is explained.
+      await clock.advance(1)
       await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
       expect(await explained(sidecar, '/oauth/token')).toMatchObject({
         Decision:

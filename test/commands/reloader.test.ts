@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { createReloader } from '../../src/commands/reloader.ts'
 import { SidecarStopped } from '../../src/compose/reload.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 
 it('a change of a file causes one reload, although others come while it settles and watch the file anew', async () => {
   const configFile = join(temporaryDirectory(), 'postern.yaml')
@@ -18,6 +17,7 @@ it('a change of a file causes one reload, although others come while it settles 
   const config = loadConfig({
     object: { upstream: { url: 'http://127.0.0.1:1' }, password: { file: 'password' } },
   })
+  const clock = stillClock()
   let [reloads, asked] = [0, 0]
   const sidecar: Parameters<typeof createReloader>[0] = {
     async reload(load) {
@@ -31,7 +31,7 @@ it('a change of a file causes one reload, although others come while it settles 
     seen: new Map([[configFile, 'first']]),
     load: () => ({ config, locationOf: () => undefined }),
   }
-  const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }), systemClock)
+  const reloader = createReloader(sidecar, source, createLogOn('silent', { write() {} }), clock)
   reloader.watch(config)
   closeLater(reloader.close)
   // The second change tells that no further reload of the first one is to come.
@@ -40,7 +40,7 @@ it('a change of a file causes one reload, although others come while it settles 
     while (reloads - asked === index) {
       asked += 1
       reloader.reload('signal')
-      await delay(5)
+      await clock.advance(5)
     }
   }
   expect(reloads - asked).toBe(2)
@@ -57,7 +57,7 @@ it('a reload of a sidecar that is about to stop is no failure', async () => {
     },
   })
   const source = { configFile: undefined, seen: new Map<string, string>(), load: () => assert.fail() }
-  createReloader(sidecar, source, log, systemClock).reload('signal')
+  createReloader(sidecar, source, log, stillClock()).reload('signal')
   await written.promise
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 30, msg: 'configuration not reloaded: the sidecar stops' },
@@ -71,6 +71,7 @@ it('a reload that lacks descriptors is repeated until it works, and logged once'
   const lines: string[] = []
   const log = createLogOn('info', { write: (line: string) => lines.push(line) })
   const cause = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
+  const clock = stillClock()
   let attempts = 0
   const done = Promise.withResolvers<void>()
   const sidecar: Parameters<typeof createReloader>[0] = {
@@ -86,11 +87,11 @@ it('a reload that lacks descriptors is repeated until it works, and logged once'
     sidecar,
     { configFile: undefined, seen: new Map(), load: () => ({ config, locationOf: () => undefined }) },
     log,
-    systemClock,
+    clock,
   )
   closeLater(reloader.close)
   reloader.reload('signal')
-  await done.promise
+  await passUntil(clock, done.promise)
   await expect.poll(() => lines.length).toBe(2)
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
     'configuration not reloaded: the previous one stays in effect',

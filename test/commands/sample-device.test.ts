@@ -3,22 +3,21 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createSampleDevice, type SampleDevice } from '../../src/commands/demo/sample-device.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { type MovableClock, passUntil, stillClock } from '../support/clock.ts'
 
-let now: number
+let clock: MovableClock
 let device: SampleDevice
 let url: string
 
 beforeEach(async () => {
-  now = 5000
-  const clock = { ...systemClock, monotonic: () => now, wall: () => now }
+  clock = stillClock()
   device = createSampleDevice({ clock, eventInterval: 5 })
   url = await device.start()
 })
 afterEach(() => device.stop())
 
 test('the system page shows the uptime, and old firmware in `Server`', async () => {
-  now += 42_900
+  await clock.advance(42_900)
   const response = await fetch(`${url}/api/system`)
   expect(response.headers.get('server')).toBe('PowerDist-httpd/1.04')
   expect(await response.json()).toMatchObject({ model: 'PowerDist 8', uptime_seconds: 42 })
@@ -65,16 +64,19 @@ test('events continue until the client leaves', async () => {
   const response = await fetch(`${url}/api/events`, { signal: leave.signal })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
   let text = ''
-  for await (const chunk of response.body ?? []) {
-    text += Buffer.from(chunk).toString()
-    if (text.includes('id: 3\n')) break
+  async function read(): Promise<void> {
+    for await (const chunk of response.body ?? []) {
+      text += Buffer.from(chunk).toString()
+      if (text.includes('id: 3\n')) break
+    }
   }
+  await passUntil(clock, read())
   leave.abort()
   expect(text).toMatch(/^id: 1\nevent: power\ndata: \{"uptime_seconds":0,"watts":\d+\}\n\nid: 2\n/)
 })
 
 test('a request for a number of events ends after that number', async () => {
-  const text = await (await fetch(`${url}/api/events?count=3`)).text()
+  const text = await passUntil(clock, (await fetch(`${url}/api/events?count=3`)).text())
   expect(text.match(/^id: \d$/gm)).toEqual(['id: 1', 'id: 2', 'id: 3'])
 })
 

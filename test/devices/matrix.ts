@@ -1,3 +1,4 @@
+import { realClock } from '../support/clock.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { hasLibrary, isInstalled } from '../support/tools.ts'
 import { type Aspect, aspects } from './aspects.ts'
@@ -57,7 +58,7 @@ async function worksThrough(bench: Bench, aspect: Aspect, upstream: YamlPart): P
     sidecars.get(key) ??
     Promise.all(
       (['http1', 'h2'] as const).map((transport) =>
-        startSidecar({ transport, device: { url }, config: { upstream } }),
+        startSidecar({ transport, device: { url }, clock: realClock(), config: { upstream } }),
       ),
     )
   sidecars.set(key, pending)

@@ -1,4 +1,5 @@
 import { deepStrictEqual, ok } from 'node:assert'
+import { realClock } from '../support/clock.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
@@ -119,5 +120,6 @@ async function expectOk(sidecar: TestSidecar, token: string, fields: readonly st
 
 /** Starts sidecars in front of a device with these `upstream` keys. */
 export function startInFront(url: string, transport: 'http1' | 'h2', upstream: object): Start {
-  return (options = {}) => startSidecar({ transport, device: { url }, config: { upstream }, ...options })
+  return (options = {}) =>
+    startSidecar({ transport, device: { url }, clock: realClock(), config: { upstream }, ...options })
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { expectSame } from './compare.ts'
@@ -89,7 +90,7 @@ describe.each(['http1', 'h2'] as const)('A response of a scripted device over %s
       await peer.waitFor('\r\n\r\n')
       for (const byte of `HTTP/1.1 200 \r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`) {
         peer.write(byte)
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
       }
     })
     const sidecar = await startSidecar({ transport, device })

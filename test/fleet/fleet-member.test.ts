@@ -1,10 +1,10 @@
-import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
 import { createPlaces, type Observed } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { Sidecar, startServer } from './places-bed.ts'
 
 /** A sidecar at a server, beside another one that passes for active. */
@@ -29,10 +29,10 @@ function startMember(ceiling: Ceiling) {
   /** Seconds pass, for this sidecar and the others. */
   async function pass(seconds: number, others: readonly Sidecar[] = [other]) {
     for (let second = 0; second < seconds; second += 1) {
-      clock.advance(1_000)
+      await clock.advance(1_000)
       places.look()
       for (const each of others) each.places.look()
-      for (let turn = 0; turn < 12; turn += 1) await setImmediate()
+      await nextTurn()
     }
   }
   return {
@@ -95,7 +95,7 @@ it('H290 a process that stood still for 20 s has one place before it has asked a
   await pass(5)
   // One place more is given when those before it have held.
   expect(queue.places).toBe(1)
-  clock.advance(20_000)
+  await clock.leap(20_000)
   expect(queue.places).toBe(1)
 })
 
@@ -139,6 +139,6 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     learner.refused()
   }
   expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
-  for (let turn = 0; turn < 12; turn += 1) await setImmediate()
+  await nextTurn()
   expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -14,9 +14,13 @@ import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
+import { passing } from './passing.ts'
 
 const WEEK = 7 * 24 * 3_600_000
 const [OURS, OTHER] = ['192.0.2.1', '192.0.2.2']
+
+/** All sidecars have one. */
+const clock = stillClock()
 
 /** The logins of one sidecar, without HTTP. */
 async function openMember(at: string) {
@@ -25,7 +29,6 @@ async function openMember(at: string) {
   const sets = [`tokens.store=valkey://${at}`, `password.file=${passwordFile}`]
   const config = load({ sets })
   if (typeof config.tokens.store === 'string') throw new Error('no shared store')
-  const clock = stillClock()
   const onBug = (error: unknown): never => expect.unreachable(String(error))
   const history = createLoginHistory({
     clock,
@@ -74,7 +77,7 @@ function loginsOf(logIn: LogIn) {
 /** Resolves when a sidecar has heard of all that was announced before. */
 async function heard(by: State, from: State, witness: string): Promise<void> {
   await from.tokens.revoke({ grant: witness }, 'client')
-  await expect.poll(async () => (await by.tokens.describe([witness])).length).toBe(0)
+  await expect.poll(passing([{ clock }], async () => (await by.tokens.describe([witness])).length)).toBe(0)
 }
 
 it.each<[string, (grant: string) => Revocation]>([
@@ -90,7 +93,7 @@ it.each<[string, (grant: string) => Revocation]>([
   const grant = await two.logIn(OURS)
   expect(two.isKnown(OURS)).toBe(true)
   await one.tokens.revoke(which(grant), 'operator')
-  await expect.poll(() => two.isKnown(OURS)).toBe(false)
+  await expect.poll(passing([{ clock }], () => two.isKnown(OURS))).toBe(false)
 })
 
 it('C26 a client whose last grant has ended is forgotten at every sidecar when an operator revokes it', async () => {
@@ -100,7 +103,7 @@ it('C26 a client whose last grant has ended is forgotten at every sidecar when a
   await two.state.tokens.revoke({ grant: await two.logIn(OURS) }, 'client')
   expect(two.isKnown(OURS)).toBe(true)
   await one.tokens.revoke({ client: OURS }, 'operator')
-  await expect.poll(() => two.isKnown(OURS)).toBe(false)
+  await expect.poll(passing([{ clock }], () => two.isKnown(OURS))).toBe(false)
 })
 
 it('C26 a client that logs out, or whose password changes, stays known at every sidecar', async () => {
@@ -113,7 +116,11 @@ it('C26 a client that logs out, or whose password changes, stays known at every 
   expect(two.isKnown(OURS)).toBe(true)
   writeFileSync(one.passwordFile, 'another password\n')
   writeFileSync(two.passwordFile, 'another password\n')
-  await expect.poll(() => one.logIn(OTHER, 'another password').catch(() => 'refused')).not.toBe('refused')
-  await expect.poll(() => two.logIn(OTHER, 'another password').catch(() => 'refused')).not.toBe('refused')
+  await expect
+    .poll(passing([{ clock }], () => one.logIn(OTHER, 'another password').catch(() => 'refused')))
+    .not.toBe('refused')
+  await expect
+    .poll(passing([{ clock }], () => two.logIn(OTHER, 'another password').catch(() => 'refused')))
+    .not.toBe('refused')
   expect(two.isKnown(OURS)).toBe(true)
 })

@@ -5,23 +5,31 @@ import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { storeTimeout } from '../process/other-bounds.ts'
 import { prepareSite } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { logInAs, makeNames, type Names, OF_MONITOR, onTrial, passwordOf } from '../support/names.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'
+import { passing } from './passing.ts'
 
 let redis: RedisServer
 let prefix = ''
 let prefixes = 0
+/** All sidecars of a test have one. */
+let clock = stillClock()
 
 beforeAll(async () => {
   if (isInstalled('redis-server')) redis = await startRedis()
 })
 beforeEach(() => {
   needs('redis-server')
+  clock = stillClock()
   prefixes += 1
   prefix = `names-${prefixes}`
 })
+
+/** As `expect.poll`, while time passes. */
+const poll = <T>(look: () => T | Promise<T>) => expect.poll(passing([{ clock }], look))
 
 const ALLOWS = { admin: undefined, monitor: OF_MONITOR }
 
@@ -32,7 +40,7 @@ async function start(
   allows: Readonly<Record<string, unknown>> = ALLOWS,
 ): Promise<{ readonly sidecar: TestSidecar; readonly names: Names }> {
   const names = makeNames(allows)
-  return { names, sidecar: await startSidecar({ config: { ...names.config, ...shared() } }) }
+  return { names, sidecar: await startSidecar({ clock, config: { ...names.config, ...shared() } }) }
 }
 
 const statusOf = async ({ sidecar }: { sidecar: TestSidecar }, token: string): Promise<number> =>
@@ -53,7 +61,10 @@ it('H193 H194 in a fleet each sidecar knows the name of a token, and judges it b
 })
 
 it('H297 in a fleet an allow on trial at one sidecar holds at the other, for the same token', async () => {
-  const trial = await startSidecar({ config: { ...onTrial(makeNames(ALLOWS), 'monitor'), ...shared() } })
+  const trial = await startSidecar({
+    clock,
+    config: { ...onTrial(makeNames(ALLOWS), 'monitor'), ...shared() },
+  })
   const held = await start()
   const { access_token: token } = await logInAs(held.sidecar, 'monitor')
   for (const [sidecar, status] of [
@@ -72,7 +83,7 @@ it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens o
   for (const at of [one, two])
     for (const { access_token } of [admin, monitor]) expect(await statusOf(at, access_token)).toBe(200)
   one.names.set('monitor', 'another')
-  for (const at of [one, two]) await expect.poll(() => statusOf(at, monitor.access_token)).toBe(401)
+  for (const at of [one, two]) await poll(() => statusOf(at, monitor.access_token)).toBe(401)
   expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
   expect(await refreshAt(two, monitor.refresh_token)).toBe(400)
   for (const at of [one, two]) expect(await statusOf(at, admin.access_token)).toBe(200)
@@ -81,9 +92,9 @@ it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens o
     (await two.sidecar.postToken({ grant_type: 'password', password: passwordOf('monitor') })).status,
   ).toBe(500)
   two.names.set('monitor', 'another')
-  await expect
-    .poll(async () => (await two.sidecar.postToken({ grant_type: 'password', password: 'another' })).status)
-    .toBe(200)
+  await poll(
+    async () => (await two.sidecar.postToken({ grant_type: 'password', password: 'another' })).status,
+  ).toBe(200)
   for (const at of [one, two]) {
     expect(await statusOf(at, admin.access_token)).toBe(200)
     expect(await refreshAt(at, admin.refresh_token)).toBe(200)
@@ -92,7 +103,7 @@ it('C8 H194 in a fleet a password that one sidecar sees change ends the tokens o
   // Then the other one: the tokens that the first change left end, too.
   const fresh = await logInAs(two.sidecar, 'monitor', 'another')
   one.names.set('admin', 'another of admin')
-  for (const at of [one, two]) await expect.poll(() => statusOf(at, admin.access_token)).toBe(401)
+  for (const at of [one, two]) await poll(() => statusOf(at, admin.access_token)).toBe(401)
   for (const at of [one, two]) expect(await statusOf(at, fresh.access_token)).toBe(200)
   expect(await refreshAt(one, monitor.refresh_token)).toBe(400)
 })
@@ -104,14 +115,17 @@ it('C8 H234 in a fleet an account that one sidecar sees locked ends its tokens e
     const file = join(temporaryDirectory(), 'htpasswd')
     writeFileSync(file, both)
     const passwords = ['admin', 'monitor'].map((name) => ({ name, htpasswd: { file, user: name } }))
-    return { file, sidecar: await startSidecar({ config: { password: undefined, passwords, ...shared() } }) }
+    return {
+      file,
+      sidecar: await startSidecar({ clock, config: { password: undefined, passwords, ...shared() } }),
+    }
   }
   const [one, two] = await Promise.all([begin(), begin()])
   const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(two.sidecar, 'monitor')]
   for (const at of [one, two]) expect(await statusOf(at, monitor.access_token)).toBe(200)
   writeFileSync(one.file, both.replace('monitor:', 'monitor:!'))
   for (const at of [one, two]) {
-    await expect.poll(() => statusOf(at, monitor.access_token)).toBe(401)
+    await poll(() => statusOf(at, monitor.access_token)).toBe(401)
     expect(await statusOf(at, admin.access_token)).toBe(200)
   }
   const logIn = ({ sidecar }: { sidecar: TestSidecar }) =>
@@ -121,7 +135,7 @@ it('C8 H234 in a fleet an account that one sidecar sees locked ends its tokens e
   expect((await logIn(two)).status).toBe(500)
   writeFileSync(one.file, both)
   for (const at of [one, two]) {
-    await expect.poll(async () => (await logIn(at)).status).toBe(200)
+    await poll(async () => (await logIn(at)).status).toBe(200)
     expect(await statusOf(at, monitor.access_token)).toBe(401)
     expect(await statusOf(at, admin.access_token)).toBe(200)
   }
@@ -140,7 +154,7 @@ it('C8 H234 in a fleet an account that is locked and unlocked while the store do
     passwords,
     tokens: { store: `valkey://${server.at}` },
   }
-  const sidecar = await startSidecar({ config, bounds: { store: { timeout: 2_000 } } })
+  const sidecar = await startSidecar({ clock, config, bounds: { store: { timeout: 2_000 } } })
   const at = { sidecar }
   const [admin, monitor] = [await logInAs(sidecar, 'admin'), await logInAs(sidecar, 'monitor')]
   const changes = () =>
@@ -148,11 +162,11 @@ it('C8 H234 in a fleet an account that is locked and unlocked while the store do
   server.freeze()
   for (const [index, text] of [both.replace('monitor:', 'monitor:!'), both].entries()) {
     writeFileSync(file, text)
-    await expect.poll(() => changes().length).toBe(index + 1)
+    await poll(() => changes().length).toBe(index + 1)
   }
   server.thaw()
   const logIn = () => sidecar.postToken({ grant_type: 'password', password: passwordOf('monitor') })
-  await expect.poll(async () => (await logIn()).status).toBe(200)
+  await poll(async () => (await logIn()).status).toBe(200)
   expect(await statusOf(at, monitor.access_token)).toBe(401)
   expect(await refreshAt(at, monitor.refresh_token)).toBe(400)
   expect(await statusOf(at, admin.access_token)).toBe(200)
@@ -163,9 +177,9 @@ it('C8 H194 a fleet that was stopped ends the tokens of the name whose password 
   const [admin, monitor] = [await logInAs(one.sidecar, 'admin'), await logInAs(one.sidecar, 'monitor')]
   await one.sidecar.stop()
   one.names.set('monitor', 'another')
-  const again = await startSidecar({ config: { ...one.names.config, ...shared() } })
+  const again = await startSidecar({ clock, config: { ...one.names.config, ...shared() } })
   const at = { sidecar: again }
-  await expect.poll(() => statusOf(at, admin.access_token)).toBe(200)
+  await poll(() => statusOf(at, admin.access_token)).toBe(200)
   expect(await statusOf(at, monitor.access_token)).toBe(401)
   expect(await refreshAt(at, monitor.refresh_token)).toBe(400)
 })
@@ -174,14 +188,14 @@ it('H194 the tokens of a name that a sidecar does not have do not work there', a
   const one = await start()
   const { access_token, refresh_token } = await logInAs(one.sidecar, 'monitor')
   const other = makeNames({ admin: undefined })
-  const two = await startSidecar({ config: { ...other.config, ...shared() } })
-  await expect.poll(() => statusOf({ sidecar: two }, access_token)).toBe(401)
-  await expect.poll(() => statusOf(one, access_token)).toBe(401)
+  const two = await startSidecar({ clock, config: { ...other.config, ...shared() } })
+  await poll(() => statusOf({ sidecar: two }, access_token)).toBe(401)
+  await poll(() => statusOf(one, access_token)).toBe(401)
   expect(await refreshAt(one, refresh_token)).toBe(400)
 })
 
 it('H194 a sidecar with one password does not take the tokens of a name for its own', async () => {
-  const two = await startSidecar({ config: shared() })
+  const two = await startSidecar({ clock, config: shared() })
   await two.token()
   const one = await start()
   const { access_token } = await logInAs(one.sidecar, 'monitor')
@@ -200,7 +214,7 @@ it('H194 H196 in a fleet a reload that removes a name ends its tokens everywhere
   const use = async (at: typeof one): Promise<number> => (await at.request({ path: '/status', token })).status
   for (const at of sidecars) expect(await use(at)).toBe(200)
   sites[0]?.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
-  for (const at of sidecars) await expect.poll(() => use(at)).toBe(401)
+  for (const at of sidecars) await poll(() => use(at)).toBe(401)
   expect((await two.refresh(refresh)).status).toBe(400)
 })
 
@@ -211,7 +225,7 @@ it('H194 H196 H274 in a fleet a name that is removed and brought back while the 
   const site = await prepareSite({ config })
   const [sidecar, two] = await Promise.all([
     site.serve({ env: { NODE_OPTIONS: storeTimeout(2_000) } }),
-    startSidecar({ config, bounds: { store: { timeout: 2_000 } } }),
+    startSidecar({ clock, config, bounds: { store: { timeout: 2_000 } } }),
   ])
   const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')
   const { access_token: admin } = await logInAs(sidecar, 'admin')
@@ -221,15 +235,15 @@ it('H194 H196 H274 in a fleet a name that is removed and brought back while the 
   const told = (message: string): number => sidecar.lines.filter((line) => line.includes(message)).length
   server.freeze()
   site.configure({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
-  await expect.poll(() => told('they end when it does')).toBe(1)
+  await poll(() => told('they end when it does')).toBe(1)
   site.configure({ passwords: names.config.passwords })
-  await expect.poll(() => told('configuration reloaded')).toBe(2)
+  await poll(() => told('configuration reloaded')).toBe(2)
   // The other sidecar cannot know it yet.
   expect([await use(sidecar, token), await use(two, token)]).toEqual([401, 200])
   server.thaw()
-  await expect.poll(() => told('"reason":"name_removed"')).toBe(1)
+  await poll(() => told('"reason":"name_removed"')).toBe(1)
   expect(await use(sidecar, token)).toBe(401)
-  await expect.poll(() => use(two, token)).toBe(401)
+  await poll(() => use(two, token)).toBe(401)
   expect((await sidecar.refresh(refresh)).status).toBe(400)
   const { access_token: fresh } = await logInAs(two, 'monitor')
   for (const at of [sidecar, two]) for (const each of [fresh, admin]) expect(await use(at, each)).toBe(200)
@@ -240,7 +254,7 @@ it('H308 in a fleet a username that is a name needs the password of that name at
   for (const { sidecar } of await Promise.all([start(), start()])) {
     const statusOf = async (username: string, name: string): Promise<number> =>
       (await sidecar.postToken({ grant_type: 'password', username, password: passwordOf(name) })).status
-    await expect.poll(() => statusOf('monitor', 'monitor')).toBe(200)
+    await poll(() => statusOf('monitor', 'monitor')).toBe(200)
     expect(await statusOf('monitor', 'admin')).toBe(400)
     expect(await statusOf('nobody', 'admin')).toBe(200)
   }

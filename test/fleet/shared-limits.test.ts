@@ -5,6 +5,7 @@ import type { Response } from '../support/message.ts'
 import { startRedis } from '../support/redis.ts'
 import { FORM_TYPE, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
+import { passing } from './passing.ts'
 
 beforeEach(() => needs('redis-server'))
 
@@ -68,7 +69,8 @@ it('H139 H140 without the store each sidecar counts alone, says so once, and sha
   expect(await sidecar.metric('postern_rate_fallback_total', { endpoint: 'api' })).toBe(2)
   expect(await sidecar.metric('postern_rate_fallback_total', { endpoint: 'oauth' })).toBe(0)
   await redis.restart()
-  for (const each of [sidecar, other]) await expect.poll(() => each.metric('postern_store_up')).toBe(1)
+  for (const each of [sidecar, other])
+    await expect.poll(passing([each], () => each.metric('postern_store_up'))).toBe(1)
   expect(limitsOf(await from('127.0.0.4'))).toMatchObject({ remaining: 59 })
   expect(limitsOf(await other.request({ from: '127.0.0.4' }))).toMatchObject({ remaining: 58 })
   const said = sidecar.logLines().filter((line) => line.includes('rate limits: '))

@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { PLACES } from '../../src/fleet/places.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRedis } from '../support/redis.ts'
@@ -21,9 +21,9 @@ function startFleet() {
   /** Seconds pass. Each sidecar looks at its places once a second. */
   async function pass(seconds: number): Promise<void> {
     for (let second = 0; second < seconds; second += 1) {
-      clock.advance(1_000)
+      await clock.advance(1_000)
       for (const sidecar of sidecars) if (!stalled.has(sidecar)) sidecar.places.look()
-      for (let turn = 0; turn < 12; turn += 1) await nextTurn()
+      await nextTurn()
     }
   }
   return {
@@ -62,7 +62,7 @@ describe('H286 the places of a fleet', () => {
     expect(a.share).toBeUndefined()
     ;[b.inside, c.inside] = [1, 3]
     await pass(40)
-    clock.advance(500)
+    await clock.advance(500)
     a.own = 2
     b.inside = 2
     await a.tell('broke', 2)
@@ -135,9 +135,9 @@ describe('H286 the places of a fleet', () => {
     const a = await join('a')
     await breaks(a, 4)
     await pass(4)
-    clock.advance(19_000)
+    await clock.advance(19_000)
     expect(a.most).toBe(4)
-    clock.advance(1_000)
+    await clock.advance(1_000)
     expect(a.most).toBe(1)
   })
 
@@ -194,7 +194,7 @@ describe('H286 the places of a fleet', () => {
     for (const [name, text] of backup) fields.set(name, text)
     await a.places.news()
     await a.places.news()
-    clock.advance(900)
+    await clock.advance(900)
     await a.places.news()
     expect(sharesOf(a, b)).toEqual([3, 3])
     await pass(5)
@@ -274,7 +274,7 @@ describe('H286 the attempt with one more', () => {
     await fleet.breaks(a, 4)
     await fleet.pass(4)
     expect(sharesOf(a, b)).toEqual([2, 2])
-    fleet.clock.advance(WEEK)
+    await fleet.clock.advance(WEEK)
     await fleet.pass(5)
     expect([a.state, ...sharesOf(a, b)]).toEqual(['tried 4', 3, 2])
     return { ...fleet, a, b }
@@ -287,7 +287,7 @@ describe('H286 the attempt with one more', () => {
     await a.tell('broke', 2)
     expect(a.state).toBe('barred 4')
     await b.tell('doubted')
-    clock.advance(WEEK)
+    await clock.advance(WEEK)
     await pass(5)
     expect([b.state, ...sharesOf(a, b)]).toEqual(['barred 4', 2, 2])
   })
@@ -410,7 +410,7 @@ describe('the script of the places', () => {
     await a.tell('broke', 4)
     await expect
       .poll(async () => {
-        clock.advance(1_000)
+        await clock.advance(1_000)
         for (const { places } of [a, b]) await places.news()
         return sharesOf(a, b)
       })

@@ -6,15 +6,19 @@ import { control } from '../../src/commands/control.ts'
 import type { Status } from '../../src/commands/status.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { send } from '../support/client.ts'
+import { stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis, until } from '../support/redis.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'
+import { passing } from './passing.ts'
 
 const ANOTHER = 'another password'
 
 let redis: RedisServer
 let prefix = ''
 let prefixes = 0
+/** All sidecars of a test have one. */
+let clock = stillClock()
 
 beforeAll(async () => {
   // Compressed, a text would not be found in a DUMP.
@@ -22,14 +26,18 @@ beforeAll(async () => {
 })
 beforeEach(() => {
   needs('redis-server')
+  clock = stillClock()
   prefixes += 1
   prefix = `test-${prefixes}`
 })
 
+/** As `expect.poll`, while time passes. */
+const poll = <T>(look: () => T | Promise<T>) => expect.poll(passing([{ clock }], look))
+
 function sidecar(config: SidecarOptions['config'] = {}): Promise<TestSidecar> {
   const { tokens = {}, ...rest } = config as { tokens?: object }
   const store = `valkey://${redis.at}`
-  return startSidecar({ config: { ...rest, tokens: { store, ...tokens }, store: { prefix } } })
+  return startSidecar({ clock, config: { ...rest, tokens: { store, ...tokens }, store: { prefix } } })
 }
 
 const logIn = (at: TestSidecar, password: string) => at.postToken({ grant_type: 'password', password })
@@ -53,7 +61,7 @@ describe('sidecars that share a store', () => {
     const tokens = { store: `valkey://${redis.at}` }
     const [one, other] = await Promise.all([
       sidecar(),
-      startSidecar({ config: { tokens, store: { prefix: `${prefix}-other` } } }),
+      startSidecar({ clock, config: { tokens, store: { prefix: `${prefix}-other` } } }),
     ])
     const { access_token, refresh_token } = await one.grant()
     expect(await statusOf(one, access_token)).toBe(200)
@@ -102,7 +110,7 @@ describe('sidecars that share a store', () => {
       body: `token=${token}`,
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],
     })
-    await expect.poll(() => statusOf(two, token)).toBe(401)
+    await poll(() => statusOf(two, token)).toBe(401)
     expect(await statusOf(one, token)).toBe(401)
   })
 
@@ -115,8 +123,8 @@ describe('sidecars that share a store', () => {
     }
     const bounds = { store: { timeout: 50_000 } }
     const [one, two] = await Promise.all([
-      startSidecar({ config, bounds }),
-      startSidecar({ config, bounds, transport: 'h2' }),
+      startSidecar({ clock, config, bounds }),
+      startSidecar({ clock, config, bounds, transport: 'h2' }),
     ])
     const tokens = await Promise.all(Array.from({ length: 6 }, () => one.token()))
     const as = (client: string): string[] => ['X-Forwarded-For', client]
@@ -136,10 +144,12 @@ describe('sidecars that share a store', () => {
     const asked = tokens.map((token, at) => two.request({ token, fields: at === 0 ? attacker : other }))
     let refused = 0
     for (const each of asked) void each.then(() => (refused += 1))
-    await until(async () => {
-      const open = await two.metric('postern_connections')
-      return open + refused >= connections.length + tokens.length
-    })
+    await until(
+      passing([{ clock }], async () => {
+        const open = await two.metric('postern_connections')
+        return open + refused >= connections.length + tokens.length
+      }),
+    )
     server.thaw()
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(tokens.map(() => 200))
     for (const { sent } of flood)
@@ -165,7 +175,7 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(two, second.access_token)).toBe(200)
     const again = await one.postToken({ grant_type: 'refresh_token', refresh_token: first.refresh_token })
     expect(again.status).toBe(400)
-    await expect.poll(() => statusOf(two, second.access_token)).toBe(401)
+    await poll(() => statusOf(two, second.access_token)).toBe(401)
   })
 
   it('C8 H130 revoke all tokens when one of them sees the password change', async () => {
@@ -174,12 +184,12 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(two, token)).toBe(200)
     writeFileSync(one.passwordFile, `${ANOTHER}\n`)
     // The other one may hear of it before the first one has the store's answer.
-    for (const each of [one, two]) await expect.poll(() => statusOf(each, token)).toBe(401)
+    for (const each of [one, two]) await poll(() => statusOf(each, token)).toBe(401)
     // The other one still has the old file, so it must give nothing for it.
-    await expect.poll(async () => (await logIn(two, PASSWORD)).status).toBe(500)
+    await poll(async () => (await logIn(two, PASSWORD)).status).toBe(500)
     const fresh = (await logIn(one, ANOTHER)).json() as { access_token: string }
     writeFileSync(two.passwordFile, `${ANOTHER}\n`)
-    await expect.poll(async () => (await logIn(two, ANOTHER)).status).toBe(200)
+    await poll(async () => (await logIn(two, ANOTHER)).status).toBe(200)
     expect(await statusOf(two, fresh.access_token)).toBe(200)
     expect(await statusOf(one, fresh.access_token)).toBe(200)
   })
@@ -188,17 +198,17 @@ describe('sidecars that share a store', () => {
     const [one, two] = await Promise.all([sidecar(), sidecar()])
     writeFileSync(one.passwordFile, `${ANOTHER}\n`)
     const ready = async () => (await send({ transport: 'http1', url: two.adminUrl, path: '/readyz' })).status
-    await expect.poll(ready).toBe(503)
+    await poll(ready).toBe(503)
     expect((await logIn(two, PASSWORD)).status).toBe(500)
     expect(two.logLines().filter((line) => line.includes('is not the one of the shared store'))).toHaveLength(
       1,
     )
     writeFileSync(two.passwordFile, `${ANOTHER}\n`)
-    await expect.poll(ready).toBe(200)
+    await poll(ready).toBe(200)
     // The first to start with a different line is taken for the one with the newer password.
     const three = await sidecar()
     expect((await logIn(three, PASSWORD)).status).toBe(200)
-    await expect.poll(ready).toBe(503)
+    await poll(ready).toBe(503)
   })
 
   it('H132 keep no token and no password there', async () => {
@@ -252,8 +262,8 @@ describe('sidecars that share a store', () => {
     }
     expect(await revoke()).toBe(500)
     await redis.command('ACL', 'SETUSER', prefix, '+@all')
-    await expect.poll(revoke).toBe(200)
-    await expect.poll(() => statusOf(two, token)).toBe(401)
+    await poll(revoke).toBe(200)
+    await poll(() => statusOf(two, token)).toBe(401)
     expect(await statusOf(one, token)).toBe(401)
   })
 
@@ -267,7 +277,7 @@ describe('sidecars that share a store', () => {
       const key = `{${prefix}}:state`
       if (value === undefined) await redis.command('HDEL', key, field)
       else await redis.command('HSET', key, field, value)
-      await expect.poll(async () => (await logIn(one, PASSWORD)).status).toBe(200)
+      await poll(async () => (await logIn(one, PASSWORD)).status).toBe(200)
       const token = await one.token()
       expect(await statusOf(one, token)).toBe(200)
     }

@@ -3,18 +3,20 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { control } from '../../src/commands/control.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
+import { passing, passWhile } from './passing.ts'
 
 beforeEach(() => needs('redis-server'))
 
 const DAY = 24 * 3_600_000
 
 /** A device that goes away at the fifth connection, and counts them. */
-async function startFragile() {
-  const device = await startDevice((_request, response) => setTimeout(() => response.end('ok'), 5))
+async function startFragile(clock: MovableClock) {
+  const device = await startDevice((_request, response) => clock.after(5, () => response.end('ok')))
   const seen = { device, most: 0 }
   device.server.on('connection', () => {
     seen.most = Math.max(seen.most, device.openConnections)
@@ -38,9 +40,15 @@ function wallIn(stateDir: string): unknown {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8'))['']?.wall : undefined
 }
 
-function start(redis: RedisServer, device: Pick<Device, 'url'>, stateDir: string): Promise<TestSidecar> {
+function start(
+  clock: MovableClock,
+  redis: RedisServer,
+  device: Pick<Device, 'url'>,
+  stateDir: string,
+): Promise<TestSidecar> {
   const tokens = { store: `valkey://127.0.0.1:${redis.port}` }
   return startSidecar({
+    clock,
     device,
     config: { tokens, state_dir: stateDir },
     bounds: { store: { timeout: 30_000 } },
@@ -63,11 +71,11 @@ async function load(sidecars: readonly TestSidecar[]) {
     /** Waits until so many more requests were answered. */
     async answers(count: number): Promise<void> {
       const until = answered + count
-      await expect.poll(() => answered).toBeGreaterThanOrEqual(until)
+      await expect.poll(passing(sidecars, () => answered)).toBeGreaterThanOrEqual(until)
     },
     async end(): Promise<void> {
       asks = false
-      await Promise.all(clients.flat())
+      await passWhile(sidecars, Promise.all(clients.flat()))
     },
   }
 }
@@ -75,33 +83,37 @@ async function load(sidecars: readonly TestSidecar[]) {
 describe('two sidecars at a device that breaks at the fifth connection', () => {
   it('H286 H287 H288 H290 share its wall, over an outage of the store and a restart, until it is lifted', async () => {
     const redis = await startRedis()
-    const fragile = await startFragile()
+    const clock = stillClock()
+    const fragile = await startFragile(clock)
     const folders = [stateAfterCrash(fragile.device), join(temporaryDirectory(), 'state')] as const
     const [first, second] = folders
-    const sidecars = [await start(redis, fragile.device, first), await start(redis, fragile.device, second)]
+    const sidecars = [
+      await start(clock, redis, fragile.device, first),
+      await start(clock, redis, fragile.device, second),
+    ]
     const [one, two] = sidecars as [TestSidecar, TestSidecar]
     // The store was not emptied: it has always known the shares.
     const [key = ''] = (await redis.command('KEYS', '*p:*')).split('\n').sort((a, b) => a.length - b.length)
     await redis.command('HSET', key, 'since', '1')
     const share = { kind: 'broke', limit: 2, fleet: { sum: 4 } }
-    await expect.poll(() => folders.map(wallIn)).toMatchObject([share, share])
+    await expect.poll(passing([one], () => folders.map(wallIn))).toMatchObject([share, share])
 
     const clients = await load(sidecars)
     await clients.answers(60)
     await redis.kill()
-    await expect.poll(() => one.metric('postern_store_up')).toBe(0)
+    await expect.poll(passing([one], () => one.metric('postern_store_up'))).toBe(0)
     await clients.answers(20)
     await clients.end()
     expect(fragile.most).toBeLessThanOrEqual(4)
 
     await two.stop()
     expect(wallIn(second)).toMatchObject(share)
-    const restarted = await start(redis, fragile.device, second)
+    const restarted = await start(clock, redis, fragile.device, second)
     expect(wallIn(second)).toMatchObject({ ...share, limit: 1 })
 
     await control(first, { method: 'POST', path: '/retry' })
     await redis.restart()
-    await expect.poll(() => restarted.metric('postern_store_up')).toBe(1)
-    await expect.poll(() => folders.map(wallIn)).toEqual([undefined, undefined])
+    await expect.poll(passing([restarted], () => restarted.metric('postern_store_up'))).toBe(1)
+    await expect.poll(passing([one], () => folders.map(wallIn))).toEqual([undefined, undefined])
   })
 })

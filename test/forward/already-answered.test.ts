@@ -15,7 +15,6 @@ import { startRawDevice } from '../support/device.ts'
 import type { BareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
 import { unhurried } from '../support/pace.ts'
-import { PATIENCE } from '../support/patience.ts'
 import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
@@ -93,11 +92,12 @@ it.each([true, false])(
       Object.assign(exchange, { answered: refused })
       peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     })
-    const onTunnel = vi.fn()
+    const tunnel = Promise.withResolvers<void>()
+    const onTunnel = vi.fn(() => tunnel.resolve())
     const service = serviceWith(connectionsTo(device.url))
     const end = new Promise((resolve) => sendUpgrade(service, exchange, upgradeRules(onTunnel), resolve))
     if (refused) expect(await end).toEqual({ kind: 'abandoned' })
-    else await vi.waitFor(() => expect(onTunnel).toHaveBeenCalled(), { timeout: PATIENCE })
+    else await tunnel.promise
     expect(exchange.tunnelled).toHaveBeenCalledTimes(refused ? 0 : 1)
   },
 )

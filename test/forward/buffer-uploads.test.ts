@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { DEVICE_BOUNDS, uploadBuffering } from '../../src/forward/settings.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { waitForQueued } from '../support/holding-device.ts'
@@ -142,14 +142,16 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       [...pieces, Buffer.from('!')],
       [...pieces, ...pieces, ...pieces],
     ]) {
-      expect((await sidecar.request({ token, body: longer })).status).toBe(200)
+      const sent = passUntil(sidecar.clock, sidecar.request({ token, body: longer }))
+      expect((await sent).status).toBe(200)
       const whole = Buffer.concat(longer)
       expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, whole.length])
       expect(device.requests.at(-1)?.body?.equals(whole)).toBe(true)
       expect(warnings()).toBe(1)
     }
-    await sidecar.clock.advance(3_600_000)
-    await sidecar.request({ token: await sidecar.token(), body: [...pieces, ...pieces] })
+    await sidecar.clock.leap(3_600_000)
+    const again = await sidecar.token()
+    await passUntil(sidecar.clock, sidecar.request({ token: again, body: [...pieces, ...pieces] }))
     expect(warnings()).toBe(2)
   })
 
@@ -168,9 +170,16 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     const atOnce = { max_in_flight: 2 }
     const bounds = { device: { minUploadRate: 0 } }
     const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } }, {}, bounds)
-    const impatient = await start(transport, { ...atOnce, queue: { size: 1, timeout: '300ms' } }, {}, bounds)
+    const queue = { size: 1, timeout: '10s' }
+    const patientWithBodies = { listen: { body_timeout: '1h' } }
+    const impatient = await start(transport, { ...atOnce, queue }, patientWithBodies, bounds)
     for (const each of [await begin(impatient), await begin(impatient)]) await each.waitForInformational(100)
-    const refused = await (await begin(impatient)).response
+    const late = await begin(impatient)
+    await waitForQueued(impatient.sidecar, 1)
+    await impatient.sidecar.clock.advance(9_999)
+    expect(await impatient.sidecar.metric('postern_upstream_queued')).toBe(1)
+    await impatient.sidecar.clock.advance(1)
+    const refused = await late.response
     expectError(refused, 500, 'overloaded')
     expect(refused.header('Retry-After')).toBe('1')
     const held = [await begin(world), await begin(world)]
@@ -190,8 +199,13 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       ['contract', 400],
       ['http', 408],
     ] as const) {
-      const world = await start(transport, {}, { status_codes: codes }, { listen: { bodyTimeout: 200 } })
+      const world = await start(transport, {}, { status_codes: codes })
+      const { clock } = world.sidecar
       const exchange = await begin(world)
+      await exchange.waitForInformational(100)
+      await clock.advance(9_999)
+      expect(await world.sidecar.metric('postern_requests_total', { endpoint: 'api' })).toBe(0)
+      await clock.advance(1)
       expect((await exchange.head).status).toBe(status)
       expect(world.device.byteCount).toBe(0)
     }
@@ -214,6 +228,13 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     const exchange = await begin(world)
     await exchange.waitForInformational(100)
     writeFileSync(world.sidecar.passwordFile, 'another password\n')
+    const { clock } = world.sidecar
+    // The file is looked at when the kernel tells of a change, and at intervals.
+    const refused = async (): Promise<number> => {
+      await clock.advance(50)
+      return world.sidecar.metric('postern_requests_total', { endpoint: 'api' })
+    }
+    await expect.poll(refused).toBe(1)
     expect((await exchange.head).status).toBe(401)
     expect(world.device.byteCount).toBe(0)
   })
@@ -222,7 +243,8 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     const other = await startDevice()
     const world = await start(transport, { routes: { '/raw/': { url: other.url, buffer_uploads: 'off' } } })
     const { sidecar, token } = world
-    for (const path of ['/', '/raw/']) await sidecar.request({ token, path, body: ['a', 'b'] })
+    for (const path of ['/', '/raw/'])
+      await passUntil(sidecar.clock, sidecar.request({ token, path, body: ['a', 'b'] }))
     expect(world.device.requests[0]?.header('Content-Length')).toBe('2')
     expect(other.requests[0]?.header('Transfer-Encoding')).toBe('chunked')
   })
@@ -234,7 +256,7 @@ describe('upstream.buffer_uploads', () => {
       sets: ['upstream.url=http://d', 'password.file=p', 'upstream.max_in_flight=1000'],
     })
     const { queue } =
-      uploadBuffering(upstream, DEVICE_BOUNDS, 'upstream', systemClock, { warn() {} }) ??
+      uploadBuffering(upstream, DEVICE_BOUNDS, 'upstream', stillClock(), { warn() {} }) ??
       expect.fail('it is off')
     for (let i = 0; i < 64; i += 1) expect(queue.tryEnter()).toBeDefined()
     expect(queue.tryEnter()).toBeUndefined()
@@ -242,7 +264,8 @@ describe('upstream.buffer_uploads', () => {
 
   it('off streams every upload', async () => {
     const world = await start('http1', { buffer_uploads: 'off' })
-    await world.sidecar.request({ token: world.token, body: ['a', 'b'] })
+    const { clock } = world.sidecar
+    await passUntil(clock, world.sidecar.request({ token: world.token, body: ['a', 'b'] }))
     expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])
   })
 

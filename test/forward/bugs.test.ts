@@ -7,7 +7,6 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import { HoldingClient } from '../../src/forward/signed-in-request.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
@@ -15,14 +14,18 @@ import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 
 /** A service of the device whose connections are this one. All that a round trip without a response needs. */
-function serviceWith(connection: Partial<Connection>, release = () => {}): RoundTripService {
+function serviceWith(
+  connection: Partial<Connection>,
+  release = () => {},
+  clock = stillClock(),
+): RoundTripService {
   return {
     connections: { borrow: () => ({ connection, release }), tolerant: false },
     uploadTimeout: 1000,
-    ...unhurried(),
+    ...unhurried(1000, clock),
     fields: FIELDS,
-    breaker: createBreaker(stillClock()),
-    clock: stillClock(),
+    breaker: createBreaker(clock),
+    clock,
     events: { responded() {} },
   } as unknown as RoundTripService
 }
@@ -63,7 +66,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
   const upstream = createUpstream({
     connections: { borrow: () => expect.fail('the sign-in failed before') },
     fields: FIELDS,
-    queue: createBoundedQueue(systemClock, { inside: 1, waiting: 0, maxWait: 1 }),
+    queue: createBoundedQueue(stillClock(), { inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(stillClock()),
     signIn: { ready: () => Promise.reject(bug) },
     clock: stillClock(),
@@ -81,31 +84,27 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
 })
 
 it('C24 a response whose client is cut within a write leaves no timer', () => {
-  vi.useFakeTimers()
-  try {
-    let handler: ResponseHandler | undefined
-    const service = serviceWith({
-      send: (_request, given) => {
-        handler = given
-      },
-      pause() {},
-      abort: (error) => handler?.failed(error, 'begun'),
-    })
-    const request = Object.assign(admitted(requestHead()), {
-      write() {
-        request.finish('cut')
-        return false
-      },
-    })
-    const ends: RoundTripEnd[] = []
-    forwardToDevice(service, request, (found) => ends.push(found))
-    handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false }, 0)
-    handler?.data(Buffer.from('piece'))
-    expect(ends).toEqual([{ kind: 'abandoned' }])
-    expect(vi.getTimerCount()).toBe(0)
-  } finally {
-    vi.useRealTimers()
+  const clock = stillClock()
+  let handler: ResponseHandler | undefined
+  const connection: Partial<Connection> = {
+    send: (_request, given) => {
+      handler = given
+    },
+    pause() {},
+    abort: (error) => handler?.failed(error, 'begun'),
   }
+  const request = Object.assign(admitted(requestHead()), {
+    write() {
+      request.finish('cut')
+      return false
+    },
+  })
+  const ends: RoundTripEnd[] = []
+  forwardToDevice(serviceWith(connection, undefined, clock), request, (found) => ends.push(found))
+  handler?.head({ status: 200, reason: 'OK', fields: [], remembered: false }, 0)
+  handler?.data(Buffer.from('piece'))
+  expect(ends).toEqual([{ kind: 'abandoned' }])
+  expect(clock.pending).toBe(0)
 })
 
 it('C22 an interim response does not show the session of the sidecar either', () => {

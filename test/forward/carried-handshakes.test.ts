@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { numOpenSockets, ProxyServer } from 'http-proxy-3'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil } from '../support/clock.ts'
 import { type RawDevice, startRawDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
@@ -108,7 +109,7 @@ describe('http-proxy-3', () => {
     await sidecar.request({ token })
     const client = await rawConnection(sidecar.url)
     client.write(upgradeOf(token))
-    await client.waitFor('hello')
+    await passUntil(sidecar.clock, client.waitFor('hello'))
     expect(client.received.match(/HTTP\/1\.1/g)).toHaveLength(1)
     const [first, second] = handshakes
     expect(second?.received).toBe(first?.received)
@@ -142,8 +143,12 @@ describe('http-proxy-3', () => {
     await tunnel.client.waitFor('hello')
     expect(numOpenSockets()).toBe(2)
     end(tunnel)
-    await tunnel.device.peers[0]?.closed
-    await tunnel.client.closed
+    // The end of a grant, and of a tunnel, takes a second.
+    const closed = async (): Promise<boolean> => {
+      await tunnel.sidecar.clock.advance(50)
+      return tunnel.client.socket.closed && tunnel.device.peers[0]?.socket.closed === true
+    }
+    await expect.poll(closed).toBe(true)
     await expect.poll(numOpenSockets).toBe(0)
   })
 
@@ -161,7 +166,11 @@ describe('http-proxy-3', () => {
     client.on('error', () => {})
     client.resume().write(upgradeOf(await sidecar.token()))
     await once(client, 'end')
-    await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+    const tunnels = async (): Promise<number> => {
+      await sidecar.clock.advance(1_000)
+      return sidecar.metric('postern_tunnels')
+    }
+    await expect.poll(tunnels).toBe(0)
     await expect.poll(numOpenSockets).toBe(0)
   })
 

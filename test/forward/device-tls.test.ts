@@ -11,6 +11,7 @@ import { prepareSite, replaceFile } from '../process/serve.ts'
 import { formAuth } from '../sign-in/devices.ts'
 import { type Certificate, makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { explained } from '../support/explained.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
@@ -53,7 +54,7 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     writeFileSync(passwordFile, PASSWORD)
     const upstream = {
       tls: { pin: pinOfPem(other.cert) },
-      health: { path: '/health', interval: '10ms' },
+      health: { path: '/health', interval: '10s' },
       auth: { ...formAuth(), password: { file: passwordFile } },
     }
     const sidecar = await startSidecar({ device, config: { upstream } })
@@ -63,7 +64,11 @@ describe.each(VERSIONS)('H167 a pin, over %s', (version) => {
     expect(response.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
     const refused = await refusedWebSocket(sidecar.url, { token })
     expect(refused.status).toBe(500)
-    await expect.poll(() => device.connections).toBeGreaterThan(4)
+    const checked = async (): Promise<number> => {
+      await sidecar.clock.advance(10_000)
+      return device.connections
+    }
+    await expect.poll(checked).toBeGreaterThan(4)
     expect([device.byteCount, device.requests.length, upgrades.length]).toEqual([0, 0, 0])
   })
 
@@ -121,10 +126,14 @@ it('H168 failed health checks alone make the log say what to write', async () =>
   const device = await startDevice(undefined, { tls: await makeCertificate() })
   const upstream = {
     tls: { pin: pinOfPem((await makeCertificate()).cert) },
-    health: { path: '/', interval: '20ms' },
+    health: { path: '/', interval: '10s' },
   }
   const sidecar = await startSidecar({ device, config: { upstream } })
-  await expect.poll(() => sidecar.logLines().join('')).toContain('is not that of upstream.tls.pin')
+  const said = async (): Promise<string> => {
+    await sidecar.clock.advance(10_000)
+    return sidecar.logLines().join('')
+  }
+  await expect.poll(said).toContain('is not that of upstream.tls.pin')
   expect(device.requests).toEqual([])
 })
 
@@ -223,7 +232,8 @@ describe('H166 upstream.tls', () => {
     const sidecar = await startSidecar({ device: { url }, config: { upstream } })
     const token = await sidecar.token()
     const statuses: number[] = []
-    for (let i = 0; i < 5; i += 1) statuses.push((await sidecar.request({ token })).status)
+    for (let i = 0; i < 5; i += 1)
+      statuses.push((await passUntil(sidecar.clock, sidecar.request({ token }))).status)
     expect(statuses).toEqual([200, 200, 200, 200, 200])
     expect(offers).toEqual([false, true, false, false, false, false])
   })

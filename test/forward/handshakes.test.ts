@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -19,7 +20,7 @@ async function attempt(packets: readonly string[], parser: Parser): Promise<Atte
     await peer.waitFor('\r\n\r\n')
     for (const packet of packets) {
       peer.write(packet)
-      await new Promise(setImmediate)
+      await nextTurn()
     }
     peer.socket.pipe(peer.socket)
   })

@@ -9,6 +9,7 @@ import { startDigestDevice } from '../sign-in/devices.ts'
 import { accessLines } from '../support/access-lines.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { explained } from '../support/explained.ts'
@@ -51,11 +52,15 @@ describeProtocols('upstream.max_body', (transport) => {
       ['http', 413],
     ] as const) {
       const { device, sidecar, token, fields } = await start(transport, {}, { status_codes: codes })
-      expect((await sidecar.request({ token, body: body(MOST) })).status).toBe(200)
+      expect((await passUntil(sidecar.clock, sidecar.request({ token, body: body(MOST) }))).status).toBe(200)
       expect(bodyBytesAt(device)).toBe(MOST)
       const before = device.byteCount
       for (const method of ['POST', 'PUT', 'GET', 'DELETE'])
-        expectError(await sidecar.request({ token, method, body: body(MOST + 1) }), status, 'invalid_request')
+        expectError(
+          await passUntil(sidecar.clock, sidecar.request({ token, method, body: body(MOST + 1) })),
+          status,
+          'invalid_request',
+        )
       const connection = await sidecar.connect()
       const asking = [...fields, 'Expect', '100-continue', 'Content-Length', '9007199254740']
       const exchange = connection.start({ method: 'POST', fields: asking, open: true })
@@ -73,10 +78,13 @@ describeProtocols('upstream.max_body', (transport) => {
     async (parser) => {
       const { device, whole, sidecar, token } = await start(transport, { parser, buffer_uploads: 'off' })
       const exactly = [...Array<string>(MOST - 1).fill(MARK), MARK]
-      expect((await sidecar.request({ token, body: exactly })).status).toBe(200)
+      expect((await passUntil(sidecar.clock, sidecar.request({ token, body: exactly }))).status).toBe(200)
       expect(device.requests[0]?.body).toHaveLength(MOST)
       expect(device.requests[0]?.header('Transfer-Encoding')).toBe('chunked')
-      const refused = await sidecar.request({ token, path: '/longer', body: [...exactly, MARK] })
+      const refused = await passUntil(
+        sidecar.clock,
+        sidecar.request({ token, path: '/longer', body: [...exactly, MARK] }),
+      )
       expectError(refused, 413, 'invalid_request')
       expect(bodyBytesAt(device)).toBeLessThanOrEqual(2 * MOST)
       await expect.poll(() => whole).toEqual([true, false])
@@ -87,10 +95,16 @@ describeProtocols('upstream.max_body', (transport) => {
   it('H304 nothing reaches the device of a body that passes the bound while it is collected', async () => {
     for (const buffering of [{}, { buffer_uploads: '1MiB' }, { version: '1.0' }]) {
       const { device, sidecar, token, fields } = await start(transport, buffering)
-      expect((await sidecar.request({ token, body: [body(MOST - 1), MARK] })).status).toBe(200)
+      expect(
+        (await passUntil(sidecar.clock, sidecar.request({ token, body: [body(MOST - 1), MARK] }))).status,
+      ).toBe(200)
       expect(device.requests[0]?.header('Content-Length')).toBe(String(MOST))
       const before = device.byteCount
-      expectError(await sidecar.request({ token, body: [body(MOST), MARK] }), 413, 'invalid_request')
+      expectError(
+        await passUntil(sidecar.clock, sidecar.request({ token, body: [body(MOST), MARK] })),
+        413,
+        'invalid_request',
+      )
       // The client has not ended its body.
       const connection = await sidecar.connect()
       const exchange = connection.start({ method: 'POST', fields, open: true })
@@ -106,9 +120,13 @@ describeProtocols('upstream.max_body', (transport) => {
     const most = 1024 ** 2 + 256 * 1024
     const { device, whole, sidecar, token } = await start(transport, { max_body: most })
     const pieces = [Buffer.alloc(1024 ** 2, MARK), Buffer.alloc(256 * 1024, MARK)]
-    expect((await sidecar.request({ token, body: pieces })).status).toBe(200)
+    expect((await passUntil(sidecar.clock, sidecar.request({ token, body: pieces }))).status).toBe(200)
     expect(device.requests[0]?.body).toHaveLength(most)
-    expectError(await sidecar.request({ token, body: [...pieces, MARK] }), 413, 'invalid_request')
+    expectError(
+      await passUntil(sidecar.clock, sidecar.request({ token, body: [...pieces, MARK] })),
+      413,
+      'invalid_request',
+    )
     await expect.poll(() => whole).toEqual([true, false])
     expect(bodyBytesAt(device)).toBeLessThanOrEqual(2 * most)
   })
@@ -123,7 +141,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     })
     const exchange = (await sidecar.connect()).start({ method: 'POST', path: '/echo', fields, open: true })
     exchange.write(body(MOST))
-    await exchange.waitFor(body(MOST))
+    await passUntil(sidecar.clock, exchange.waitFor(body(MOST)))
     exchange.write(MARK)
     await brokenBy(exchange)
     await expect.poll(() => whole).toEqual([false])
@@ -144,7 +162,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
       ['/length', body(MOST + 2)],
       ['/pieces', pieces],
     ] as const)
-      expect((await sidecar.request({ token, path, body: sent })).status).toBe(200)
+      expect((await passUntil(sidecar.clock, sidecar.request({ token, path, body: sent }))).status).toBe(200)
     expect(device.requests.map((request) => request.body?.length)).toEqual([MOST + 2, MOST + 2])
     expect(await sidecar.metric('postern_refusals_total', { reason: 'body_too_large' })).toBe(2)
     for (const path of ['/length', '/pieces']) {
@@ -166,7 +184,7 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     }
     const { sidecar, token } = await start(transport, { routes })
     const status = async (path: string, size: number): Promise<number> =>
-      (await sidecar.request({ token, path, body: body(size) })).status
+      (await passUntil(sidecar.clock, sidecar.request({ token, path, body: body(size) }))).status
     expect(await status('/cam/x', 5000)).toBe(200)
     expect([await status('/small/x', 10), await status('/small/x', 11)]).toEqual([200, 413])
     for (const path of ['/sm%61ll/x', '/cam/../small/x', '//small/x', '/cam/..%2fsmall/x'])
@@ -190,9 +208,18 @@ describeProtocols('upstream.max_body, what follows from it', (transport) => {
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).status).toBe(200)
     locked.nonce = 'another'
-    expect((await sidecar.request({ token, path: '/short', body: [body(MOST - 1), MARK] })).status).toBe(200)
+    expect(
+      (
+        await passUntil(
+          sidecar.clock,
+          sidecar.request({ token, path: '/short', body: [body(MOST - 1), MARK] }),
+        )
+      ).status,
+    ).toBe(200)
     expect(locked.device.requests.filter(({ target }) => target === '/short')).toHaveLength(2)
-    expect((await sidecar.request({ token, body: [body(MOST), MARK] })).status).toBe(413)
+    expect(
+      (await passUntil(sidecar.clock, sidecar.request({ token, body: [body(MOST), MARK] }))).status,
+    ).toBe(413)
     expect((await sidecar.request({ token })).status).toBe(200)
   })
 })
@@ -209,11 +236,11 @@ describe('upstream.max_body', () => {
       const client = await rawConnection(sidecar.url)
       client.write(request(token, 'Transfer-Encoding: chunked'))
       client.write(`${chunk.repeat(4)}0000\r\nX-Trailer: ${'x'.repeat(200)}\r\n\r\n`)
-      expect(await client.waitFor('from the device')).toMatch(/^HTTP\/1\.1 200 /)
+      expect(await passUntil(sidecar.clock, client.waitFor('from the device'))).toMatch(/^HTTP\/1\.1 200 /)
       expect(device.requests[0]?.body?.toString()).toBe(body(4))
       client.forget()
       client.write(request(token, 'Transfer-Encoding: chunked') + chunk.repeat(5))
-      expect(await client.closed).toMatch(/^HTTP\/1\.1 413 /)
+      expect(await passUntil(sidecar.clock, client.closed)).toMatch(/^HTTP\/1\.1 413 /)
       expect(bodyBytesAt(device)).toBeLessThanOrEqual(8)
     }
   })
@@ -270,7 +297,7 @@ describe('upstream.max_body', () => {
     const sidecar = await startSidecar({ device, config: { upstream } })
     const token = await sidecar.token()
     // The device answers before the body is whole, so the client has its response, and the connection is not used again.
-    await sidecar.request({ token, body: ['12345', '67890', 'x'] }).catch(() => {})
+    await passUntil(sidecar.clock, sidecar.request({ token, body: ['12345', '67890', 'x'] })).catch(() => {})
     expect((await sidecar.request({ token, path: '/after' })).text).toBe('ok')
     expect(heads.at(-1)).toMatch(/^GET \/after /)
     expect(device.peers.length).toBe(2)
@@ -279,8 +306,8 @@ describe('upstream.max_body', () => {
   it("H303 leaves Postern's own endpoints and its own requests to the device alone", async () => {
     const { sidecar, token } = await start('http1', { max_body: '1B' })
     expect((await sidecar.grant()).token_type).toBe('Bearer')
-    expect((await sidecar.request({ token, body: '' })).status).toBe(200)
-    expect((await sidecar.request({ token, body: [''] })).status).toBe(200)
+    expect((await passUntil(sidecar.clock, sidecar.request({ token, body: '' }))).status).toBe(200)
+    expect((await passUntil(sidecar.clock, sidecar.request({ token, body: [''] }))).status).toBe(200)
   })
 
   it('H303 a reload changes the bound of the main service', async () => {

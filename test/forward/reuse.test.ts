@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice, startRawDevice } from '../support/device.ts'
+import type { Request } from '../support/message.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -47,9 +49,11 @@ describeTransports('upstream.reuse', (transport) => {
       const token = await sidecar.token()
       const connection = await sidecar.connect()
       const fields = ['Authorization', `Bearer ${token}`]
-      for (let i = 0; i < 3; i += 1) expect((await connection.send({ fields })).text).toBe('ok')
-      expect((await connection.send({ fields, body: 'a body' })).text).toBe('ok')
-      expect((await connection.send({ fields, body: ['chunks'] })).text).toBe('ok')
+      const send = (request: Request = {}) =>
+        passUntil(sidecar.clock, connection.send({ fields, ...request }))
+      for (let i = 0; i < 3; i += 1) expect((await send()).text).toBe('ok')
+      expect((await send({ body: 'a body' })).text).toBe('ok')
+      expect((await send({ body: ['chunks'] })).text).toBe('ok')
       expect(device.figures()).toEqual([5, 5, 5])
     },
   )
@@ -79,14 +83,19 @@ describe('upstream.reuse', () => {
     const device = await startLate('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate')
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
     const token = await sidecar.token()
-    for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
+    for (let i = 0; i < 10; i += 1)
+      expect((await passUntil(sidecar.clock, sidecar.request({ token }))).text).toBe('ok')
   })
 
   it('H100 never: each health check has its own connection too', async () => {
     const device = await startCounting()
-    const health = { path: '/', interval: '20ms' }
-    await startSidecar({ device, config: { upstream: { reuse: 'never', health } } })
-    await expect.poll(() => device.figures()[0]).toBeGreaterThan(3)
+    const health = { path: '/', interval: '10s' }
+    const { clock } = await startSidecar({ device, config: { upstream: { reuse: 'never', health } } })
+    const requested = async (): Promise<number | undefined> => {
+      await clock.advance(10_000)
+      return device.figures()[0]
+    }
+    await expect.poll(requested).toBeGreaterThan(3)
     const [requests = 0, closing = 0, connections = 0] = device.figures()
     expect(closing).toBe(requests)
     expect(connections).toBeGreaterThanOrEqual(requests)
@@ -139,7 +148,7 @@ describe('upstream.reuse', () => {
       const sidecar = await startSidecar({ device, config: { upstream: { reuse, parser: 'strict' } } })
       const token = await sidecar.token()
       await sidecar.request({ token })
-      await sidecar.request({ token })
+      await passUntil(sidecar.clock, sidecar.request({ token })).catch(() => {})
       const warnings = sidecar.logLines().filter((line) => /upstream\.reuse/.test(line))
       expect(warnings, `${reuse} ${JSON.stringify(stray)}`).toHaveLength(count)
     }

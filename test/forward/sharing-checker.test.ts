@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import process from 'node:process'
-import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { connect } from '../support/client.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { BrokenTransfer, type Connection, type Exchange } from '../support/message.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -25,7 +25,7 @@ function randomOf(seed: number): (below: number) => number {
 }
 
 /** A device whose pages show their version, again and again. It is slow at random, and breaks off one response in fifty. */
-async function startVersions(random: (below: number) => number) {
+async function startVersions(random: (below: number) => number, { pause }: Pick<MovableClock, 'pause'>) {
   const versions = new Map<string, number>()
   const now = (path: string): number => versions.get(path) ?? 0
   const reads = { count: 0 }
@@ -67,7 +67,8 @@ async function startVersions(random: (below: number) => number) {
 it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a write, a part, or the body of another`, async () => {
   const seed = Number(process.env.POSTERN_SHARING_SEED ?? Date.now() % 1_000_000)
   const random = randomOf(seed)
-  const { device, now, reads } = await startVersions(random)
+  const clock = stillClock()
+  const { device, now, reads } = await startVersions(random, clock)
   const share = { paths: ['/a', '/b', '/below/'], for: '5ms' }
   const config = {
     upstream: { share, max_in_flight: 8, queue: { size: 1000, timeout: '1m' } },
@@ -75,6 +76,7 @@ it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a
   }
   const sidecar = await startSidecar({
     transport: 'h2',
+    clock,
     device,
     config,
     bounds: { listen: { maxResets: 1_000_000 } },
@@ -130,14 +132,14 @@ it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a
         const exchange = start({ method: 'GET', path })
         exchange.response.catch(() => {})
         if (choice < 20) {
-          await pause(random(4))
+          await clock.pause(random(4))
           exchange.abort()
           counts.left += 1
           if (transport !== 'h2') connection = await connect({ transport, url: sidecar.url })
           continue
         }
         if (choice < 30) exchange.pause()
-        if (choice < 30) await pause(random(10))
+        if (choice < 30) await clock.pause(random(10))
         if (choice < 30) exchange.resume()
         if (choice === 30) {
           await sidecar.postToken({ token: grant.refresh_token }, { path: '/revoke' })
@@ -154,7 +156,12 @@ it(`H184 H186 no read of ${OPERATIONS} random requests gets a state older than a
     connection.close()
   }
 
-  await Promise.all(Array.from({ length: CLIENTS }, (_, i) => act(i % 2 === 0 ? 'h2' : 'tls')))
+  let busy = CLIENTS
+  const acts = Array.from({ length: CLIENTS }, (_, i) => act(i % 2 === 0 ? 'h2' : 'tls'))
+  const all = Promise.all(acts.map((each) => each.finally(() => (busy -= 1))))
+  all.catch(() => {})
+  while (busy > 0) await clock.advance(1)
+  await all
   await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
   expect(await sidecar.metric('postern_upstream_queued')).toBe(0)
   const shared = await sidecar.metric('postern_upstream_shared_total')

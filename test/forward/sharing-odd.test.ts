@@ -77,13 +77,16 @@ describeProtocols('Sharing with odd clients and devices', (transport) => {
   })
 
   it('H185 clients that share a wait for a place are refused when they have waited as long as one may', async () => {
-    const upstream = { max_in_flight: 1, queue: { timeout: '100ms' } }
+    const upstream = { max_in_flight: 1, queue: { timeout: '10s' } }
     const site = await startSharingSite(transport, {}, upstream)
     await site.ask({ path: '/hold' })
     await site.waitForHeld(1)
-    const connections = await Promise.all(Array.from({ length: 6 }, () => site.sidecar.connect()))
-    const fields = ['Authorization', `Bearer ${site.token}`]
-    const asked = connections.map((connection) => connection.send({ path: '/status', fields }))
+    const asked = []
+    for (let i = 0; i < 6; i += 1) asked.push((await site.ask()).response)
+    const { clock } = site.sidecar
+    await clock.advance(9_999)
+    expect(await site.sidecar.metric('postern_upstream_queued')).toBe(1)
+    await clock.advance(1)
     for (const response of asked) expect((await response).status).toBe(500)
     const rows = (await recent(site.sidecar)).filter(({ path }) => path === '/status')
     const found = await Promise.all(rows.map(({ id }) => explanationsOf(site.sidecar, id)))

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect } from 'vitest'
 import { fieldValues } from '../../src/http/fields.ts'
+import { passing } from '../fleet/passing.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Exchange, Request } from '../support/message.ts'
@@ -16,6 +17,8 @@ export interface SharingSite {
   readonly held: readonly Held[]
   /** Waits until so many requests were held since the start, and resolves with the last one. */
   waitForHeld(count: number): Promise<Held>
+  /** The same, while time passes: the device gets one more place when those at it are silent. */
+  passUntilHeld(count: number): Promise<Held>
   /** Sends a request for `/status` on a connection of its own, and waits until the sidecar has passed it on. */
   ask(request?: Request & { readonly token?: string }): Promise<Asked>
 }
@@ -75,6 +78,10 @@ export async function startSharingSite(
     device,
     token,
     held,
+    async passUntilHeld(count) {
+      await expect.poll(passing([sidecar], () => held.length)).toBeGreaterThanOrEqual(count)
+      return held[count - 1] as Held // the poll has checked the length
+    },
     async waitForHeld(count) {
       await expect.poll(() => held.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
       return held[count - 1] as Held // the poll has checked the length

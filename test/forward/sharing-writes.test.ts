@@ -23,7 +23,7 @@ describeProtocols('Sharing beside changes', (transport) => {
       const before = await site.ask()
       const writer = await site.ask(change)
       const [during, joined] = [await site.ask(), await site.ask()]
-      await site.waitForHeld(3)
+      await site.passUntilHeld(3)
       // The head of its answer reaches the writer.
       site.held[1]?.response.write('done')
       await writer.head
@@ -31,7 +31,7 @@ describeProtocols('Sharing beside changes', (transport) => {
       site.held[1]?.response.end()
       await writer.response
       const after = await site.ask()
-      await site.waitForHeld(5)
+      await site.passUntilHeld(5)
       for (const [i, { response }] of site.held.entries()) response.end(`${i}`)
       const asked = [before, during, joined, answered, after]
       const texts = await Promise.all(asked.map(async ({ response }) => (await response).text))
@@ -71,7 +71,7 @@ describeProtocols('Sharing beside changes', (transport) => {
     site.held[0]?.response.destroy()
     expect((await writer.response).status).toBe(500)
     const after = await site.ask()
-    await site.waitForHeld(3)
+    await site.passUntilHeld(3)
     expect((await (await site.ask({ method: 'POST', token: 'x' })).response).status).toBe(401)
     const joined = await site.ask()
     for (const [i, { response }] of site.held.entries()) if (i > 0) response.end(`${i}`)
@@ -105,7 +105,7 @@ describeTransports(
       answer.resolve()
       await open
       const after = await site.ask()
-      await site.waitForHeld(3)
+      await site.passUntilHeld(3)
       for (const [i, { response }] of site.held.entries()) response.end(`${i}`)
       const texts = await Promise.all(
         [before, during, after].map(async ({ response }) => (await response).text),

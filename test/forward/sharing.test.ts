@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
 import { stillClock } from '../support/clock.ts'
-import { startDevice } from '../support/device.ts'
 import { explained } from '../support/explained.ts'
 import { NO_FORWARDING } from '../support/forwarding.ts'
+import { startHoldingDevice } from '../support/holding-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 import { ENDLESS, startSharingSite } from './sharing-site.ts'
@@ -43,12 +43,16 @@ describeProtocols('Sharing', (transport) => {
   })
 
   it('H183 those who wait for a response that becomes a stream ask by themselves', async () => {
-    const site = await startSharingSite(transport, {}, { stream_after: '50ms' })
+    const site = await startSharingSite(transport)
+    const { clock } = site.sidecar
     const first = await site.ask()
     const { response } = await site.waitForHeld(1)
     response.write('one ')
     await first.waitFor('one ')
     const second = await site.ask()
+    await clock.advance(1_999)
+    expect(site.held).toHaveLength(1)
+    await clock.advance(1)
     ;(await site.waitForHeld(2)).response.end('own')
     expect((await second.response).text).toBe('own')
     response.end('two')
@@ -127,7 +131,12 @@ describeProtocols('Sharing', (transport) => {
       const first = await site.waitForHeld(1)
       first.response.writeHead(status, fields)
       first.response.write(body.subarray(1))
-      await site.waitForHeld(3)
+      // One that waits for a place gets it when the first response passes for a stream.
+      const held = async (): Promise<number> => {
+        await site.sidecar.clock.advance(100)
+        return site.held.length
+      }
+      await expect.poll(held).toBe(3)
       for (const { response } of site.held) {
         if (!response.headersSent) response.writeHead(status, fields).write(body.subarray(1))
         response.end('x')
@@ -177,22 +186,28 @@ describeProtocols('Sharing', (transport) => {
   )
 
   it('H183 a response is kept for as long as `for` says', async () => {
-    const site = await startSharingSite(transport, { for: '1ms' })
+    const site = await startSharingSite(transport, { for: '10s' })
+    const { clock } = site.sidecar
     const first = await site.ask()
     ;(await site.waitForHeld(1)).response.end('x')
     await first.response
-    // A timer of the same length that began later ends later.
-    await new Promise((resolve) => setTimeout(resolve, 2))
+    await clock.advance(9_999)
+    expect((await (await site.ask()).response).text).toBe('x')
+    await clock.advance(1)
     await site.ask()
     await site.waitForHeld(2)
   })
 
   it('H183 429 and 401 are each client’s own', async () => {
-    const device = await startDevice((_request, response) => setTimeout(() => response.end('x'), 20))
+    const { device, held } = await startHoldingDevice()
     const config = { upstream: { share: { paths: ['/'], for: '1h' } }, limits: { api: { requests: 3 } } }
     const sidecar = await startSidecar({ transport, device, config })
     const token = await sidecar.token()
     const asked = Array.from({ length: 5 }, () => sidecar.request({ token }))
+    let refused = 0
+    for (const each of asked) void each.then(({ status }) => (refused += status === 429 ? 1 : 0))
+    await expect.poll(() => refused).toBe(2)
+    held[0]?.end('x')
     const statuses = (await Promise.all(asked)).map(({ status }) => status).sort()
     expect(statuses).toEqual([200, 200, 200, 429, 429])
     expect((await sidecar.request({ token: 'x', from: '127.0.0.2' })).status).toBe(401)

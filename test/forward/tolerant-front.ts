@@ -1,27 +1,27 @@
 import { EventEmitter, once } from 'node:events'
 import { createBreaker } from '../../src/device/breaker.ts'
 import { createConnections } from '../../src/device/connections.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
+import type { UpstreamTarget } from '../../src/device/target.ts'
 import type { Forwarded } from '../../src/forward/forwarded.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { PLAIN } from '../support/forward.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { unhurried } from '../support/pace.ts'
 
 export interface Front {
   readonly url: string
+  readonly clock: MovableClock
   /** The ends of the requests, in order. */
   readonly ends: readonly RoundTripEnd[]
   waitForEnd(): Promise<RoundTripEnd>
 }
 
 export interface FrontOptions {
-  readonly deadlines?: Partial<UpstreamDeadlines>
   readonly target?: Partial<UpstreamTarget>
 }
 
@@ -33,14 +33,14 @@ export async function startFront(
   const ends: RoundTripEnd[] = []
   const changes = new EventEmitter()
   const target = { ...targetOf(device.url), ...options.target }
-  const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
-  const connections = createConnections(target, deadlines, stillClock())
-  closeLater(() => connections.close())
+  const deadlines = { connect: 2000, response: 2000, idle: 2000 }
   const clock = stillClock()
+  const connections = createConnections(target, deadlines, clock)
+  closeLater(() => connections.close())
   const service: RoundTripService = {
     connections,
     uploadTimeout: deadlines.idle,
-    ...unhurried(deadlines.idle),
+    ...unhurried(deadlines.idle, clock),
     streamAfter: 2000,
     fields: {
       request: PLAIN,
@@ -73,6 +73,7 @@ export async function startFront(
   const url = await startHttp1Server(serve)
   return {
     url,
+    clock,
     ends,
     async waitForEnd() {
       if (ends.length === 0) await once(changes, 'end')

@@ -2,8 +2,9 @@ import { setTimeout } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import type { WindowPolicy } from '../../src/limits/window-table.ts'
-import { systemClock } from '../../src/system/clock.ts'
-import { openStoreAt } from './opened-store.ts'
+
+import { open } from '../store/opened.ts'
+import { realClock } from '../support/clock.ts'
 
 /** What one sidecar, an event loop of its own, counted. */
 export interface Flooded {
@@ -17,12 +18,13 @@ export interface Flooded {
  * its last window is used up then. A window may close within a turn, so an earlier refusal does not say so of the next one.
  */
 async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
-  const store = await openStoreAt(port)
+  const clock = realClock()
+  const { store } = await open(`valkey://127.0.0.1:${port}`, { timeout: 60_000 }, clock)
   let [admitted, refused, fallbacks, stopping] = [0, 0, 0, false]
   const windows = createSharedWindows(policy, {
     store,
     endpoint: 'api',
-    clock: systemClock,
+    clock,
     maxKeys: 10,
     onFallback: () => {
       fallbacks += 1

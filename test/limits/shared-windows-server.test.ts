@@ -1,36 +1,35 @@
 import { once } from 'node:events'
-import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { beforeEach, expect, it } from 'vitest'
-import type { SharedStore } from '../../src/fleet/shared-store.ts'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import type { LimitDecision } from '../../src/http/admission.ts'
 import type { WindowPolicy, WindowTable } from '../../src/limits/window-table.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
+import { type Opened, open } from '../store/opened.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import type { Flooded } from './flooding-worker.ts'
-import { openStoreAt } from './opened-store.ts'
 
-interface Sidecar {
+interface Sidecar extends Opened {
   readonly windows: WindowTable
-  readonly store: SharedStore
+  readonly clock: MovableClock
   readonly fallbacks: unknown[]
 }
 
 async function startSidecar(
-  { port }: RedisServer,
+  { at }: RedisServer,
   policy: WindowPolicy,
   { timeout = 60_000, maxKeys = 1000 } = {},
 ): Promise<Sidecar> {
-  const store = await openStoreAt(port, timeout)
-  closeLater(() => store.close())
+  const clock = stillClock()
+  const opened = await open(`valkey://${at}`, { timeout }, clock)
   const fallbacks: unknown[] = []
   const windows = createSharedWindows(policy, {
-    store,
+    store: opened.store,
     endpoint: 'api',
-    clock: systemClock,
+    clock,
     maxKeys,
     onFallback: (_, error) => fallbacks.push(error),
     onAnswer: () => {},
@@ -38,7 +37,7 @@ async function startSidecar(
       throw new Error('no window was lost')
     },
   })
-  return { windows, store, fallbacks }
+  return { ...opened, windows, clock, fallbacks }
 }
 
 const countAll = ({ windows }: Sidecar, key: string, times: number): Promise<LimitDecision[]> =>
@@ -195,13 +194,20 @@ it('H139 a silent server: counted alone after the timeout, at once from then on,
   await countAll(sidecar, 'a', 4)
   await countAll(sidecar, 'used up', 10)
   redis.freeze()
-  expect(admitted(await countAll(sidecar, 'a', 30))).toBe(10)
+  const unanswered = countAll(sidecar, 'a', 30)
+  // The question leaves in this turn.
+  await nextTurn()
+  await sidecar.clock.advance(2_999)
+  expect(sidecar.store.up).toBe(true)
+  await sidecar.clock.advance(1)
+  expect(sidecar.store.up).toBe(false)
+  expect(admitted(await unanswered)).toBe(10)
   expect(sidecar.fallbacks).toHaveLength(30)
   expect(sidecar.windows.count('b')).toMatchObject({ admitted: true, remaining: 9 })
   expect(sidecar.windows.count('used up')).toMatchObject({ admitted: false })
   expect(sidecar.fallbacks).toHaveLength(31)
   redis.thaw()
-  await expect.poll(() => sidecar.store.up).toBe(true)
+  await sidecar.connectAgain()
   // The server may have run what nobody waited for: then the window is used up. It is never more open than before.
   const later = await countAll(sidecar, 'a', 30)
   expect([0, 6]).toContain(admitted(later))
@@ -217,11 +223,13 @@ it('H139 a server killed under load and started anew: every request is decided, 
     let passed = 0
     for (let turn = 0; turn < 60 || !killed || !sidecar.store.up; turn += 1) {
       passed += admitted(await countAll(sidecar, `client ${turn % 3}`, 5))
-      await setTimeout(1)
+      if (sidecar.store.up) await nextTurn()
+      else await sidecar.connectAgain()
     }
     return passed
   })
-  await setTimeout(30)
+  // The server has opened the windows of the three clients.
+  await expect.poll(() => windowsOf(redis)).toBeGreaterThanOrEqual(3)
   await redis.restart()
   killed = true
   const passed = (await Promise.all(floods)).reduce((sum, one) => sum + one, 0)

@@ -1,9 +1,9 @@
-import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import type { LimitDecision } from '../../src/http/admission.ts'
 import { createWindowTable, type WindowPolicy, type WindowTable } from '../../src/limits/window-table.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type ModelServer, type ModelStore, type Question, startModelServer } from './model-server.ts'
 
@@ -150,17 +150,17 @@ async function play(steps: readonly Step[], requests: number): Promise<void> {
   }
 
   for (const step of steps) {
-    if (step.kind === 'wait') clock.advance(step.ms)
+    if (step.kind === 'wait') await clock.advance(step.ms)
     else if (step.kind === 'count') count(step)
     else if (step.kind === 'run') carry(step.by)
     else run[step.by]?.shift()?.reply()
-    await setImmediate()
+    await nextTurn()
   }
   for (const by of [0, 1, 2]) {
     while ((asked[by]?.length ?? 0) > 0) carry(by)
     for (const question of run[by] ?? []) question.reply()
   }
-  await setImmediate()
+  await nextTurn()
   const wanted = steps.reduce((sum, step) => sum + (step.kind === 'count' ? step.times : 0), 0)
   expect(decisions).toHaveLength(wanted)
   for (const { count } of server.opened) expect(count).toBeLessThanOrEqual(requests)
@@ -237,7 +237,7 @@ it('H140 however long question and answer travel, no refusal comes after the clo
   const sidecar = startSidecar(startModelServer(clock), clock, { policy: { requests: 1, window: 1000 } })
   sidecar.store.mode = 'wait'
   const first = sidecar.windows.count('a')
-  await setImmediate()
+  await nextTurn()
   const [question] = sidecar.store.waiting
   await clock.advance(50)
   question?.run()
@@ -298,7 +298,7 @@ it('C17 a window that reopens blocks no place of the windows before it', async (
   await clock.advance(998.5)
   sidecar.store.mode = 'wait'
   const late = sidecar.windows.count('a')
-  await setImmediate()
+  await nextTurn()
   await clock.advance(3)
   sidecar.store.waiting[0]?.run()
   sidecar.store.waiting[0]?.reply()

@@ -3,8 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { mostUnder, openCeilings, withoutFleet } from '../../src/forward/ceilings.ts'
+import { passing, passWhile } from '../fleet/passing.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { stillClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -20,7 +21,7 @@ describeTransports('The learned bound', (transport) => {
     expect(await sidecar.metric('postern_upstream_limit')).toBe(2)
     const token = await sidecar.token()
     const responses = Array.from({ length: 20 }, () => sidecar.request({ path: '/hangs', token }))
-    await device.waitForRequests(20)
+    await expect.poll(passing([sidecar], () => device.requests.length)).toBe(20)
     expect(await sidecar.metric('postern_upstream_limit')).toBeGreaterThanOrEqual(20)
     const silent = await sidecar.metric('postern_upstream_limit_changes_total', { reason: 'silent' })
     expect(silent).toBe(4)
@@ -92,9 +93,9 @@ describe('A bound of 8 places, at a device that takes 20 ms', () => {
 })
 
 /** A device that goes away at the fifth connection, and counts them. */
-async function startFragile(port?: number) {
+async function startFragile(clock: MovableClock, port?: number) {
   const device = await startDevice(
-    (_request, response) => setTimeout(() => response.end('ok'), 5),
+    (_request, response) => clock.after(5, () => response.end('ok')),
     port === undefined ? {} : { port },
   )
   let most = 0
@@ -116,9 +117,10 @@ async function startFragile(port?: number) {
 
 describe('A device that breaks at the fifth connection', () => {
   it('H263 H264 does so once: the strike is kept, logged and counted at once, and holds over a restart', async () => {
-    const fragile = await startFragile()
+    const clock = stillClock()
+    const fragile = await startFragile(clock)
     const { device } = fragile
-    const first = await startSidecar({ device })
+    const first = await startSidecar({ clock, device })
     const token = await first.token()
     const strikes = (kind: string) => first.metric('postern_upstream_strikes_total', { kind })
     let asks = true
@@ -126,7 +128,7 @@ describe('A device that breaks at the fifth connection', () => {
       while (asks) await first.request({ token })
     }
     const clients = Array.from({ length: 8 }, client)
-    await expect.poll(() => strikes('broke')).toBe(1)
+    await expect.poll(passing([first], () => strikes('broke'))).toBe(1)
     await fragile.away
     expect(await first.metric('postern_upstream_limit')).toBe(4)
     const told = first.logLines().filter((line) => line.includes('broke the device'))
@@ -138,17 +140,21 @@ describe('A device that breaks at the fifth connection', () => {
     expect(JSON.parse(file)).toMatchObject({ '': { wall: { kind: 'broke', limit: 4 } } })
     expect(first.overview.condition().services[0]?.ceiling).toMatchObject({ kind: 'broke', limit: 4 })
     asks = false
-    await Promise.all(clients)
+    await passWhile([first], Promise.all(clients))
     await first.stop()
 
-    const again = await startFragile(Number(new URL(device.url).port))
+    const again = await startFragile(clock, Number(new URL(device.url).port))
     const second = await startSidecar({
+      clock,
       device: again.device,
       config: { state_dir: join(first.directory, 'state') },
     })
     const other = await second.token()
     for (let round = 0; round < 40; round += 1)
-      await Promise.all(Array.from({ length: 8 }, () => second.request({ token: other })))
+      await passWhile(
+        [second],
+        Promise.all(Array.from({ length: 8 }, () => second.request({ token: other }))),
+      )
     expect([again.most, again.away]).toEqual([4, undefined])
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { type Ask, createReplicatedRuns } from '../../src/fleet/replicated-runs.ts'
 import type { StoreReply, StoreUnavailable } from '../../src/fleet/shared-store.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { ADD, failureOf, KEY } from './opened.ts'
 
 interface Question {
@@ -13,14 +13,14 @@ interface Question {
 /** Runs on a connection whose replies the test gives. */
 function startRuns() {
   const questions: Question[] = []
-  let now = 1_000
+  const clock = stillClock()
   const ask: Ask = (_operation, [name = ''], timeout) =>
     new Promise((resolve) => questions.push({ name, timeout, reply: resolve }))
   const unconfirmed: StoreUnavailable[] = []
   const run = createReplicatedRuns(ask, {
     replicas: 1,
     timeout: 1_000,
-    clock: { ...systemClock, monotonic: () => now, wall: () => 0 },
+    clock,
     unconfirmed: (error) => unconfirmed.push(error),
   })
   /** The next question to the server; fails if there is none within a few turns. */
@@ -30,10 +30,7 @@ function startRuns() {
     if (question === undefined) throw new Error('no question')
     return question
   }
-  const pass = (ms: number): void => {
-    now += ms
-  }
-  return { add: () => run(ADD, [KEY], ['1']), next, questions, unconfirmed, pass }
+  return { add: () => run(ADD, [KEY], ['1']), next, questions, unconfirmed, clock }
 }
 
 it('H136 scripts that no replica confirms are answered and reported, and those that came meanwhile follow', async () => {
@@ -51,12 +48,12 @@ it('H136 scripts that no replica confirms are answered and reported, and those t
 })
 
 it('H135 a script that has waited too long fails without a question, whose timer would end the connection', async () => {
-  const { add, next, questions, pass } = startRuns()
+  const { add, next, questions, clock } = startRuns()
   const first = add()
   ;(await next('EVAL')).reply(1)
   const waiting = await next('WAIT')
   const late = failureOf(add())
-  pass(501)
+  await clock.advance(501)
   waiting.reply(1)
   expect(await first).toBe(1)
   expect(await late).toBe('timeout')

@@ -5,12 +5,12 @@ import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { prefix64 } from '../../src/http/ip.ts'
-import { systemClock } from '../../src/system/clock.ts'
 import { shareOf } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
+import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
@@ -41,7 +41,7 @@ function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const policy = { ...POLICY, ...changed }
   const tokens = createTokenStore({
     policy,
-    clock: systemClock,
+    clock: stillClock(),
     journal: undefined,
     table: createGrantTable(policy.capacity),
     listener,
@@ -61,7 +61,7 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
   needs('redis-server')
   const { store } = await open(`valkey://${redis.at}`, { prefix: `contract-${stores++}` })
   const policy = { ...POLICY, offlineGrace: 60_000, ...changed }
-  const [clock, timeout] = [systemClock, 5_000]
+  const [clock, timeout] = [stillClock(), 5_000]
   const copies = createTokenCopies({
     store,
     clock,

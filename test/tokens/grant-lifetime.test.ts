@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import type { IssuedTokens } from '../../src/tokens/state.ts'
+import { passing } from '../fleet/passing.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'
 import { startRedis } from '../support/redis.ts'
@@ -171,11 +172,13 @@ describeProtocols('H311 A login that ends', (transport) => {
 })
 
 describe('H311 in a fleet', () => {
+  /** Sidecars with one clock. */
   async function fleet(...all: readonly YamlPart[]): Promise<readonly TestSidecar[]> {
     needs('redis-server')
+    const clock = stillClock()
     const redis = await startRedis()
     const store = `valkey://${redis.at}`
-    return Promise.all(all.map((tokens) => startSidecar({ config: { tokens: { store, ...tokens } } })))
+    return Promise.all(all.map((tokens) => startSidecar({ clock, config: { tokens: { store, ...tokens } } })))
   }
 
   it('H311 no token outlives its login, whichever sidecar refreshes it', async () => {
@@ -207,9 +210,8 @@ describe('H311 in a fleet', () => {
     acceptWebSockets(sidecar.device)
     const issued = await sidecar.grant()
     const { socket } = await openWebSocket(sidecar.url, { token: issued.access_token })
-    const closed = once(socket, 'close')
     await sidecar.reload({ tokens: { grant_lifetime: '1s' } })
-    await closed
+    await expect.poll(passing([sidecar], () => socket.readyState)).toBe(socket.CLOSED)
     expect((await sidecar.request({ token: issued.access_token })).status).toBe(401)
     expect((await refresh(sidecar, issued.refresh_token)).status).toBe(400)
   })
@@ -217,7 +219,8 @@ describe('H311 in a fleet', () => {
   it('H311 a sidecar where it is on ends a login of one where it is off', async () => {
     const [one, two] = (await fleet({}, { grant_lifetime: '1s' })) as [TestSidecar, TestSidecar]
     const issued = await one.grant()
-    await expect.poll(async () => (await two.request({ token: issued.access_token })).status).toBe(401)
+    const use = async (): Promise<number> => (await two.request({ token: issued.access_token })).status
+    await expect.poll(passing([two], use)).toBe(401)
     expect((await refresh(two, issued.refresh_token)).status).toBe(400)
   })
 })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { PASSWORD_CHANGED } from '../../src/tokens/token-store.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { openJournaledStore } from './journaled-store.ts'

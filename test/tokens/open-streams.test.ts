@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { watchStreams } from '../../src/fleet/open-streams.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
@@ -38,7 +39,7 @@ function watching(answer: () => StoreReply) {
     async pass(seconds: number): Promise<void> {
       for (let second = 0; second < seconds; second += 1) {
         sweep()
-        await new Promise((resolve) => setImmediate(resolve))
+        await nextTurn()
         await clock.advance(SECOND)
         copies.heard()
       }

@@ -6,7 +6,7 @@ import { followRevocations } from '../../src/fleet/feed.ts'
 import { DESCRIBE_GRANTS } from '../../src/fleet/grants.ts'
 import { LOOK_UP } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -33,6 +33,7 @@ async function feed(missing: readonly string[] = []) {
   const waiting: ((follow: Follow) => void)[] = []
   const follows: Follow[] = []
   let grants = 0
+  const clock = stillClock()
   const store = scriptedStore(
     (script, [, ...asked]): StoreReply => {
       if (script === LOOK_UP) {
@@ -56,7 +57,7 @@ async function feed(missing: readonly string[] = []) {
   )
   const copies: TokenCopies = createTokenCopies({
     store,
-    clock: stillClock(),
+    clock,
     policy: { capacity: 100, accessLifetime: 3_600_000, offlineGrace: 60_000 },
     live: liveRequests(),
     hasName: () => true,
@@ -65,7 +66,7 @@ async function feed(missing: readonly string[] = []) {
   const played = { state: STATE, lost: 0, isKept: true }
   const asked: string[] = []
   const following = followRevocations({
-    clock: systemClock,
+    clock,
     store,
     copies,
     settle: async (last) => {
@@ -93,7 +94,16 @@ async function feed(missing: readonly string[] = []) {
       const found = copies.identify(token, CLIENT)
       return 'kind' in found ? found.kind : 'asked'
     })
-  return { played, asked, next, kinds, compared }
+  /** The pause after a failure passes. The server is not asked before its end. */
+  async function pass(): Promise<void> {
+    await nextTurn()
+    const before = asked.length
+    await clock.advance(249)
+    expect(asked).toHaveLength(before)
+    await clock.advance(1)
+    expect(asked).toHaveLength(before + 1)
+  }
+  return { played, asked, next, pass, kinds, compared }
 }
 
 it('H129 a message of a revocation drops the copies of its grants', async () => {
@@ -105,11 +115,12 @@ it('H129 a message of a revocation drops the copies of its grants', async () => 
 })
 
 it('H133 after a cut connection, the feed reads on from the last message', async () => {
-  const { next, kinds, asked } = await feed()
+  const { next, pass, kinds, asked } = await feed()
   const first = await next()
   first.resolve([{ id: '6-0', fields: ['revoked', 'g1'] }])
   const second = await next()
   second.reject(storeDown())
+  await pass()
   const third = await next()
   expect(asked).toEqual(['', '6-0'])
   third.resolve([{ id: '7-0', fields: ['revoked', 'g2'] }])
@@ -118,11 +129,12 @@ it('H133 after a cut connection, the feed reads on from the last message', async
 })
 
 it('H133 messages that the server no longer has are made up for by comparing the grants', async () => {
-  const { next, kinds, played } = await feed(['g2'])
+  const { next, pass, kinds, played } = await feed(['g2'])
   const first = await next()
   played.state = { ...STATE, last: '9-0' }
   played.isKept = false
   first.reject(storeDown())
+  await pass()
   await next()
   expect(kinds()).toEqual(['valid', 'refused'])
 })
@@ -152,7 +164,7 @@ it('H130 a message of a new epoch drops all copies, and the state is read again 
 })
 
 it('H133 a stream that began anew with an epoch of another sidecar is the loss of all data, and said once', async () => {
-  const { next, kinds, played, asked } = await feed()
+  const { next, pass, kinds, played, asked } = await feed()
   const first = await next()
   played.state = { ...STATE, epoch: '101', last: '7-0' }
   first.resolve([
@@ -163,17 +175,20 @@ it('H133 a stream that began anew with an epoch of another sidecar is the loss o
   expect(asked).toEqual(['', ''])
   expect(kinds()).toEqual(['refused', 'refused'])
   second.reject(storeDown())
+  await pass()
   await next()
   expect(played.lost).toBe(1)
 })
 
 it('H133 a comparison that fails is made again', async () => {
-  const { next, kinds, played, compared, asked } = await feed(['g2'])
+  const { next, pass, kinds, played, compared, asked } = await feed(['g2'])
   const first = await next()
   played.state = { ...STATE, last: '9-0' }
   played.isKept = false
   compared.failing = 1
   first.reject(storeDown())
+  await pass()
+  await pass()
   await next()
   expect(asked).toEqual(['', '5-0', '5-0'])
   expect(kinds()).toEqual(['valid', 'refused'])

@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import type { LiveRequests } from '../../src/tokens/state.ts'
 import { collectGarbage } from '../support/collect-garbage.ts'
 import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
@@ -48,7 +48,7 @@ test('C9 the pair that a retry gets is in memory until its grace is over or its 
   const [kept, revoked] = [refreshed('a'), refreshed('b')]
   const inMemory = async (): Promise<readonly boolean[]> => {
     // A turn of the event loop: until then, what a WeakRef was asked for stays.
-    await setImmediate()
+    await nextTurn()
     collectGarbage()
     return [kept, revoked].map((pair) => pair.deref() !== undefined)
   }

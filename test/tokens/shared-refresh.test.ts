@@ -4,16 +4,17 @@ import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
 import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
 import { createSharedTokens } from '../../src/fleet/tokens.ts'
-import { systemClock as clock } from '../../src/system/clock.ts'
 import { shareOf } from '../../src/tokens/grant-rules.ts'
 import { digestToken } from '../../src/tokens/mint.ts'
 import type { IssuedTokens, TokenPolicy } from '../../src/tokens/state.ts'
 import { open } from '../store/opened.ts'
+import { stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { DAY, HOUR, POLICY, present } from './support.ts'
 
+const clock = stillClock()
 let redis: RedisServer
 let prefix = ''
 let prefixes = 0

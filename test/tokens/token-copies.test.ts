@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { digestToken, mintToken } from '../../src/tokens/mint.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { liveRequests } from '../support/live-requests.ts'
@@ -82,16 +83,13 @@ it('H128 an unknown token is asked for once', async () => {
   expect(store.asked).toHaveLength(2)
 })
 
-/** Lets what waits for promises that are settled run. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 it('H128 one look-up runs at a time and asks for at most 64 tokens, and those that find no room are not answered with 401', async () => {
   const gate = Promise.withResolvers<StoreReply>()
   const { copies, store } = setting(() => gate.promise)
   const answers = Promise.all(
     Array.from({ length: 2_300 }, () => copies.identify(mintToken(randomBytes), CLIENT)),
   )
-  await turn()
+  await nextTurn()
   expect(store.asked).toHaveLength(1)
   gate.resolve(['100'])
   const kinds = Map.groupBy(await answers, ({ kind }) => kind)
@@ -108,7 +106,7 @@ it('H128 a client that makes up tokens without end delays a token of another cli
   const token = mintToken(randomBytes)
   const answer = copies.identify(token, CLIENT)
   gates[0].resolve(['100'])
-  await turn()
+  await nextTurn()
   for (let i = 0; i < 2_100; i++) void invented()
   const digests = present(store.asked[1]).args.slice(1)
   expect(digests).toContain(digestToken(token))
@@ -119,7 +117,7 @@ it('H128 a client that makes up tokens without end delays a token of another cli
 it('H128 C17 a valid token behind the address of a client that makes up tokens is served', async () => {
   const valid = mintToken(randomBytes)
   const { copies, store } = setting(async () => {
-    await turn()
+    await nextTurn()
     const { args } = present(store.asked.at(-1))
     return ['100', '', ...args.slice(1).map((digest) => (digest === digestToken(valid) ? FOUND : []))]
   })
@@ -127,7 +125,7 @@ it('H128 C17 a valid token behind the address of a client that makes up tokens i
   const streams = Array.from({ length: 1_000 }, async () => {
     while (!isOver) await copies.identify(mintToken(randomBytes), CLIENT)
   })
-  await turn()
+  await nextTurn()
   expect(await copies.identify(valid, CLIENT)).toEqual(VALID)
   expect(copies.identify(valid, CLIENT)).toEqual(VALID)
   isOver = true

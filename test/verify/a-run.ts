@@ -1,7 +1,6 @@
-import { systemClock } from '../../src/system/clock.ts'
 import { DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import { type Time, timeOf } from '../../src/verify/session.ts'
+import type { Time } from '../../src/verify/session.ts'
 import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
@@ -46,9 +45,8 @@ export function movedTime(): MovedTime {
   return {
     ...clock,
     async sleep(ms) {
-      clock.advance(ms)
-      // The client beside a flood does not starve it.
-      await new Promise(setImmediate)
+      // Each timer has turns of its own, so the client beside a flood does not starve it.
+      await clock.advance(ms)
     },
   }
 }
@@ -56,7 +54,7 @@ export function movedTime(): MovedTime {
 /** Runs `verify` and records what it tells. */
 export async function runVerify(
   options: VerifyOptions,
-  time: Time = timeOf(systemClock),
+  time: Time = movedTime(),
   signal?: AbortSignal,
 ): Promise<Run> {
   const decided: Verdict[] = []

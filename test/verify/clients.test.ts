@@ -5,20 +5,18 @@ import http2 from 'node:http2'
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import tls, { type TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/system/clock.ts'
+import { afterTurn } from '../../src/system/clock.ts'
 import { type Client, createHttp1Client, createHttp2Client } from '../../src/verify/client.ts'
 import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { sharedPair } from '../support/shared-pair.ts'
 
 const GET = apiRequest('/', 'token')
 const TLS = { ca: undefined, insecure: true }
 
-/** For tests of a response that does not come (ms). A busy machine connects, and sends a head, in less. */
+/** How long a client waits for a response (ms). */
 const TIMEOUT = 3000
-
-/** For tests that are not about it (ms). */
-const PATIENT = 60_000
 
 function pair(): { readonly cert: Buffer; readonly key: Buffer } {
   const shared = sharedPair()
@@ -42,9 +40,9 @@ async function listening(server: Server, protocol: 'http' | 'https'): Promise<UR
   return new URL(`${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-async function http1Of(listener: RequestListener, timeout: number = PATIENT): Promise<Client> {
+async function http1Of(listener: RequestListener, clock: MovableClock = stillClock()): Promise<Client> {
   const url = await listening(createHttp({ keepAliveTimeout: 0 }, listener), 'http')
-  const client = createHttp1Client({ url, tls: TLS }, systemClock, 1, timeout)
+  const client = createHttp1Client({ url, tls: TLS }, clock, 1, TIMEOUT)
   closeLater(() => client.close())
   return client
 }
@@ -52,7 +50,7 @@ async function http1Of(listener: RequestListener, timeout: number = PATIENT): Pr
 async function http2Of(
   onStream: (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void,
   settings: http2.Settings = {},
-  timeout: number = PATIENT,
+  clock: MovableClock = stillClock(),
 ): Promise<Client> {
   const server = http2.createSecureServer({ ...pair(), settings })
   server.on('stream', (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => {
@@ -60,67 +58,104 @@ async function http2Of(
     onStream(stream, headers)
   })
   const url = await listening(server, 'https')
-  const client = await createHttp2Client({ url, tls: TLS }, systemClock, timeout)
+  const client = await createHttp2Client({ url, tls: TLS }, clock, TIMEOUT)
   if (typeof client === 'string') throw new Error(client)
   closeLater(() => client.close())
   return client
 }
 
-/** One byte each 50 ms, without an end. */
-function trickle(to: {
-  write(text: string): boolean
-  on(event: 'close', listener: () => void): unknown
-}): void {
-  const timer = setInterval(() => to.write('.'), 50)
-  to.on('close', () => clearInterval(timer))
+/** One byte at once, and one each 50 ms, without an end. */
+function trickle(
+  clock: MovableClock,
+  to: { write(text: string): boolean; on(event: 'close', listener: () => void): unknown },
+): void {
+  to.write('.')
+  const timer = clock.every(50, () => to.write('.'))
+  to.on('close', () => timer.cancel())
+}
+
+/** A clock, and an event of a server. */
+function waiting() {
+  const clock = stillClock()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let left = 0
+  return {
+    clock,
+    arrived(): void {
+      left -= 1
+      if (left === 0) resolve()
+    },
+    /** What is asked of a server that has heard of it so often, at the time-out: not a millisecond earlier. */
+    async late<T>(asked: Promise<T>, times = 1): Promise<T> {
+      let isOver = false
+      const end = (): void => {
+        isOver = true
+      }
+      asked.then(end, end)
+      left += times
+      if (left > 0) await promise
+      await clock.advance(TIMEOUT - 1)
+      expect(isOver).toBe(false)
+      await clock.advance(1)
+      return asked
+    },
+  }
 }
 
 describe.concurrent('A client bounds the whole exchange', () => {
   it('over HTTP/2 without a response: it fails once, and the process goes on', async () => {
-    const client = await http2Of(() => {}, {}, TIMEOUT)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => client.send(GET)))
+    const { clock, arrived, late } = waiting()
+    const client = await http2Of(arrived, {}, clock)
+    const answers = await late(Promise.all(Array.from({ length: 20 }, () => client.send(GET))), 20)
     expect(new Set(answers.map(({ failure }) => failure))).toEqual(new Set(['no response within 3 s']))
   })
 
   it('over HTTP/2 with a body that trickles, and keeps the status', async () => {
+    const { clock, arrived, late } = waiting()
     const client = await http2Of(
       (stream) => {
         stream.respond({ ':status': 200 })
-        trickle(stream)
+        trickle(clock, stream)
+        arrived()
       },
       {},
-      TIMEOUT,
+      clock,
     )
-    const { status, failure, ms } = await client.send(GET)
+    const { status, failure, ms } = await late(client.send(GET))
     expect([status, failure]).toEqual([200, '200, whose body did not end within 3 s'])
     expect(ms).toBeLessThan(TIMEOUT)
   })
 
   it('over HTTP/1.1 without a response', async () => {
-    const client = await http1Of(() => {}, TIMEOUT)
-    expect(await client.send(GET)).toMatchObject({ status: 0, failure: 'no response within 3 s' })
+    const { clock, arrived, late } = waiting()
+    const client = await http1Of(arrived, clock)
+    expect(await late(client.send(GET))).toMatchObject({ status: 0, failure: 'no response within 3 s' })
   })
 
   it('over HTTP/1.1 with a body that trickles, and keeps the status', async () => {
+    const { clock, arrived, late } = waiting()
     const client = await http1Of((_request, response) => {
       response.writeHead(200)
-      trickle(response)
-    }, TIMEOUT)
-    const { status, failure, body } = await client.send(GET)
+      trickle(clock, response)
+      arrived()
+    }, clock)
+    const { status, failure, body } = await late(client.send(GET))
     expect([status, failure]).toEqual([200, '200, whose body did not end within 3 s'])
     expect(body).toMatch(/^\.+$/)
   })
 
   it('over HTTP/1.1 with a head that trickles', async () => {
+    const { clock, arrived, late } = waiting()
     const url = await listening(
       createTcp((socket) => {
         socket.write('HTTP/1.1 200 OK\r\nX-A: ')
-        trickle(socket)
+        trickle(clock, socket)
+        arrived()
       }),
       'http',
     )
-    const client = createHttp1Client({ url, tls: TLS }, systemClock, 1, TIMEOUT)
-    expect((await client.send(GET)).failure).toBe('no response within 3 s')
+    const client = createHttp1Client({ url, tls: TLS }, clock, 1, TIMEOUT)
+    expect((await late(client.send(GET))).failure).toBe('no response within 3 s')
   })
 })
 
@@ -195,10 +230,9 @@ describe('Over HTTP/2', () => {
         stream.once('close', () => {
           open -= 1
         })
-        setImmediate(answer, stream)
+        afterTurn(() => answer(stream))
       },
       { maxConcurrentStreams: most },
-      PATIENT,
     )
     expect(await outcomes(client, 120)).toEqual(new Set([200]))
     expect([arrived, highest <= most]).toEqual([120, true])
@@ -318,15 +352,15 @@ describe('HTTP/1.1 over a kept connection', () => {
       socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'))
     })
     const url = await listening(server, 'https')
-    const client = createHttp1Client({ url, tls: TLS }, systemClock)
+    const client = createHttp1Client({ url, tls: TLS }, stillClock())
     expect((await client.send({ ...GET, hosts: ['other.invalid', url.host] })).status).toBe(400)
     expect(names).toEqual([false])
   })
 })
 
 describe.concurrent('No HTTP/2', () => {
-  const connectTo = (url: URL, { insecure = true, timeout = PATIENT } = {}): Promise<Client | string> =>
-    createHttp2Client({ url, tls: { ca: undefined, insecure } }, systemClock, timeout)
+  const connectTo = (url: URL, { insecure = true, clock = stillClock() } = {}): Promise<Client | string> =>
+    createHttp2Client({ url, tls: { ca: undefined, insecure } }, clock, TIMEOUT)
 
   it('because the server does not offer it', async () => {
     const url = await listening(tls.createServer(pair()), 'https')
@@ -344,8 +378,9 @@ describe.concurrent('No HTTP/2', () => {
   })
 
   it('because the server sends no SETTINGS', async () => {
-    const url = await listening(tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }), 'https')
-    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 3 s')
+    const { clock, arrived, late } = waiting()
+    const url = await listening(tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }, arrived), 'https')
+    expect(await late(connectTo(url, { clock }))).toBe('no response within 3 s')
   })
 
   it('because the server closes the connection before its SETTINGS', async () => {
@@ -355,7 +390,8 @@ describe.concurrent('No HTTP/2', () => {
   })
 
   it('because the server does not answer in time', async () => {
-    const url = await listening(createTcp(), 'https')
-    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 3 s')
+    const { clock, arrived, late } = waiting()
+    const url = await listening(createTcp(arrived), 'https')
+    expect(await late(connectTo(url, { clock }))).toBe('no response within 3 s')
   })
 })

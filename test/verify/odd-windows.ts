@@ -1,3 +1,4 @@
+import { nextTurn } from '../../src/system/clock.ts'
 import type { Limit, Now, Windows } from './windows.ts'
 
 /** Lets a request pass if fewer than the limit passed in the time of a window before it. */
@@ -53,7 +54,7 @@ export function racingWindows({ requests, seconds }: Limit, clock: Now): Windows
         found !== undefined && now < found.closesAt ? found : { counted: 0, closesAt: now + seconds * 1000 }
       const { counted } = window
       const passes = counted < requests
-      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate)
+      for (let turn = 0; turn < 20; turn += 1) await nextTurn()
       if (passes) window.counted = counted + 1
       open.set(key, window)
       return { passes, remaining: passes ? requests - counted - 1 : 0, closesAt: window.closesAt }

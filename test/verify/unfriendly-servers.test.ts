@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/system/clock.ts'
+import { afterTurn } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { tokenRequest } from '../../src/verify/exchange.ts'
-import { Session, timeOf } from '../../src/verify/session.ts'
+import { Session } from '../../src/verify/session.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
@@ -62,7 +62,7 @@ describe.concurrent('A server that repeats everything', () => {
       finished() {},
     }
     const options = runOptions(server.url, password, { quick: true, revocationPath })
-    const report = await verify(options, reporter, timeOf(systemClock))
+    const report = await verify(options, reporter, movedTime())
     expect(idsOf(report, 'broken')).toEqual(expect.arrayContaining(['C4', 'C5', 'C9', 'C11']))
     const text = [report, ...told].flatMap(textsIn).join('\n')
     for (const secret of seen)
@@ -160,7 +160,7 @@ describe.concurrent('A server that does not respond any more', () => {
     const server = await startDocumentedServer(
       withLayer((request, next) => {
         requests += 1
-        if (requests === 20) setImmediate(server.stop)
+        if (requests === 20) afterTurn(server.stop)
         return next(request)
       }),
     )
@@ -172,7 +172,7 @@ describe.concurrent('A server that does not respond any more', () => {
       finished() {},
     }
     const options = runOptions(server.url, server.password, { revocationPath })
-    const error = await verify(options, reporter, timeOf(systemClock)).then(
+    const error = await verify(options, reporter, movedTime()).then(
       () => expect.unreachable(),
       (reason) => reason,
     )
@@ -312,7 +312,7 @@ describe.concurrent('Revocation', () => {
       finished() {},
     }
     const options = runOptions(server.url, server.password, { path: '/', revocationPath })
-    await expect(verify(options, reporter, timeOf(systemClock), stop.signal)).rejects.toThrow('stopped')
+    await expect(verify(options, reporter, movedTime(), stop.signal)).rejects.toThrow('stopped')
     expect(progress.at(-1)).toBe(
       'tokens: /oauth/revoke: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire',
     )
@@ -356,7 +356,7 @@ it('a window on the clock that ends while a burst is under way leaves C14 not te
     const token = /^Bearer (.*)/.exec(request.fields.get('authorization')?.[0] ?? '')?.[1] ?? ''
     if (request.version === '2' && !isLate && tokens.admits(token)) {
       isLate = true
-      time.advance(59_900)
+      time.jumpWall(59_900)
     }
     return next(request)
   }

@@ -1,0 +1,14 @@
+import { type MovableClock, stillClock } from '../support/clock.ts'
+
+/** A still clock of which each look is a microsecond later, so that what happens takes some time. */
+export function tickingClock(): MovableClock {
+  const clock = stillClock()
+  let looks = 0
+  return {
+    ...clock,
+    monotonic() {
+      looks += 1
+      return clock.monotonic() + looks / 1000
+    },
+  }
+}
