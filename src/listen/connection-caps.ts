@@ -5,7 +5,7 @@ import type { Clock } from '../system/clock.ts'
 /** The bounds of the public listener that no key sets. Times in ms, sizes in bytes. */
 export interface ListenBounds {
   /** How long a TLS handshake may take. */
-  readonly handshakeTimeout: number
+  readonly tlsTimeout: number
   /** How long a client may pause while it sends a body. Only data ends a pause: chunk framing without data does not. */
   readonly bodyTimeout: number
   /** The largest head: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields. */
@@ -25,7 +25,7 @@ export interface ListenBounds {
 /** Those of every public listener. A test passes others, to reach them with a few bytes. */
 export const LISTEN_BOUNDS: ListenBounds = {
   // Two lost packets, as in `listen.header_timeout`.
-  handshakeTimeout: 10_000,
+  tlsTimeout: 10_000,
   // A whole upload has no limit, because a long upload is no attack.
   bodyTimeout: 10_000,
   // That of Node.js and most servers. In HTTP/2 it holds from the first request, even if the client has not confirmed it yet.

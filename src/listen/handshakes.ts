@@ -14,7 +14,7 @@ const LAST_HANDSHAKE = 2_000
 
 export interface HandshakeDependencies {
   readonly clock: Pick<Clock, 'after'>
-  readonly limits: Pick<ListenLimits, 'handshakeTimeout'>
+  readonly limits: Pick<ListenLimits, 'tlsTimeout'>
   readonly material: TlsMaterial
   /** Closes the connections of clients that speak plain HTTP. */
   readonly lingering: Pick<Lingering, 'end'>
@@ -48,7 +48,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
       ...contextOf(deps.material),
       ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
       // Longer than the deadline below, which ends a handshake first.
-      handshakeTimeout: 2 * limits.handshakeTimeout,
+      handshakeTimeout: 2 * limits.tlsTimeout,
       noDelay: true,
     },
     (socket) => {
@@ -84,7 +84,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
-        deadline: clock.after(limits.handshakeTimeout, () => expire(handshake)),
+        deadline: clock.after(limits.tlsTimeout, () => expire(handshake)),
       }
       running.add(handshake)
       // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.

@@ -9,7 +9,7 @@ import { type DemoOptions, demoCommand, generatePassword } from '../../src/comma
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { realClock } from '../support/clock.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { needs, run } from '../support/tools.ts'
 
@@ -31,6 +31,9 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs()
 })
 
+/** Where time stands still for windows and lifetimes, while timers run. */
+const START = 1_000_000
+
 function startDemo(
   options: DemoOptions,
   program: { readonly node: string | undefined } = { node: process.execPath },
@@ -49,7 +52,7 @@ function startDemo(
     stderr,
     logSink: { terminal: false, fd: openSync('/dev/null', 'w') },
     // However slow the machine is, the commands come within one window.
-    clock: stillClock(),
+    clock: { ...realClock(), monotonic: () => START },
     node: program.node,
     program: [process.execPath, join(import.meta.dirname, '../../src/main.ts')],
     onStop: (listener) => stopped.promise.then(listener),

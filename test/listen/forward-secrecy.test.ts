@@ -74,7 +74,7 @@ it('H217 the same holds after a new certificate', async () => {
   }
   const handshakes = createHandshakes({
     clock: stillClock(),
-    limits: { handshakeTimeout: 60_000 },
+    limits: { tlsTimeout: 60_000 },
     material: { ...known, ...one },
     turnsOf: () => new TurnBudget(),
     readable: (wire) => wire,

@@ -69,7 +69,7 @@ it('a handshake that a stop ends does not count as a client that left', async ()
   const clock = stillClock()
   const handshakes = createHandshakes({
     clock,
-    limits: { handshakeTimeout: 60_000 },
+    limits: { tlsTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => new TurnBudget(),
     readable: (wire) => wire,
@@ -118,7 +118,7 @@ it('C26 of the handshakes that one client begins at once, a turn of the event lo
   const clock = stillClock()
   const handshakes = createHandshakes({
     clock,
-    limits: { handshakeTimeout: 60_000 },
+    limits: { tlsTimeout: 60_000 },
     material: { cert, key, valid, names: [], authority: undefined },
     turnsOf: () => turns,
     readable: (wire) => wire,

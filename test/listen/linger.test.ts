@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createLingering, type LingeringBounds } from '../../src/listen/linger.ts'
-import { type Clock, nextTurn, systemClock } from '../../src/system/clock.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { standStill } from '../support/stand-still.ts'
 
 const UNLIMITED = 3_600_000
 const NO_BOUNDS = { time: UNLIMITED, silence: UNLIMITED, bytes: Number.POSITIVE_INFINITY }
@@ -14,10 +13,10 @@ const RESPONSE = 'refused'
 /** A server that sends a response and lingers, and clients that do not close their side. */
 async function startLingering(
   bounds: Partial<LingeringBounds>,
-  { response = RESPONSE, onClock }: { readonly response?: string; readonly onClock?: Clock } = {},
+  { response = RESPONSE }: { readonly response?: string } = {},
 ) {
   const clock = stillClock()
-  const lingering = createLingering(onClock ?? clock, {
+  const lingering = createLingering(clock, {
     usual: NO_BOUNDS,
     brief: NO_BOUNDS,
     mostAtOnce: 1000,
@@ -126,16 +125,18 @@ it('C12 the silence limit counts from the last byte of the response that the cli
 })
 
 it('a byte that has come in time is read after a stall of the process, and the silence limit counts from it', async () => {
-  const { client } = await startLingering(
-    { usual: { ...NO_BOUNDS, silence: 1_000 } },
-    { onClock: systemClock },
-  )
+  const { clock, client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 1_000 } })
   const one = await client()
   await once(one.client, 'data')
+  await nextTurn()
   one.client.write('x')
-  standStill(1_200)
+  await clock.leap(1_200)
+  expect([one.socket.bytesRead, one.socket.destroyed]).toEqual([1, false])
+  await clock.advance(999)
+  expect(one.socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(one.socket.destroyed).toBe(true)
   await one.closed
-  expect(one.socket.bytesRead).toBe(1)
 })
 
 it('C12 a client that sends more than the byte limit is closed', async () => {

@@ -16,7 +16,7 @@ import type { Transport } from '../support/transports.ts'
 const COLLECTING = `--expose-gc --import=data:text/javascript,${encodeURIComponent('setInterval(gc, 500).unref()')}`
 
 /** Unfinished handshakes stay until they are measured. */
-const PATIENT = otherBounds('listen/connection-caps.ts', 'LISTEN_BOUNDS', { handshakeTimeout: 3_600_000 })
+const PATIENT = otherBounds('listen/connection-caps.ts', 'LISTEN_BOUNDS', { tlsTimeout: 3_600_000 })
 
 /** A sidecar in a process of its own, whose account never fills. */
 async function roomySidecar(transport: Transport): Promise<Served> {

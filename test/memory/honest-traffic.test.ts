@@ -6,7 +6,7 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 const AS_WITH_512_MIB = '182MiB'
 
 /** Node ends a handshake itself after twice this time, and a hundred at once, both ends in this process, may take long on a busy machine. */
-const DEADLINES = { listen: { handshakeTimeout: 3_600_000 } }
+const DEADLINES = { listen: { tlsTimeout: 3_600_000 } }
 
 function sidecarOf512(): Promise<TestSidecar> {
   return startSidecar({

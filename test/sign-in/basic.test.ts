@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
 import { startBasicDevice, startLighttpd } from './devices.ts'
@@ -86,14 +87,14 @@ describe('Signing in by Basic', () => {
 
   it('logs in again at once after a login that the device broke off: that says nothing about the account', async () => {
     const device = await startBasicDevice()
-    const { signIn, request } = await signedIn({ auth, ...device })
+    const { signIn, request, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
     const breakOff = (incoming: IncomingMessage): void => {
       incoming.socket.destroy()
     }
     const refused = await request({ target: '/forbidden' })
     device.device.server.prependListener('request', breakOff)
-    expect((await signIn.renew(refused, refused.shown, true)).kind).toBe('refused')
+    expect((await passUntil(clock, signIn.renew(refused, refused.shown, true))).kind).toBe('refused')
     device.device.server.off('request', breakOff)
     expect(await signIn.ready()).toBeUndefined()
     const next = await request({ target: '/forbidden' })

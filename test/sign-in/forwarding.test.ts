@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
@@ -170,7 +170,7 @@ describeTransports('C8 A request that the device refuses because its password ha
     await streams.waitFor('some')
     const late = sidecar.request({ path: '/waits', token })
     await waits.promise
-    expectError(await sidecar.request({ token }), 401, 'invalid_token')
+    expectError(await passUntil(sidecar.clock, sidecar.request({ token })), 401, 'invalid_token')
     await expect(streams.response).rejects.toThrow()
     expectError(await late, 401, 'invalid_token')
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
@@ -340,8 +340,7 @@ describe('A request to a device with a login', () => {
     await sidecar.request({ token })
     device.device.handle((_request, response) => {
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="x"', 'Content-Length': '10' })
-      response.write('half')
-      setImmediate(() => response.destroy())
+      response.write('half', () => response.destroy())
     })
     expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
   })

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { nextTurn } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -62,8 +62,8 @@ describeTransports(
               const posts = round % 3 === 0
               const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
               exchange.response.catch(() => {})
-              // At any moment between the request and its response.
-              if (round % 8 > 0) await delay((round % 8) - 1)
+              // At any turn between the request and its response.
+              for (let turn = 0; turn < 4 * (round % 8); turn += 1) await nextTurn()
               exchange.abort()
               connection.close()
             }

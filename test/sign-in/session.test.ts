@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { unwrapped } from '../../src/sign-in/session-token.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
-import { livedTime } from '../support/lived-time.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
@@ -309,16 +309,25 @@ it.each([
   ['counts if its token is in the head', { header: 'X-Auth-Token' }, 200],
   ['fails if its token is in the body', { json: '/token' }, 500],
 ])('H170 a login with a body that never ends %s', async (_how, token, status) => {
+  const dripping = Promise.withResolvers<() => void>()
   const device = await startDevice((request, response) => {
     if (request.url !== '/login') return void response.end('from the device')
     response.writeHead(200, { 'X-Auth-Token': 'one', 'Content-Length': 10_000 })
-    const dripping = setInterval(() => response.write(' '), 50)
-    response.once('close', () => clearInterval(dripping))
+    dripping.resolve(() => void (response.destroyed || response.write(' ')))
   })
   const session = { login: { path: '/login' }, token, send: { header: 'X-Auth-Token' } }
   const sidecar = await start({ device, password: '' }, { kind: 'session', session })
-  const granted = await sidecar.token()
-  expect((await sidecar.request({ token: granted })).status).toBe(status)
+  const response = sidecar.request({ token: await sidecar.token() })
+  const drip = await dripping.promise
+  let answered: number | undefined
+  void response.then((whole) => {
+    answered = whole.status
+  })
+  while (answered === undefined) {
+    drip()
+    await sidecar.clock.advance(50)
+  }
+  expect(answered).toBe(status)
 })
 
 it('H170 a wrong password costs one login, and no line holds password, token or body', async () => {
@@ -385,7 +394,7 @@ describe('H171 A session', () => {
     const stream = (await sidecar.connect()).start({ fields: ['Authorization', `Bearer ${token}`] })
     await stream.waitFor('some')
     stream.response.catch(() => {})
-    await sidecar.stop(500)
+    await passUntil(sidecar.clock, sidecar.stop(500))
     expect(sessions.size).toBe(0)
   })
 
@@ -398,12 +407,12 @@ describe('H171 A session', () => {
     }
     const sidecar = await start(redfish, redfishAuth, { upstream: { response_timeout: '1d' } })
     await sidecar.request({ token: await sidecar.token() })
-    const now = livedTime()
+    const begun = sidecar.clock.monotonic()
     const stopped = sidecar.stop(200)
     await asked.promise
-    await stopped
-    // Far beyond the grace, and before a logout is given up.
-    expect(now()).toBeLessThan(4_000)
+    await passUntil(sidecar.clock, stopped)
+    // Beyond the grace, and before a logout is given up.
+    expect(sidecar.clock.monotonic() - begun).toBeLessThan(4_000)
   })
 
   it('is not opened while the sidecar stops', async () => {
