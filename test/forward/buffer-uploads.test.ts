@@ -171,8 +171,8 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     const bounds = { device: { minUploadRate: 0 } }
     const world = await start(transport, { ...atOnce, queue: { size: 1, timeout: '1h' } }, {}, bounds)
     const queue = { size: 1, timeout: '10s' }
-    const patientWithBodies = { listen: { body_timeout: '1h' } }
-    const impatient = await start(transport, { ...atOnce, queue }, patientWithBodies, bounds)
+    const patientWithBodies = { ...bounds, listen: { bodyTimeout: 3_600_000 } }
+    const impatient = await start(transport, { ...atOnce, queue }, {}, patientWithBodies)
     for (const each of [await begin(impatient), await begin(impatient)]) await each.waitForInformational(100)
     const late = await begin(impatient)
     await waitForQueued(impatient.sidecar, 1)
