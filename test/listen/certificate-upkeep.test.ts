@@ -14,7 +14,7 @@ const DAY = 86_400_000
 const LOOK = 60_000
 const LOOPBACK = ['localhost', '127.0.0.1', '0:0:0:0:0:0:0:1']
 const start = (options: SidecarOptions): Promise<TestSidecar> =>
-  startSidecar({ ...options, transport: 'tls', config: { listen: { tls: 'auto' } } })
+  startSidecar({ ...options, transport: 'tls', config: { listen: { tls: 'auto', idle_timeout: '1d' } } })
 
 const stored = (sidecar: TestSidecar): string =>
   readFileSync(join(sidecar.directory, 'state', 'tls', 'cert.pem'), 'utf8')

@@ -152,7 +152,8 @@ const refresh = (sidecar: TestSidecar, token: string) =>
 describeProtocols('H311 A login that ends', (transport) => {
   it('H311 closes its WebSocket, though it was refreshed in time', async () => {
     const tokens = { rotate_refresh: true, grant_lifetime: '90m' }
-    const sidecar = await startSidecar({ transport, clock: stillClock(), config: { tokens } })
+    const config = { tokens, upstream: { tunnel_idle_timeout: '1d' } }
+    const sidecar = await startSidecar({ transport, clock: stillClock(), config })
     acceptWebSockets(sidecar.device)
     const first = await sidecar.grant()
     expect(first.expires_in).toBe(3600)
