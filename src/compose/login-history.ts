@@ -6,7 +6,7 @@ import type { Tokens } from '../tokens/state.ts'
 import type { Settings } from './settings.ts'
 
 const GUESSING =
-  'passwords are being guessed: correct the client, or block its address in a firewall; postern status names those with most'
+  'passwords are being guessed: correct the client, or block its address in a firewall; postern status lists the addresses with most wrong passwords'
 const CROWDED =
   'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
 

@@ -175,6 +175,12 @@ function judgeSession(auth: SessionAccount, must: Must): void {
     must('auth.session.send.header', 'be the field in which requests carry the token')
   if (auth.user === undefined && loginHas('$user', auth))
     must('auth.user', 'be a user name: the login contains $user')
+  if (login.json === undefined && login.form === undefined) return
+  const body = `auth.session.login.${login.json === undefined ? 'form' : 'json'}`
+  if (auth.user !== undefined && !loginHas('$user', auth))
+    must(body, 'have $user as a value, because auth.user is set')
+  if (auth.password !== undefined && !loginHas('$password', auth))
+    must(body, 'have $password as a value, because auth.password is set')
 }
 
 /** The device tells with `password.device` whether a password is right. */

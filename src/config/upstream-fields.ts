@@ -141,17 +141,17 @@ export interface NamedService {
 }
 
 /**
- * All services of the device, the main service first. What a route does not say is as in `upstream`, but of its `headers` only those that
- * are left out: a value may be a secret of the other program.
+ * All services of the device, the main service first. What a route does not say is as in `upstream`, but of its `headers` only what is
+ * left out: a value may be a secret of the other program.
  */
 export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   const routes = Object.entries(upstream.routes)
-  const headers = without(leftOut(upstream.headers), {})
+  const unwanted = leftOut(upstream.headers)
   return [
     { path: ['upstream'], service: upstream },
     ...routes.map(([path, route]) => ({
       path: ['upstream', 'routes', path],
-      service: { ...upstream, headers, ...route },
+      service: { ...upstream, ...route, headers: without(unwanted, route.headers ?? {}) },
     })),
   ]
 }

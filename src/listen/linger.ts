@@ -58,12 +58,15 @@ export function createLingering(
   }
 
   /** Discards the input of a connection. */
-  function discard(socket: Socket): void {
+  function discard(socket: Socket, wire: Socket): void {
     let left = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
     const activity = new Activity(socket, clock.monotonic())
     const noteActivity = (): void => activity.note(clock.monotonic())
-    const close = (): void => void socket.destroy()
+    const close = (): void => {
+      if (socket.writableFinished) socket.destroy()
+      else endBroken(socket, wire)
+    }
     const idling: Idling = { lastActive: (now) => activity.look(now), onIdle: close }
     const unwatch = (): void => {
       silent.usual.leave(idling)
@@ -104,11 +107,13 @@ export function createLingering(
      * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
      * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
      * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
+     *
+     * @param wire the socket below it, if it is a TLS socket
      */
-    end(socket: Socket, lastBytes = ''): void {
+    end(socket: Socket, lastBytes = '', wire = socket): void {
       if (socket.destroyed) return
       if (!socket.writableEnded) socket.end(lastBytes)
-      discard(socket)
+      discard(socket, wire)
     },
     /** The sidecar stops: from now on connections linger only briefly. */
     drain(): void {
@@ -118,7 +123,10 @@ export function createLingering(
   }
 }
 
-/** Closes a connection so that the client sees it broken: with a reset, unless `wire`, the socket below it, is a Unix socket. */
+/**
+ * Closes a connection so that the client sees it broken: with a reset, unless `wire`, the socket below it, is a Unix socket. A reset also frees what
+ * the kernel has queued. Without one it keeps that, up to megabytes, for as long as a client that reads nothing stays.
+ */
 export function endBroken(socket: Socket, wire: Socket): void {
   // A Unix socket has no reset. A TLS socket is destroyed when its wire has closed. Destroying both within a callback of the TLS
   // connection crashes the process (SIGSEGV in Node 26.10).

@@ -28,8 +28,9 @@ export function sessionIn(
   const { token, send, login } = settings
   // Without a field that carries its value, the named cookie alone is the session.
   const only = send === undefined ? tokenCookie(settings) : undefined
+  const received = cookiesSetBy(response.fields, login.path, clock)
   const now = clock.monotonic()
-  const set = cookiesSetBy(response.fields, login.path, clock).filter(
+  const set = received.filter(
     (cookie) =>
       cookie.value !== '' && !isExpired(cookie, now) && (only === undefined || cookie.name === only),
   )
@@ -52,9 +53,21 @@ function createSession(
   const carrier =
     header?.cookie === undefined || opened === undefined
       ? undefined
-      : { name: header.cookie, value: opened, path: '/', until: undefined }
+      : {
+          name: header.cookie,
+          value: opened,
+          path: '/',
+          until: set.findLast(({ name }) => name === named)?.until,
+        }
   const all = carrier === undefined ? set : [...set.filter(({ name }) => name !== carrier.name), carrier]
-  const cookies = new KeptCookies(all, (name) => byCookies || name === carrier?.name, clock)
+  const cookies = new KeptCookies(
+    all,
+    {
+      isVital: (name) => byCookies || name === carrier?.name,
+      tells: (name) => (byCookies && (named === undefined || name === named)) || name === carrier?.name,
+    },
+    clock,
+  )
   let text = opened
   let replaced = false
 
@@ -76,7 +89,7 @@ function createSession(
     },
     credentialsFor({ target }) {
       const sent = cookies.for(target)
-      const value = named === undefined ? text : sent.findLast(({ name }) => name === named)?.value
+      const value = named === undefined ? text : cookies.valueOf(named)
       const pairs = sent.map((each) => `${each.name}=${each.value}`)
       return {
         fields: [

@@ -1,27 +1,34 @@
 import type { Clock } from '../system/clock.ts'
 import { isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
 
+/** What a cookie means, by its name. */
+interface Meaning {
+  /** It is the session, or a part of it: without it the session is over. */
+  isVital(name: string): boolean
+  /** Another value of it is another session. */
+  tells(name: string): boolean
+}
+
 /** The cookies of one session. Responses update their expiry. Some are the session itself, the others only go along. */
 export class KeptCookies {
   readonly #clock: Clock
-  readonly #isVital: (name: string) => boolean
+  readonly #meaning: Meaning
   #kept: readonly SessionCookie[]
   #deleted = false
   #replaced = false
 
-  /** @param isVital whether the cookie of this name is the session, or a part of it */
-  constructor(cookies: readonly SessionCookie[], isVital: (name: string) => boolean, clock: Clock) {
+  constructor(cookies: readonly SessionCookie[], meaning: Meaning, clock: Clock) {
     this.#clock = clock
-    this.#isVital = isVital
+    this.#meaning = meaning
     this.#kept = cookies
   }
 
   /** A cookie that is the session has expired, or a response has deleted it. */
   get over(): boolean {
-    return this.#deleted || this.#kept.some((each) => this.#isVital(each.name) && this.#isOver(each))
+    return this.#deleted || this.#kept.some((each) => this.#meaning.isVital(each.name) && this.#isOver(each))
   }
 
-  /** A response to a client has set another value of a cookie that is the session. */
+  /** A response to a client has set another session. */
   get replaced(): boolean {
     return this.#replaced
   }
@@ -29,6 +36,11 @@ export class KeptCookies {
   /** Those that a request for this target carries. */
   for(target: string): readonly SessionCookie[] {
     return this.#kept.filter((each) => matchesPath(each, target) && !this.#isOver(each))
+  }
+
+  /** The value of a cookie, on whichever paths it is sent; undefined if there is none. */
+  valueOf(name: string): string | undefined {
+    return this.#kept.findLast((each) => each.name === name && !this.#isOver(each))?.value
   }
 
   /** @param own the response is to a request of the sidecar itself: only then another value is taken */
@@ -42,11 +54,11 @@ export class KeptCookies {
     if (this.#isOver(cookie)) {
       if (!sent.some(({ path }) => path === cookie.path)) return
       this.#kept = others()
-      this.#deleted ||= this.#isVital(cookie.name)
+      this.#deleted ||= this.#meaning.isVital(cookie.name)
     } else if (known !== undefined) {
       this.#kept = this.#kept.map((each) => (each === known ? { ...each, until: cookie.until } : each))
     } else if (own) this.#kept = [...others(), cookie]
-    else this.#replaced ||= this.#isVital(cookie.name)
+    else this.#replaced ||= this.#meaning.tells(cookie.name)
   }
 
   /** An empty value deletes, too. */

@@ -31,9 +31,12 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     expired.includes(response.status) || leadsToLogin(request, response)
 
   // A client that signs in at the device itself, through the sidecar, gets the same for a wrong password. Where a token is named, other
-  // requests may have the path of the login, too.
-  const isClients = ({ target }: RequestLine, { status }: OwnResponse): boolean =>
-    (token === undefined || status < 400) && loginPaths.has(loosePathOf(target))
+  // requests may have the path of the login, too: to an API with sessions as resources, each of them.
+  const isLogin = ({ method, target }: RequestLine): boolean =>
+    method === login.method && loosePathOf(target) === loosePathOf(login.path)
+  const isClients = (request: RequestLine, { status }: OwnResponse): boolean =>
+    (byCookies && isLogin(request)) ||
+    ((token === undefined || status < 400) && loginPaths.has(loosePathOf(request.target)))
   const isChallenge: Scheme['isChallenge'] = (request, response) =>
     asksToSignIn(request, response) && !isClients(request, response)
 

@@ -27,7 +27,8 @@ export interface SignInSetup {
 
 /** The events of a sign-in, with the configuration key that they are about. */
 export interface SignInReports extends Omit<SignInEvents, 'changing'> {
-  readonly changing: (key: string) => void
+  /** `key` can name the one cookie that is the session; undefined if the configuration names it. */
+  readonly changing: (key: string | undefined) => void
 }
 
 /** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
@@ -56,7 +57,10 @@ export async function openSignIn(
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
   return createSignIn(scheme, readPassword, clock, {
     ...events,
-    changing: () => events.changing(`${key}.session.token.cookie`),
+    changing: () => {
+      const isNamed = auth.kind !== 'session' || auth.session.token !== undefined
+      events.changing(isNamed ? undefined : `${key}.session.token.cookie`)
+    },
   })
 }
 
@@ -99,7 +103,7 @@ export function signInLog(log: Logger): SignInReports {
     unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
     changing: (key) =>
       log.warn(
-        `the device changes Postern's session in its responses to clients, which causes one login after the other; if another cookie of its login changes, name that of the session in ${key}`,
+        `the device changes Postern's session in its responses to clients, which causes one login after the other; ${key === undefined ? 'let the device keep its session' : `if only another cookie of its login changes, write the name of the session's cookie in ${key}`}`,
       ),
     notSignedOut: (reason) =>
       log.warn(

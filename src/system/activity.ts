@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 /** When the peer of a socket was last active: when it sent something, or took queued bytes. Times in ms of one clock. */
 export class Activity {
-  /** The owner of the socket writes here when the latest step was; 0 if it knows of none since the last look. That costs it no call. */
+  /** When the owner of the socket has last seen the peer send or take something; 0: not since the last look. It writes here, which costs no call. */
   told = 0
   readonly #socket: Socket
   /** When the peer was last active, as of the last look. */

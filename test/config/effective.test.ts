@@ -73,7 +73,7 @@ describe('the effective configuration', () => {
         login: fc.constantFrom(
           { path: '/l' },
           { path: '/l', json: { null: '$user', user_name: [1, { p: '$password', q: null }] } },
-          { path: '/a?b=c:d', page: '/null', form: { constructor: 'a: b', 12: '$user' } },
+          { path: '/a?b=c:d', page: '/null', form: { constructor: 'a: b', 12: '$user', 'q r': '$password' } },
         ),
         token: fc.constantFrom({ header: 'X-T' }, { cookie: 'SID' }, { json: '/a~1b/0' }),
         send: fc.constantFrom(

@@ -367,6 +367,11 @@ describe('a value', () => {
       'upstream.auth.session.login.path: is missing; it must be a path that begins with /',
     ],
     [
+      'auth: {kind: session, user: u, password: {file: p}, session: {login: {path: /l, form: {u: $User, p: $Password}}}}',
+      'upstream.auth.session.login.form: must have $user as a value, because auth.user is set',
+      'upstream.auth.session.login.form: must have $password as a value, because auth.password is set',
+    ],
+    [
       'auth: {kind: session, session: {login: {path: /l, json: {p: $password}, form: {u: $user}}}}',
       'upstream.auth.password.file: is missing; it must be a path: the login contains $password',
       'upstream.auth.session.login.form: must not be set together with json; keep one of the two',

@@ -20,6 +20,14 @@ describe('upstream.routes', () => {
     expect(route?.service.url.origin).toBe(URL_A)
   })
 
+  it('H172 leaves out for each service what upstream leaves out, unless the service itself sends it', () => {
+    const upstream = `url: "http://127.0.0.1:8080", headers: {X-Key: secret, Via: null, Client-IP: null}`
+    const routes = `{/a/: {url: "${URL_A}", headers: {A: b, client-ip: c}}}`
+    const file = `upstream: {${upstream}, routes: ${routes}}\npassword: {file: p}\n`
+    const [, route] = servicesOf(load({ file }).upstream)
+    expect(route?.service.headers).toEqual({ A: 'b', 'client-ip': 'c', Via: null })
+  })
+
   it('can be overridden in part from the command line', () => {
     const sets = ['upstream.routes./a/.max_in_flight=2', `upstream.routes./b.url=${URL_A}`]
     const { routes } = load({ file: withRoutes(`{/a/: {url: "${URL_A}"}}`), sets }).upstream

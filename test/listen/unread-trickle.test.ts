@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
@@ -54,6 +55,10 @@ it('a client that reads nothing of a response is dropped after idle_timeout, alt
   const send = (bytes: Buffer): void => void exchange.write(bytes)
   await fill(socket, send)
   await expectDropped(clock, socket, 4_000, send)
+  // A reset frees what the kernel has queued for the client.
+  const broken = once(client.socket, 'error')
+  client.socket.resume()
+  expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
 })
 
 it('a tunnel whose client reads nothing is closed after tunnel_idle_timeout, although the device sends more', async () => {

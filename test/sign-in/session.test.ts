@@ -619,6 +619,62 @@ it('H170 a client that signs in at the device, and is led back, asks for no logi
   expect(signIn.isChallenge({ method: 'POST', target: path }, back)).toBe(false)
 })
 
+describe('H170 A session by a named cookie', () => {
+  const XSRF = {
+    login: { path: '/api/auth/login', form: { name: 'admin', pw: '$password' } },
+    token: { cookie: 'XSRF' },
+    send: { header: 'X-XSRF' },
+  }
+  const startXsrfDevice = (cookies: readonly string[]) =>
+    startDevice((request, response) => {
+      response.setHeader('Set-Cookie', request.method === 'POST' ? [...cookies] : ['lang=de'])
+      response.writeHead(200).end()
+    })
+
+  it('is asked for by no wrong login of a client', async () => {
+    const device = await startXsrfDevice(['XSRF=one'])
+    const { signIn } = await signedIn({
+      auth: { kind: 'session', session: XSRF },
+      password: 'x',
+      url: device.url,
+    })
+    await signIn.ready()
+    const refusal = { status: 401, fields: [] }
+    expect(signIn.isChallenge({ method: 'POST', target: '/api/auth/login' }, refusal)).toBe(false)
+    expect(signIn.isChallenge({ method: 'GET', target: '/api/auth/login' }, refusal)).toBe(true)
+    expect(signIn.isChallenge({ method: 'POST', target: '/' }, refusal)).toBe(true)
+  })
+
+  it('goes into its field on every path, and another cookie that changes causes no login', async () => {
+    const device = await startXsrfDevice(['XSRF=one', 'lang=en; Path=/'])
+    const { signIn, request, events } = await signedIn({
+      ...{ auth: { kind: 'session', session: XSRF }, password: 'x', url: device.url },
+    })
+    for (let i = 0; i < 6; i += 1) {
+      await signIn.ready()
+      const response = await request({ target: '/data' })
+      expect(response.shown?.fields).toEqual(['X-XSRF', 'one', 'Cookie', 'lang=en'])
+      signIn.accepted({ method: 'GET', target: '/data' }, response, response.shown)
+    }
+    expect(events).toEqual(['signed in'])
+  })
+
+  it('that is sent as another cookie ends when it expires', async () => {
+    const device = await startXsrfDevice(['XSRF=one; Path=/; Max-Age=60'])
+    const session = { ...XSRF, send: { header: 'Cookie: SID=$token' } }
+    const { signIn, clock, events } = await signedIn({
+      ...{ auth: { kind: 'session', session }, password: 'x', url: device.url },
+    })
+    await signIn.ready()
+    await clock.advance(59_999)
+    await signIn.ready()
+    expect(events).toEqual(['signed in'])
+    await clock.advance(1)
+    await signIn.ready()
+    expect(events).toEqual(['signed in', 'signed in'])
+  })
+})
+
 it('H170 a session that check_path has shown to work is no wrong password when a first response refuses it', async () => {
   const account = await startAccountDevice()
   const auth = { ...accountAuth('form'), check_path: '/whoami' }

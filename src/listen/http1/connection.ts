@@ -10,7 +10,7 @@ import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
 import type { IdleList, Idling } from '../../system/idle-list.ts'
 import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
-import type { Lingering } from '../linger.ts'
+import { endBroken, type Lingering } from '../linger.ts'
 import type { RequestBody } from '../request-body.ts'
 import { serveInTurn } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
@@ -281,7 +281,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   onIdle(): void {
-    this.socket.destroy()
+    if (this.socket.writableLength > 0) endBroken(this.socket, this.wire)
+    else this.socket.destroy()
   }
 
   #unwatch(): void {
@@ -385,7 +386,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   #endInSteps(lastBytes: string): void {
     this.#close()
     this.#unwatch()
-    this.rules.lingering.end(this.socket, lastBytes)
+    this.rules.lingering.end(this.socket, lastBytes, this.wire)
   }
 
   /** The client has closed its sending side: closes the sidecar's when every request is served. */

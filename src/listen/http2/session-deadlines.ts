@@ -1,11 +1,15 @@
 import type { ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { ListenLimits } from '../connection-caps.ts'
+import { endBroken } from '../linger.ts'
 import { watchHeaders } from './header-watch.ts'
 import type { OpenExchanges } from './open-exchanges.ts'
 
 interface DeadlinesOptions {
   readonly socket: TLSSocket
+  /** The TCP socket below it. */
+  readonly wire: Socket
   readonly limits: ListenLimits
   readonly open: OpenExchanges
   /** Ms of the clock of `check`. */
@@ -21,6 +25,7 @@ const UNREAD_LINGER_TIME = 3_000
 export class SessionDeadlines {
   readonly #session: ServerHttp2Session
   readonly #socket: TLSSocket
+  readonly #wire: Socket
   readonly #limits: ListenLimits
   readonly #open: OpenExchanges
   /** The time of the first check: the session was opened at most one interval before. */
@@ -34,9 +39,10 @@ export class SessionDeadlines {
   /** The time of the first check that found nothing to do but close the connection. */
   #overSince: number | undefined
 
-  constructor(session: ServerHttp2Session, { socket, limits, open, now }: DeadlinesOptions) {
+  constructor(session: ServerHttp2Session, { socket, wire, limits, open, now }: DeadlinesOptions) {
     this.#session = session
     this.#socket = socket
+    this.#wire = wire
     this.#limits = limits
     this.#open = open
     this.#activeAt = now
@@ -51,7 +57,7 @@ export class SessionDeadlines {
     if (this.active || this.#open.count > 0) this.#activeAt = time
     this.active = false
     const isOver = this.#session.destroyed || (this.#session.closed && this.#open.count === 0)
-    if (unread >= idleTimeout + UNREAD_LINGER_TIME) this.#socket.destroy()
+    if (unread >= idleTimeout + UNREAD_LINGER_TIME) endBroken(this.#socket, this.#wire)
     else if (isOver) this.#closeFinished(time)
     else if (!this.greeted && time - this.#opened >= headerTimeout) this.#session.destroy()
     else if (this.headers.overdue(time) || time - this.#activeAt >= idleTimeout) this.#session.close()
@@ -62,6 +68,8 @@ export class SessionDeadlines {
     this.#overSince ??= time
     const over = time - this.#overSince
     if (over >= LINGER_TIME) this.#session.destroy()
-    if (over >= (this.#socket.writableFinished ? 2 * LINGER_TIME : UNREAD_LINGER_TIME)) this.#socket.destroy()
+    if (this.#socket.writableFinished) {
+      if (over >= 2 * LINGER_TIME) this.#socket.destroy()
+    } else if (over >= UNREAD_LINGER_TIME) endBroken(this.#socket, this.#wire)
   }
 }

@@ -75,7 +75,7 @@ export function serveSession(
   const overhead = new Overhead(socket, () => open.unreadBytes())
   const misuse = new Misuse(session, { limits, overhead, onOveruse, now })
   const arrivals = new Arrivals(handlers, misuse)
-  const deadlines = new SessionDeadlines(session, { socket, limits, open, now })
+  const deadlines = new SessionDeadlines(session, { socket, wire, limits, open, now })
   const { headers } = deadlines
   holding.holder = holderOf(session, socket, open)
 
