@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
+import { timeOf } from '../../src/verify/session.ts'
 import type { Report } from '../../src/verify/verdict.ts'
 import { prepareSite } from '../process/serve.ts'
 import { PASSWORD } from '../support/sidecar.ts'
@@ -35,7 +37,9 @@ async function verifyPostern(): typeof postern {
 async function verifyNginx(): Promise<Report> {
   const { url, password, path } = await NGINX.start()
   const flood = { seconds: 1.5, connections: 10 }
-  return (await runVerify(runOptions(url, password, { path, limits: NGINX.limits, flood }))).report
+  const options = runOptions(url, password, { path, limits: NGINX.limits, flood })
+  // The windows of a real server close by real time.
+  return (await runVerify(options, timeOf(systemClock))).report
 }
 
 beforeAll(() => {

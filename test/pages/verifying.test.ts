@@ -12,7 +12,7 @@ import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../supp
 import { readTree } from '../support/source-tree.ts'
 import { runOnTerminal } from '../support/terminal.ts'
 import { needs, run } from '../support/tools.ts'
-import { idsOf, runOptions, runVerify } from '../verify/a-run.ts'
+import { idsOf, movedTime, runOptions, runVerify } from '../verify/a-run.ts'
 
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/verifying.md'), 'utf8')
@@ -103,9 +103,12 @@ it('docs/verifying.md names the settings of Postern with which it departs from t
   const runs = SETTINGS.map(async ([setting, config]) => {
     const [, , broken = ''] =
       rows.find(([, cell]) => cell?.startsWith(`\`${setting}`)) ?? expect.fail(setting)
-    const sidecar = await startSidecar({ clock: realClock(), config: { limits: DOCUMENTED, ...config } })
+    // Both sides have one time.
+    const time = movedTime()
+    const sidecar = await startSidecar({ clock: time, config: { limits: DOCUMENTED, ...config } })
     const { report } = await runVerify(
       runOptions(sidecar.url, PASSWORD, { limits: DOCUMENTED_LIMITS, quick: true }),
+      time,
     )
     const [always = '', often = ''] = (broken.split(':')[0] ?? '').split(', and often ')
     const found = idsOf(report, 'broken')
