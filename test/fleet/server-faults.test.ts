@@ -177,7 +177,18 @@ describe('a server', () => {
     for (const each of [one, two])
       for (const token of refused) await until(passing([each], async () => (await use(each, token)) === 401))
     const again = { grant_type: 'refresh_token', refresh_token: revoked.refresh_token }
-    expect((await two.postToken(again)).status).toBe(400)
+    /** Refused as unknown; until it has the store again, the sidecar says that it cannot tell. */
+    const expectRefused = async (form: Parameters<TestSidecar['postToken']>[0]): Promise<void> => {
+      const statuses = new Set<number>()
+      const ask = async (): Promise<boolean> => {
+        const { status } = await two.postToken(form)
+        statuses.add(status)
+        return status === 400
+      }
+      await until(passing([two], ask))
+      expect(statuses).not.toContain(200)
+    }
+    await expectRefused(again)
     for (const each of [one, two]) await until(passing([each], async () => logged(each, EMPTIED) === 1))
 
     // The backup knows only the first password.
@@ -186,8 +197,8 @@ describe('a server', () => {
     await restore()
     for (const each of [one, two]) await until(passing([each], async () => logged(each, EMPTIED) === 2))
     for (const each of [one, two]) for (const token of refused) expect(await use(each, token)).toBe(401)
-    expect((await two.postToken(again)).status).toBe(400)
-    expect(await logIn(two)).toBe(400)
+    await expectRefused(again)
+    await expectRefused(PASSWORD_GRANT)
   })
 
   it.concurrent('H147 that is made a replica of another one serves nothing, and falsely refuses nothing', async () => {
