@@ -13,9 +13,6 @@ export interface MovableClock extends Clock {
 /** Starts above 0, so that code that forgets the start value fails. */
 const START = 1_000_000
 
-/** The time of day at which every still clock of a test file starts: two that were not moved agree. */
-const DAY = Date.now()
-
 /**
  * Runs as the real clock does, with its timers: for the tests that the list of real time in this folder's README.md names. A test can move its two
  * clocks, and the timers do not move with them.
@@ -50,6 +47,7 @@ interface Due {
  * a turn of the event loop before and behind each: `await` it.
  */
 export function stillClock(): MovableClock & { readonly pending: number } {
+  const now = Date.now()
   const timers = new Set<Due>()
   let elapsed = 0
   let jumped = 0
@@ -78,7 +76,7 @@ export function stillClock(): MovableClock & { readonly pending: number } {
       return timers.size
     },
     monotonic: () => START + elapsed,
-    wall: () => DAY + elapsed + jumped,
+    wall: () => now + elapsed + jumped,
     after: add,
     every: (time, f) => add(time, f, time),
     pause: (time, signal) => rest({ after: add }, time, signal),

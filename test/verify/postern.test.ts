@@ -31,14 +31,16 @@ it.each(Object.entries(KEEPING))('H127 Postern %s keeps every promise', async (_
 })
 
 it('H127 `status_codes: http` departs from the statuses of the documented API, and from nothing else', async () => {
-  const sidecar = await start({ transport: 'tls', config: { status_codes: 'http' } })
-  const { report } = await runVerify(runOptions(sidecar.url, PASSWORD, { quick: true }))
+  const time = movedTime()
+  const sidecar = await start({ transport: 'tls', clock: time, config: { status_codes: 'http' } })
+  const { report } = await runVerify(runOptions(sidecar.url, PASSWORD, { quick: true }), time)
   expect(idsOf(report, 'broken')).toEqual(['C2', 'C19'])
 })
 
 it('checks only the promises that were asked for', async () => {
-  const { url } = await start({})
-  const { report, decided } = await runVerify(runOptions(url, PASSWORD, { only: ['C11', 'C5'] }))
+  const time = movedTime()
+  const { url } = await start({ clock: time })
+  const { report, decided } = await runVerify(runOptions(url, PASSWORD, { only: ['C11', 'C5'] }), time)
   expect(decided.map(({ id, result }) => [id, result])).toEqual([
     ['C5', 'kept'],
     ['C11', 'kept'],
@@ -48,14 +50,15 @@ it('checks only the promises that were asked for', async () => {
 
 it('a password whose name may not read the path ends the run, which says so and revokes its tokens', async () => {
   const names = makeNames({ admin: undefined, monitor: [{ methods: ['GET'], paths: ['/api/status'] }] })
-  const sidecar = await start({ config: { ...SETTINGS, ...names.config } })
+  const time = movedTime()
+  const sidecar = await start({ clock: time, config: { ...SETTINGS, ...names.config } })
   const options = (path: string) =>
     runOptions(sidecar.url, passwordOf('monitor'), { path, only: ['C4', 'C10', 'C11'] })
   await expect(runVerify({ ...options('/api/other'), revocationPath: '/oauth/revoke' })).rejects.toThrow(
     /the name of this password may not GET \/api\/other: 400 insufficient_scope.*--path/,
   )
   expect((await sidecar.overview.grants()) as object).toMatchObject({ total: 0 })
-  expect(brokenIn((await runVerify(options('/api/status'))).report)).toEqual({})
+  expect(brokenIn((await runVerify(options('/api/status'), time)).report)).toEqual({})
 })
 
 it('fails without a verdict when the password is wrong, and quotes neither it nor the right one', async () => {
