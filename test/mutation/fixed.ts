@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readTree } from '../support/source-tree.ts'
 import { type Mutant, mutantsOf } from './mutants.ts'
+import { UsageError } from './subject.ts'
 
 /** A mutant as the fixed set names it, without its place: it is found again where its function has moved. */
 export interface FixedMutant {
@@ -28,9 +29,15 @@ export interface Found {
 
 export const FIXED_SET = 'test/mutation/fixed.json'
 
-/** The fixed set. Proof of the cast: `writeFixedSet` alone writes it. */
+/**
+ * The fixed set.
+ * @throws UsageError if none was drawn
+ */
 export function readFixedSet(root: string): readonly FixedMutant[] {
-  return JSON.parse(readFileSync(join(root, FIXED_SET), 'utf8')) as readonly FixedMutant[]
+  const path = join(root, FIXED_SET)
+  if (!existsSync(path)) throw new UsageError(`${FIXED_SET}: no set was drawn yet: draw one with --draw SEED`)
+  // Proof of the cast: `--draw` alone writes it.
+  return JSON.parse(readFileSync(path, 'utf8')) as readonly FixedMutant[]
 }
 
 /** The text of a set: one mutant a line, so that a difference shows which. */
