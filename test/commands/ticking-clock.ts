@@ -1,6 +1,6 @@
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
-/** A still clock of which each look is a microsecond later, so that what happens takes some time. */
+/** A still clock that goes on by a microsecond with each look, so that what happens takes some time. */
 export function tickingClock(): MovableClock {
   const clock = stillClock()
   let looks = 0

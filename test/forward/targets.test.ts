@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
@@ -235,7 +236,8 @@ describe('a device on a Unix socket', () => {
     const device = await startDevice(undefined, { path })
     expect((await sidecar.request({ token })).status).toBe(200)
     await device.stop()
-    expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
+    // A device that has just worked is asked again after a pause.
+    expectError(await passUntil(sidecar.clock, sidecar.request({ token })), 500, 'upstream_unavailable')
   })
 })
 
