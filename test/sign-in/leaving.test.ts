@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { passUntil } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { formAuth, startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
@@ -73,7 +74,7 @@ describeTransports(
             }
             await expect.poll(inFlight).toEqual([0, 0])
             // A connection that was still opening when its client left is kept, unused, for four seconds.
-            await expect.poll(() => device.device.openConnections).toBe(0)
+            await passUntil(sidecar.clock, expect.poll(() => device.device.openConnections).toBe(0))
             // A new session is not renewed at once, so the clock moves.
             await sidecar.clock.advance(1_000_000)
             end()
