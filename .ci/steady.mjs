@@ -12,6 +12,8 @@ const LONGEST_STOP = 1_000
 const LONGEST_PAUSE = 500
 /** The names of processes that tests stop themselves: what continues them breaks the test. */
 const STOPPED_BY_TESTS = new Set(['redis-server', 'valkey-server', 'stopped-by-test'])
+/** The program of a terminal. It takes a stopped process below it for one that its user has suspended, and stops itself until it is continued. */
+const TERMINAL = 'script'
 /** How long what is left after a run may take to end by itself (ms). */
 const GRACE = 2_000
 
@@ -72,6 +74,12 @@ function descendantsOf(pid, all = allProcesses()) {
     .flatMap((child) => [child, ...descendantsOf(child.pid, all)])
 }
 
+/** No program of a terminal, nor below one. */
+function isOnNoTerminal(of) {
+  for (let each = of; each !== undefined; each = lookUp(each.parent)) if (each.name === TERMINAL) return false
+  return true
+}
+
 /** What this program has started and is still there, whoever its parent is by now. */
 function leftOver() {
   return allProcesses().filter(({ pid }) => {
@@ -97,10 +105,10 @@ async function disturb(root, random, over) {
   while (!over.aborted) {
     await pause(random() * LONGEST_PAUSE, undefined, { signal: over }).catch(() => {})
     const [choice, alone, time] = [random(), random() < 0.5, random() * LONGEST_STOP]
-    const below = over.aborted ? [] : descendantsOf(root)
+    const below = over.aborted ? [] : descendantsOf(root).filter(isOnNoTerminal)
     const chosen = below[Math.floor(choice * below.length)]
     if (chosen === undefined) continue
-    const tree = alone ? [chosen] : [chosen, ...descendantsOf(chosen.pid)]
+    const tree = alone ? [chosen] : [chosen, ...descendantsOf(chosen.pid).filter(isOnNoTerminal)]
     const stopped = tree.filter(({ name }) => !STOPPED_BY_TESTS.has(name))
     for (const each of stopped) signal(each, 'SIGSTOP')
     await pause(time, undefined, { signal: over }).catch(() => {})

@@ -1,66 +1,66 @@
+import { relative } from 'node:path'
 import { say } from '../../bench/run-program.ts'
 import type { FixedMutant, Found } from './fixed.ts'
-import { judge, NO_TEST, type Runner } from './judge.ts'
-import { type Choice, readSubject } from './subject.ts'
+import { judge, type Pace, paceOf, type Runner, type Verdict } from './judge.ts'
+import { readSubject } from './subject.ts'
 
 /** A mutant of the set, and what came of it now. */
-export interface Judged extends Found {
-  readonly outcome: FixedMutant['outcome']
+export interface Judged extends Found, Pick<FixedMutant, 'by'> {
+  readonly outcome: 'killed' | 'lived'
 }
 
 /** The tests of the promises, by what their paths contain: they try what no test near the file kills. */
 const PROMISES = ['test/contract/', 'test/hardening/']
 
 /**
- * Judges the mutants of a set, file by file: by the tests near the file, then by those of the promises.
+ * Judges mutants of the set: by the tests that killed them before, then by those near the file, then by those of the promises.
  *
- * @returns what came of each, and the files that could not be judged, with the reason
+ * @param onJudged is told what came of those of a file
+ * @returns the files that could not be judged, with the reason
  */
 export async function judgeFound(
   found: readonly Found[],
   runner: Runner,
   wait: number,
   root: string,
-): Promise<{ readonly judged: readonly Judged[]; readonly failures: readonly string[] }> {
-  const judged: Judged[] = []
+  onJudged: (judged: readonly Judged[]) => void,
+): Promise<readonly string[]> {
   const failures: string[] = []
+  let done = 0
+  let promises: Pace | undefined
   for (const [file, each] of Map.groupBy(found, ({ file }) => file)) {
+    const killers = each.flatMap(({ fixed }) => fixed.by ?? [])
     let left = each
-    for (const tests of [undefined, PROMISES]) {
-      if (left.length === 0) break
-      try {
-        const killed = await killedBy(left, { sample: Number.POSITIVE_INFINITY, tests }, runner, wait, root)
-        judged.push(
-          ...left.filter((one) => killed.has(one)).map((one) => ({ ...one, outcome: 'killed' as const })),
-        )
-        left = left.filter((one) => !killed.has(one))
-      } catch (error) {
-        runner.kill()
-        const reason = error instanceof Error ? error.message : String(error)
-        if (tests !== undefined || reason !== NO_TEST) failures.push(`${file}: ${reason}`)
+    const killed: Judged[] = []
+    try {
+      for (const tests of [killers, undefined, PROMISES]) {
+        if (left.length === 0 || tests?.length === 0) continue
+        const subject = readSubject(file, { sample: Number.POSITIVE_INFINITY, tests }, root)
+        // What killed before may have been merged into others since; a file without a test near it has those of the promises.
+        if (subject.tests.length === 0) continue
+        const pace = (tests === PROMISES ? promises : undefined) ?? (await paceOf(subject, runner))
+        if (tests === PROMISES) promises = pace
+        const mutants = left.map(({ mutant }) => mutant)
+        for await (const verdict of judge({ ...subject, mutants }, pace, runner, wait)) {
+          killed.push(...killedBy(verdict, left, root))
+        }
+        left = left.filter((one) => !killed.some(({ fixed }) => fixed === one.fixed))
       }
+    } catch (error) {
+      runner.kill()
+      failures.push(`${file}: ${error instanceof Error ? error.message : String(error)}`)
+      continue
     }
     for (const { mutant } of left) say(`LIVED ${file}:${mutant.line} ${mutant.change}`)
-    judged.push(...left.map((one) => ({ ...one, outcome: 'lived' as const })))
-    say(`${judged.length}/${found.length} ${file}`)
+    onJudged([...killed, ...left.map((one) => ({ ...one, outcome: 'lived' as const }))])
+    done += each.length
+    say(`${done}/${found.length} ${file}`)
   }
-  return { judged, failures }
+  return failures
 }
 
-async function killedBy(
-  found: readonly Found[],
-  choice: Choice,
-  runner: Runner,
-  wait: number,
-  root: string,
-): Promise<ReadonlySet<Found>> {
-  const [{ file = '' } = {}] = found
-  const subject = readSubject(file, choice, root)
-  const killed = new Set<Found>()
-  const mutants = found.map(({ mutant }) => mutant)
-  for await (const { mutant, outcome } of judge({ ...subject, mutants }, runner, wait)) {
-    const one = found.find((each) => each.mutant === mutant)
-    if (outcome !== 'lived' && one !== undefined) killed.add(one)
-  }
-  return killed
+function killedBy({ mutant, outcome, file }: Verdict, found: readonly Found[], root: string): Judged[] {
+  const one = found.find((each) => each.mutant === mutant)
+  if (outcome === 'lived' || one === undefined) return []
+  return [{ ...one, outcome: 'killed', ...(file === undefined ? {} : { by: relative(root, file) }) }]
 }

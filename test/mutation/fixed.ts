@@ -14,11 +14,13 @@ export interface FixedMutant {
   readonly change: string
   /** Which of several that are equal in all of this, from 0 on. */
   readonly nth: number
-  /** What came of it when the set was recorded. */
-  readonly outcome: 'killed' | 'lived'
+  /** What came of it when it was judged first; `open`: that is still to come. */
+  readonly outcome: 'killed' | 'lived' | 'open'
+  /** The test file that killed it; undefined: it lives, or was killed by time. */
+  readonly by?: string | undefined
 }
 
-type Description = Omit<FixedMutant, 'outcome'>
+type Description = Omit<FixedMutant, 'outcome' | 'by'>
 
 /** One mutant of the set, and where it is now. */
 export interface Found {

@@ -7,11 +7,12 @@ import { type Mutant, mutated } from './mutants.ts'
 import type { Answer, Question } from './runner.ts'
 import type { Subject } from './subject.ts'
 
-/** What came of a mutant: the title of the test that killed it, if one failed. */
+/** What came of a mutant: the title of the test that killed it, and its file (path), if one failed. */
 export interface Verdict {
   readonly mutant: Mutant
   readonly outcome: 'killed' | 'late' | 'lived'
   readonly by: string | undefined
+  readonly file: string | undefined
 }
 
 /** Why a file without a test near it is not judged. */
@@ -20,28 +21,44 @@ export const NO_TEST = 'no test is near it: name some with --tests'
 /** The tests of a mutant may take so many times as long as without it. */
 const TIMES = 4
 
+/** What tests take without a mutant. */
+export type Pace = Pick<Answer, 'took' | 'tookEach'>
+
 /**
- * Runs the tests of a file with each of its mutants, one after the other.
+ * Runs tests without a mutant.
+ * @throws Error if there is no test, or one fails
+ */
+export async function paceOf(
+  { path, text, tests }: Pick<Subject, 'path' | 'text' | 'tests'>,
+  runner: Runner,
+): Promise<Pace> {
+  if (tests.length === 0) throw new Error(NO_TEST)
+  const answer = await runner.ask({ path, text, tests })
+  if (answer === 'late' || answer.failure !== undefined) {
+    throw new Error(`fails without a mutant: ${answer === 'late' ? 'too slow' : answer.failure}`)
+  }
+  return answer
+}
+
+/**
+ * Runs the tests of a file with each of its mutants, one after the other, the quickest first: most mutants are killed by the first file.
  * @param wait how long one test may wait (ms)
- * @throws Error if there is no test, or one fails without a mutant
  */
 export async function* judge(
   { path, text, mutants, tests }: Omit<Subject, 'name'>,
+  { took, tookEach }: Pace,
   runner: Runner,
   wait: number,
 ): AsyncGenerator<Verdict> {
-  if (tests.length === 0) throw new Error(NO_TEST)
-  const whole = await runner.ask({ path, text, tests })
-  if (whole === 'late' || whole.failure !== undefined) {
-    throw new Error(`fails without a mutant: ${whole === 'late' ? 'too slow' : whole.failure}`)
-  }
-  const limit = TIMES * whole.took + 2 * wait
-  // The quickest first: most mutants are killed by the first file.
-  const order = tests.toSorted((a, b) => (whole.tookEach[a] ?? 0) - (whole.tookEach[b] ?? 0))
+  const limit = TIMES * took + 2 * wait
+  const order = tests.toSorted((a, b) => (tookEach[a] ?? 0) - (tookEach[b] ?? 0))
   for (const mutant of mutants) {
     const answer = await runner.ask({ path, text: mutated(text, mutant), tests: order }, limit)
-    if (answer === 'late') yield { mutant, outcome: 'late', by: undefined }
-    else yield { mutant, outcome: answer.failure === undefined ? 'lived' : 'killed', by: answer.failure }
+    if (answer === 'late') yield { mutant, outcome: 'late', by: undefined, file: undefined }
+    else {
+      const { failure: by, file } = answer
+      yield { mutant, outcome: by === undefined ? 'lived' : 'killed', by, file }
+    }
   }
 }
 

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { draw, find } from './fixed.ts'
-import { createRunner, judge, type Runner } from './judge.ts'
+import { createRunner, judge, paceOf, type Runner } from './judge.ts'
 import { mutantsOf, mutated } from './mutants.ts'
 import { changedFiles, neighboursOf, readSubject, UsageError } from './subject.ts'
 
@@ -74,10 +74,9 @@ it('the neighbours of a file are the tests in the folder of its name and those t
 
 it('a mutant is killed by a test or by time, or lives; the quickest tests come first', async () => {
   const answers = [
-    { failure: undefined, took: 10, tookEach: { slow: 9, quick: 1 } },
-    { failure: 'a test', took: 1, tookEach: {} },
+    { failure: 'a test', file: '/a.test.ts', took: 1, tookEach: {} },
     'late',
-    { failure: undefined, took: 10, tookEach: {} },
+    { failure: undefined, file: undefined, took: 10, tookEach: {} },
   ] as const
   const asked: unknown[] = []
   const runner: Runner = {
@@ -86,24 +85,24 @@ it('a mutant is killed by a test or by time, or lives; the quickest tests come f
   }
   const source = 'const few = x < 100'
   const subject = { path: '/x', text: source, mutants: mutantsOf(source), tests: ['slow', 'quick'] }
-  const verdicts = await Array.fromAsync(judge(subject, runner, 1_000))
-  expect(verdicts.map(({ outcome, by }) => [outcome, by])).toEqual([
-    ['killed', 'a test'],
-    ['late', undefined],
-    ['lived', undefined],
+  const pace = { took: 10, tookEach: { slow: 9, quick: 1 } }
+  const verdicts = await Array.fromAsync(judge(subject, pace, runner, 1_000))
+  expect(verdicts.map(({ outcome, by, file }) => [outcome, by, file])).toEqual([
+    ['killed', 'a test', '/a.test.ts'],
+    ['late', undefined, undefined],
+    ['lived', undefined, undefined],
   ])
-  expect(asked).toEqual([['slow', 'quick', undefined], ...Array(3).fill(['quick', 'slow', 2_040])])
+  expect(asked).toEqual(Array(3).fill(['quick', 'slow', 2_040]))
 })
 
 it('no mutant is judged by tests that fail without it, or by none', async () => {
   const runner: Runner = {
-    ask: async () => ({ failure: 'a test', took: 1, tookEach: {} }),
+    ask: async () => ({ failure: 'a test', file: '/x.test.ts', took: 1, tookEach: {} }),
     kill: () => {},
   }
-  const subject = { path: '/x', text: '', mutants: [], tests: ['/x.test.ts'] }
-  await expect(judge(subject, runner, 0).next()).rejects.toThrow('fails without a mutant: a test')
-  const untested = { ...subject, tests: [] }
-  await expect(judge(untested, runner, 0).next()).rejects.toThrow('no test is near it')
+  const subject = { path: '/x', text: '', tests: ['/x.test.ts'] }
+  await expect(paceOf(subject, runner)).rejects.toThrow('fails without a mutant: a test')
+  await expect(paceOf({ ...subject, tests: [] }, runner)).rejects.toThrow('no test is near it')
 })
 
 it('tests that take too long are killed, and so are the programs that they started', async () => {
@@ -222,15 +221,21 @@ describe('The fixed set of mutants', () => {
       'test/room/length.test.ts': testOf('[10, 11]', '[false, true]'),
       'test/mutation/fixed.json': '[]',
     })
+    const recorded = () => JSON.parse(readFileSync(join(folder, 'test/mutation/fixed.json'), 'utf8'))
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
-    const drawn = await run(folder, '--wait', '60', '--draw', '1')
-    expect(drawn.output).toBe('3 mutants: 3 killed, 0 lived, 0 gone, 0 worse than recorded\n')
-    expect(drawn.code).toBe(0)
+    const drawn = await run(folder, '--draw', '1')
+    expect(drawn.output).toBe('3 mutants drawn: --fixed judges them\n')
+    const first = await run(folder, '--wait', '60', '--fixed')
+    expect(first.output).toBe('3 mutants: 3 killed, 0 lived when they were drawn, 0 live now, 0 gone\n')
+    expect(first.code).toBe(0)
+    const mutant = expect.objectContaining({ outcome: 'killed', by: 'test/room/length.test.ts' })
+    expect(recorded()).toEqual([mutant, mutant, mutant])
     writeFileSync(join(folder, 'test/room/length.test.ts'), testOf('[2, 20]', '[false, true]'))
     const weaker = await run(folder, '--wait', '60', '--fixed')
     expect(weaker.progress).toContain('WAS KILLED, LIVES NOW src/room/length.ts:1 > → >=\n')
-    expect(weaker.output).toBe('3 mutants: 1 killed, 2 lived, 0 gone, 2 worse than recorded\n')
+    expect(weaker.output).toBe('3 mutants: 1 killed, 0 lived when they were drawn, 2 live now, 0 gone\n')
     expect(weaker.code).toBe(1)
+    expect(recorded()).toEqual([mutant, mutant, mutant])
   })
 })
 

@@ -5,9 +5,9 @@ import { parseArgs } from 'node:util'
 import { formatTable } from '../../bench/format.ts'
 import { atEnd, runProgram, say } from '../../bench/run-program.ts'
 import { readTree } from '../support/source-tree.ts'
-import { draw, FIXED_SET, find, readFixedSet, textOf } from './fixed.ts'
-import { judgeFound } from './fixed-judge.ts'
-import { createRunner, judge, type Runner, type Verdict } from './judge.ts'
+import { draw, FIXED_SET, type FixedMutant, find, readFixedSet, textOf } from './fixed.ts'
+import { type Judged, judgeFound } from './fixed-judge.ts'
+import { createRunner, judge, paceOf, type Runner, type Verdict } from './judge.ts'
 import { changedFiles, readSubject, type Subject, UsageError } from './subject.ts'
 
 const HELP = `npm run mutate -- [options] [FILE[:LINE[-LINE]]...]
@@ -20,10 +20,11 @@ A mutant that turns no test red has lived: it lacks a test, or the code that it 
   --diff REF    the files under src/ that have changed since the branch left REF (default, if no file is named: main)
   --tests PART  instead, the test files whose path contains PART, such as --tests test/contract; may be repeated
   --sample N    at most N mutants of each file, spread evenly over it
-  --fixed       the fixed set instead: 200 mutants over all rooms, each with what came of it when the set was drawn. What no test
-                near it kills, the tests of the promises try (test/contract, test/hardening). Exits with 1 if a mutant that was
-                killed lives now; one whose code is no more is named
-  --draw SEED   draws such a set anew, judges it, and writes it to test/mutation/fixed.json
+  --fixed       the fixed set instead: 200 mutants over all rooms, each with the test that killed it when it was judged first, which
+                tries it again before others do. What no test near it kills, the tests of the promises try (test/contract,
+                test/hardening). One that lived at first is not tried again. Exits with 1 if a mutant that was killed lives now;
+                one whose code is no more is named
+  --draw SEED   draws such a set anew, and writes it to test/mutation/fixed.json; the next --fixed records what comes of each
   --wait S      how long one test may wait (20 s): what a mutant makes wait for ever fails
   --help        this
 
@@ -42,7 +43,8 @@ async function main(): Promise<0 | 1> {
       process.stdout.write(HELP)
       return 0
     }
-    return 'subjects' in options ? await mutate(options) : await judgeFixedSet(options)
+    if ('seed' in options) return drawSet(options.seed)
+    return 'subjects' in options ? await mutate(options) : await judgeFixedSet(options.wait)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     process.stderr.write(`${error.message}\nSee: npm run mutate -- --help\n`)
@@ -56,10 +58,8 @@ interface Options {
   readonly wait: number
 }
 
-interface FixedOptions extends Pick<Options, 'wait'> {
-  /** The seed of a new set; undefined: the set that there is. */
-  readonly draw: string | undefined
-}
+/** Of the fixed set. */
+type FixedOptions = { readonly seed: string } | Pick<Options, 'wait'>
 
 /** @throws UsageError */
 function readOptions(args: string[]): Options | FixedOptions | 'help' {
@@ -69,7 +69,8 @@ function readOptions(args: string[]): Options | FixedOptions | 'help' {
   if (!(sample >= 1)) throw new UsageError('--sample: must be 1 or more')
   const wait = 1_000 * Number(values.wait)
   if (!(wait > 0)) throw new UsageError('--wait: must be a number of seconds')
-  if (values.fixed || values.draw !== undefined) return { draw: values.draw, wait }
+  if (values.draw !== undefined) return { seed: values.draw }
+  if (values.fixed) return { wait }
   const { diff = positionals.length > 0 ? undefined : 'main', tests } = values
   const files = [...positionals, ...(diff === undefined ? [] : changedFiles(diff))]
   return { subjects: files.map((file) => readSubject(file, { sample, tests })), wait }
@@ -125,7 +126,8 @@ async function countsOf(
   say(`${name}: ${length} mutants, ${subject.tests.length} test files`)
   try {
     let done = 0
-    for await (const { mutant, outcome, by } of judge(subject, runner, wait)) {
+    const pace = await paceOf(subject, runner)
+    for await (const { mutant, outcome, by } of judge(subject, pace, runner, wait)) {
       counts[outcome] += 1
       done += 1
       const killer = by === undefined ? '' : ` (${by})`
@@ -142,28 +144,40 @@ async function countsOf(
 /** How many mutants a set has. */
 const COUNT = 200
 
-async function judgeFixedSet({ draw: seed, wait }: FixedOptions): Promise<0 | 1> {
+function drawSet(seed: string): 0 {
   const root = process.cwd()
-  // Until it is judged, each mutant of a new set counts as one that lives.
-  const set =
-    seed === undefined
-      ? readFixedSet(root)
-      : draw(COUNT, seed, readTree(root, 'src')).map((each) => ({ ...each, outcome: 'lived' as const }))
-  const { found, gone } = find(set, root)
+  const set = draw(COUNT, seed, readTree(root, 'src')).map((each) => ({ ...each, outcome: 'open' as const }))
+  writeFileSync(join(root, FIXED_SET), textOf(set))
+  process.stdout.write(`${set.length} mutants drawn: --fixed judges them\n`)
+  return 0
+}
+
+/** Judges what was killed before, and what is open: that is recorded, file by file, so that a run that is broken off loses nothing. */
+async function judgeFixedSet(wait: number): Promise<0 | 1> {
+  const root = process.cwd()
+  let set = readFixedSet(root)
+  const { found, gone } = find(
+    set.filter(({ outcome }) => outcome !== 'lived'),
+    root,
+  )
   const runner = createRunner(wait)
   atEnd(() => runner.kill())
-  const { judged, failures } = await judgeFound(found, runner, wait, root)
-  if (seed !== undefined && failures.length === 0) {
-    writeFileSync(join(root, FIXED_SET), textOf(judged.map(({ fixed, outcome }) => ({ ...fixed, outcome }))))
-  }
+  const worse: Judged[] = []
+  const failures = await judgeFound(found, runner, wait, root, (judged) => {
+    worse.push(...judged.filter(({ fixed, outcome }) => fixed.outcome === 'killed' && outcome === 'lived'))
+    const isOpen = judged.filter(({ fixed }) => fixed.outcome === 'open')
+    if (isOpen.length === 0) return
+    const recorded = new Map(isOpen.map(({ fixed, outcome, by }) => [fixed, { ...fixed, outcome, by }]))
+    set = set.map((each) => recorded.get(each) ?? each)
+    writeFileSync(join(root, FIXED_SET), textOf(set))
+  })
   for (const { file, within, change } of gone) say(`GONE ${file} ${within}: ${change}`)
-  const worse = judged.filter(({ fixed, outcome }) => fixed.outcome === 'killed' && outcome === 'lived')
   for (const { file, mutant } of worse) say(`WAS KILLED, LIVES NOW ${file}:${mutant.line} ${mutant.change}`)
   for (const failure of failures) say(`NOT JUDGED ${failure}`)
-  const killed = judged.filter(({ outcome }) => outcome === 'killed').length
-  const lived = judged.length - killed
+  const countOf = (wanted: FixedMutant['outcome']): number =>
+    set.filter(({ outcome }) => outcome === wanted).length
   process.stdout.write(
-    `${set.length} mutants: ${killed} killed, ${lived} lived, ${gone.length} gone, ${worse.length} worse than recorded\n`,
+    `${set.length} mutants: ${countOf('killed') - worse.length} killed, ${countOf('lived')} lived when they were drawn, ${worse.length} live now, ${gone.length} gone\n`,
   )
   return worse.length > 0 || failures.length > 0 ? 1 : 0
 }

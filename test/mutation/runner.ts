@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { createVitest, type TestSpecification } from 'vitest/node'
 
@@ -10,7 +11,10 @@ export interface Question {
 
 /** What it answers: the first failure, if a test failed, and how long all files and each of them took (ms). */
 export interface Answer {
+  /** The title of a test, or what else went wrong. */
   readonly failure: string | undefined
+  /** The test file (path) of the failure; undefined: it belongs to none. */
+  readonly file: string | undefined
   readonly took: number
   readonly tookEach: Readonly<Record<string, number>>
 }
@@ -34,7 +38,7 @@ async function serve(): Promise<void> {
       fsModuleCache: false,
       reporters: [{}],
       bail: 1,
-      maxWorkers: 1,
+      maxWorkers: availableParallelism(),
       testTimeout: Number(process.argv[2]),
       sequence: { sequencer: AsAsked },
     },
@@ -53,6 +57,7 @@ async function serve(): Promise<void> {
     const title = failed && (test?.fullName ?? failed.relativeModuleId)
     const answer: Answer = {
       failure: title ?? (unhandledErrors.length > 0 ? 'an error outside of a test' : undefined),
+      file: failed?.moduleId,
       took: performance.now() - started,
       tookEach: Object.fromEntries(
         testModules.map((module) => [module.moduleId, module.diagnostic().duration]),
