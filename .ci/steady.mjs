@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
@@ -34,7 +34,7 @@ if (!numbers.every((number) => Number.isSafeInteger(number) && number >= 0) || n
 const [count = 1, seed = 0, workers = 2] = numbers
 
 /** In the environment of all that is started, to find what outlives its parent. */
-const MARK = `POSTERN_STEADY=${randomUUID()}`
+const MARK = `STEADY_RUN=${randomUUID()}`
 const [markName = '', markValue] = MARK.split('=')
 const environment = { ...process.env, [markName]: markValue }
 const folder = mkdtempSync(join(tmpdir(), 'postern-steady-'))
@@ -54,8 +54,10 @@ function createRandom(state) {
 /** A process as of now; undefined if it has ended. Its start distinguishes it from a later one with the same id. */
 function lookUp(pid) {
   try {
-    const [, name, rest = ''] = /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? []
+    const [, rest = ''] = /\(.*\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? []
     const fields = rest.split(' ')
+    // Node calls its main thread otherwise, so the name in `stat` is not that of the process.
+    const name = basename(readFileSync(`/proc/${pid}/cmdline`, 'latin1').split(/[\0 ]/, 1)[0])
     return { pid, name, isOver: fields[0] === 'Z', parent: Number(fields[1]), start: fields[19] }
   } catch {
     return undefined

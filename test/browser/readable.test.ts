@@ -65,11 +65,11 @@ it('H329 the live page, its login and its dialogs fit 320 px and text of 200 %, 
   await expectReadable(page, 'explanation')
 })
 
-/** What a screen reader says of the element with the focus, after its name. */
-const describedBy = (page: Page): Promise<string> =>
-  page.evaluate<string>(
-    'document.getElementById(document.activeElement.getAttribute("aria-describedby")).textContent',
-  )
+/** What a screen reader says of the element with the focus, after its name. A browser may set the focus after it has shown the page. */
+async function describedBy(page: Page): Promise<string | null> {
+  const id = await page.locator('[aria-describedby]:focus').getAttribute('aria-describedby')
+  return page.locator(`#${id}`).textContent()
+}
 
 /** The headings and landmarks, as a screen reader lists them. */
 const OUTLINE = [
