@@ -51,8 +51,11 @@ function received({ device }: World): readonly unknown[] {
   return [request?.method, ...framing, request?.body?.length]
 }
 
+/** The first bytes of an upload. */
+const PIECE = 'the first piece'
+
 /** Begins an upload of unknown length and pauses. 100 Continue shows that the sidecar collects it. */
-async function begin({ sidecar, fields }: World, piece = 'the first piece'): Promise<Exchange> {
+async function begin({ sidecar, fields }: World, piece = PIECE): Promise<Exchange> {
   const connection = await sidecar.connect()
   const expecting = [...fields, 'Expect', '100-continue']
   const exchange = connection.start({ method: 'POST', fields: expecting, open: true })
@@ -203,6 +206,9 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       const { clock } = world.sidecar
       const exchange = await begin(world)
       await exchange.waitForInformational(100)
+      // The time begins with the last bytes that were read.
+      const held = (): Promise<number> => world.sidecar.metric('postern_memory_bytes', { of: 'bodies' })
+      await expect.poll(held).toBe(Buffer.byteLength(PIECE))
       await clock.advance(9_999)
       expect(await world.sidecar.metric('postern_requests_total', { endpoint: 'api' })).toBe(0)
       await clock.advance(1)

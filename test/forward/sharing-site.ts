@@ -19,6 +19,8 @@ export interface SharingSite {
   waitForHeld(count: number): Promise<Held>
   /** The same, while time passes: the device gets one more place when those at it are silent. */
   passUntilHeld(count: number): Promise<Held>
+  /** Another request to the API has come to the sidecar, which `ask` did not send. */
+  alsoCame(): void
   /** Sends a request for `/status` on a connection of its own, and waits until the sidecar has passed it on. */
   ask(request?: Request & { readonly token?: string }): Promise<Asked>
 }
@@ -85,6 +87,9 @@ export async function startSharingSite(
     async waitForHeld(count) {
       await expect.poll(() => held.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
       return held[count - 1] as Held // the poll has checked the length
+    },
+    alsoCame() {
+      sent += 1
     },
     async ask({ token: own = token, fields = [], ...request } = {}) {
       const connection = await sidecar.connect()

@@ -100,6 +100,7 @@ describeTransports(
       const before = await site.ask()
       const socket = dial(site.sidecar.url, { path: '/socket', token: site.token })
       await upgrade
+      site.alsoCame()
       const during = await site.ask()
       const open = new Promise((resolve) => socket.once('open', resolve))
       answer.resolve()

@@ -82,6 +82,8 @@ describeProtocols('Many logins at once', (transport) => {
           return (await countOf(sidecar)) - counted - asked
         })
         .toBe(30)
+      // Threads hash. The fifth waits for their verdicts, and no longer than 600 ms in all.
+      await expect.poll(() => failures(sidecar)).toBe(before + 4)
       const statuses = new Set((await passUntil(sidecar.clock, responses)).map(({ status }) => status))
       expect(statuses).toEqual(new Set([400, 429]))
       const verified = (await failures(sidecar)) - before

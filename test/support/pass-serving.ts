@@ -1,6 +1,10 @@
+import { nextThread } from './clock.ts'
 import type { TestSidecar } from './sidecar.ts'
 
-/** Lets time pass until `work` is done: so much (ms) each time that the sidecar has served another request. What was sent before is read by then. */
+/**
+ * Lets time pass until `work` is done: so much (ms) each time that the sidecar has served another request, and a thread has answered. What was sent
+ * before is read by then.
+ */
 export async function passServing<T>(sidecar: TestSidecar, work: Promise<T>, step = 250): Promise<T> {
   let over = false
   const end = (): void => {
@@ -9,6 +13,7 @@ export async function passServing<T>(sidecar: TestSidecar, work: Promise<T>, ste
   work.then(end, end)
   while (!over) {
     await sidecar.metrics()
+    await nextThread()
     await sidecar.clock.advance(step)
   }
   return work
