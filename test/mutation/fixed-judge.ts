@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { say } from '../../bench/run-program.ts'
 import type { FixedMutant, Found } from './fixed.ts'
-import { judge, type Pace, paceOf, type Runner, type Verdict } from './judge.ts'
+import { createPacer, judge, type Runner, type Verdict } from './judge.ts'
 import { readSubject } from './subject.ts'
 
 /** A mutant of the set, and what came of it now. */
@@ -27,7 +27,7 @@ export async function judgeFound(
 ): Promise<readonly string[]> {
   const failures: string[] = []
   let done = 0
-  let promises: Pace | undefined
+  const paceOf = createPacer(runner)
   for (const [file, each] of Map.groupBy(found, ({ file }) => file)) {
     const killers = each.flatMap(({ fixed }) => fixed.by ?? [])
     let left = each
@@ -38,10 +38,8 @@ export async function judgeFound(
         const subject = readSubject(file, { sample: Number.POSITIVE_INFINITY, tests }, root)
         // What killed before may have been merged into others since; a file without a test near it has those of the promises.
         if (subject.tests.length === 0) continue
-        const pace = (tests === PROMISES ? promises : undefined) ?? (await paceOf(subject, runner))
-        if (tests === PROMISES) promises = pace
         const mutants = left.map(({ mutant }) => mutant)
-        for await (const verdict of judge({ ...subject, mutants }, pace, runner, wait)) {
+        for await (const verdict of judge({ ...subject, mutants }, await paceOf(subject), runner, wait)) {
           killed.push(...killedBy(verdict, left, root))
         }
         left = left.filter((one) => !killed.some(({ fixed }) => fixed === one.fixed))

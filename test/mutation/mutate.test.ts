@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { draw, find } from './fixed.ts'
-import { createRunner, judge, paceOf, type Runner } from './judge.ts'
+import { createPacer, createRunner, judge, type Runner } from './judge.ts'
 import { mutantsOf, mutated } from './mutants.ts'
 import { changedFiles, neighboursOf, readSubject, UsageError } from './subject.ts'
 
@@ -101,8 +101,27 @@ it('no mutant is judged by tests that fail without it, or by none', async () => 
     kill: () => {},
   }
   const subject = { path: '/x', text: '', tests: ['/x.test.ts'] }
-  await expect(paceOf(subject, runner)).rejects.toThrow('fails without a mutant: a test')
-  await expect(paceOf({ ...subject, tests: [] }, runner)).rejects.toThrow('no test is near it')
+  const paceOf = createPacer(runner)
+  await expect(paceOf(subject)).rejects.toThrow('fails without a mutant: a test')
+  await expect(paceOf({ ...subject, tests: [] })).rejects.toThrow('no test is near it')
+})
+
+it('a test runs once without a mutant, however many files it is near to', async () => {
+  const asked: (readonly string[])[] = []
+  const runner: Runner = {
+    ask: async ({ tests }) => {
+      asked.push(tests)
+      return { failure: undefined, file: undefined, took: 9, tookEach: { slow: 9, quick: 1 } }
+    },
+    kill: () => {},
+  }
+  const paceOf = createPacer(runner)
+  expect(await paceOf({ path: '/x', text: '', tests: ['slow'] })).toEqual({ took: 9, tookEach: { slow: 9 } })
+  expect(await paceOf({ path: '/y', text: '', tests: ['slow', 'quick'] })).toEqual({
+    took: 10,
+    tookEach: { slow: 9, quick: 1 },
+  })
+  expect(asked).toEqual([['slow'], ['quick']])
 })
 
 it('tests that take too long are killed, and so are the programs that they started', async () => {

@@ -7,7 +7,7 @@ import { atEnd, runProgram, say } from '../../bench/run-program.ts'
 import { readTree } from '../support/source-tree.ts'
 import { draw, FIXED_SET, type FixedMutant, find, readFixedSet, textOf } from './fixed.ts'
 import { type Judged, judgeFound } from './fixed-judge.ts'
-import { createRunner, judge, paceOf, type Runner, type Verdict } from './judge.ts'
+import { createPacer, createRunner, judge, type Pace, type Runner, type Verdict } from './judge.ts'
 import { changedFiles, readSubject, type Subject, UsageError } from './subject.ts'
 
 const HELP = `npm run mutate -- [options] [FILE[:LINE[-LINE]]...]
@@ -99,10 +99,11 @@ function parse(args: string[]) {
 async function mutate({ subjects, wait }: Options): Promise<0 | 1> {
   const runner = createRunner(wait)
   atEnd(() => runner.kill())
+  const paceOf = createPacer(runner)
   const rows: string[][] = []
   const sums = { killed: 0, late: 0, lived: 0 }
   for (const subject of subjects) {
-    const counts = await countsOf(subject, runner, wait)
+    const counts = await countsOf(subject, paceOf, runner, wait)
     const { killed = '-', late = '-', lived = '-' } = counts ?? {}
     rows.push([subject.name, `${killed}`, `${late}`, `${lived}`])
     for (const outcome of ['killed', 'late', 'lived'] as const) sums[outcome] += counts?.[outcome] ?? 0
@@ -118,6 +119,7 @@ const WORDS = { killed: 'killed', late: 'killed by time', lived: 'LIVED' } as co
 /** Prints each mutant with what came of it; undefined: the tests fail without one. */
 async function countsOf(
   { name, ...subject }: Subject,
+  paceOf: (subject: Omit<Subject, 'name'>) => Promise<Pace>,
   runner: Runner,
   wait: number,
 ): Promise<Record<Verdict['outcome'], number> | undefined> {
@@ -126,8 +128,7 @@ async function countsOf(
   say(`${name}: ${length} mutants, ${subject.tests.length} test files`)
   try {
     let done = 0
-    const pace = await paceOf(subject, runner)
-    for await (const { mutant, outcome, by } of judge(subject, pace, runner, wait)) {
+    for await (const { mutant, outcome, by } of judge(subject, await paceOf(subject), runner, wait)) {
       counts[outcome] += 1
       done += 1
       const killer = by === undefined ? '' : ` (${by})`
