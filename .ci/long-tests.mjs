@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '..')
 export const LONG_TESTS = JSON.parse(readFileSync(join(root, '.ci/long.json'), 'utf8'))
 
 /** What every long test watches. */
-const ALWAYS = ['package-lock.json', 'vitest.config.ts', '.ci/', 'test/support/']
+const ALWAYS = ['package-lock.json', 'vitest.config.ts']
 
 /**
  * The long tests that changed files (paths from the root) touch.
@@ -29,7 +29,11 @@ export function touchedBy(changed) {
 /** The files that have changed since everything was run; undefined: this clone does not have that commit. */
 export function changedSinceWhole(whole = readFileSync(join(root, '.ci/whole'), 'utf8').trim()) {
   try {
-    const shown = execFileSync('git', ['diff', '--name-only', whole], { cwd: root, encoding: 'utf8', stdio: 'pipe' })
+    const shown = execFileSync('git', ['diff', '--name-only', whole], {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
     return shown.split('\n').filter(Boolean)
   } catch {
     return undefined

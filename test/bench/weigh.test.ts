@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { compareWithBudget, readBudget } from '../../bench/weigh/budget.ts'
 import { weighSource } from '../../bench/weigh/source-weight.ts'
-import { shellBlock } from '../support/pages.ts'
-import { needs, run } from '../support/tools.ts'
+import { needs } from '../support/tools.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
