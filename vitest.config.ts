@@ -1,71 +1,22 @@
 import { defineConfig } from 'vitest/config'
-import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { LONG_TESTS } from './.ci/long-tests.mjs'
 import { PATIENCE } from './test/support/patience.ts'
 
-/** The files that take longest, by what their names begin with. Begun last, they would run alone at the end. */
-const LONG = [
-  // These two walk the heap, which grows with every file that a worker has loaded.
-  'test/hardening/nothing-left',
-  'test/hardening/http2-floods',
-  'test/machine/verify-at-length',
-  'test/machine/release',
-  'test/machine/debian',
-  'test/machine/devices',
-  'test/machine/drop-in',
-  'test/machine/memory',
-  'test/machine/image',
-  'test/memory/costs',
-  'test/fleet/s',
-  'test/pages/clients',
-  'test/page/',
-  'test/browser/page',
-  'test/browser/interfaces',
-  'test/hardening/http2-downloads',
-  'test/hardening/slow-uploads',
-  'test/hardening/tunnels',
-  'test/password/source-watch',
-  'test/hardening/http2-deadlines',
-  'test/npm-package',
-  'test/devices/',
-  'test/grafana/queries',
-  'test/process/departed-sessions',
-  'test/contract/c24-early-refusals',
-  'test/store/replicas',
-  'test/build/',
-  'test/pages/',
-  'test/readme',
-  'test/fleet/',
-  'test/browser/',
-  'test/process/',
-  'test/sign-in/shared-session',
-  'test/memory/',
-  'test/hardening/',
-  'test/verify/',
-  'test/commands/',
-]
-
-class LongFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification): number => {
-      const index = LONG.findIndex((name) => moduleId.includes(`/${name}`))
-      return index === -1 ? LONG.length : index
-    }
-    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
-  }
-}
+/** The tests of a tree, beside those of a bench. */
+const LONG = LONG_TESTS.map(({ tests }) => (tests.endsWith('/') ? `${tests}**/*.test.ts` : tests))
+const ALL = 'test/**/*.test.ts'
+const BENCH = 'test/**/*.bench.test.ts'
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // Takes minutes, so only on demand; what of it is quick, the C21 tests prove with shorter bodies.
-    // Machines take minutes, too, and root: `npm run test:machine`.
-    // So do the benches of a fleet, with both cores busy.
-    exclude: [
-      ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts']),
-      ...(process.env.POSTERN_TEST_BENCH === '1' ? [] : ['test/bench/fleet.test.ts']),
-      ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
+    projects: [
+      // What a change can break: `npm test`.
+      { extends: true, test: { name: 'test', include: [ALL], exclude: [BENCH, ...LONG] } },
+      // Minutes: machines, servers and browsers of others, floods, what is measured. `npm run test:long`.
+      { extends: true, test: { name: 'long', include: LONG } },
+      // What takes both cores, so nothing else may run beside it: `npm run test:bench`.
+      { extends: true, test: { name: 'bench', include: [BENCH] } },
     ],
-    sequence: { sequencer: LongFirst },
     // A line for each file, then the notes, then the summary.
     reporters: ['./test/support/run-notes.ts', 'default'],
     slowTestThreshold: 30_000,

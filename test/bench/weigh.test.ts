@@ -2,13 +2,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { compareWithBudget, readBudget } from '../../bench/weigh/budget.ts'
 import { weighSource } from '../../bench/weigh/source-weight.ts'
-import { shellBlock } from '../support/pages.ts'
-import { needs, run } from '../support/tools.ts'
+import { needs } from '../support/tools.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-
-/** Weighing takes both cores for a minute: `.ci/run` does it alone. */
-const MEASURED = process.env.POSTERN_TEST_BENCH === '1'
 
 it('no more packages run than the budget allows; lines and files are only reported', () => {
   needs('git')
@@ -17,22 +13,6 @@ it('no more packages run than the budget allows; lines and files are only report
   const unbound = weighed.filter(({ bound }) => bound === undefined).map(({ name }) => name)
   expect(unbound).toEqual(['source: lines', 'source: files'])
 })
-
-it.runIf(MEASURED)(
-  'a request, a start and an idle minute are no heavier than their budget, by the commands of bench/README.md',
-  async () => {
-    const [weigh = '', list = ''] = shellBlock('bench/README.md', 'npm run weigh').split('\n')
-    const { code, stdout, stderr } = await run('sh', ['-c', weigh], { cwd: ROOT, timeout: 300_000 })
-    expect(code, `${stdout}${stderr}`).toBe(0)
-    for (const name of Object.keys(readBudget())) expect(stdout).toContain(`\n${name} `)
-    const listed = await run('sh', ['-c', `${/^[^#]*/.exec(list)?.[0]} --quick`], {
-      cwd: ROOT,
-      timeout: 300_000,
-    })
-    expect(listed.stdout).toMatch(/^ {2}gate\/admit\.ts /m)
-  },
-  610_000,
-)
 
 it('a figure above its bound is too heavy, a noisy one only when it is above by more than a tenth', () => {
   const budget = { 'packages at run time': 100, 'GET: bytes allocated': 1000 }

@@ -36,7 +36,7 @@ it('H128 H136 H145 H147 a fleet shares its tokens through Valkey', { timeout: TI
     ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=2', ...FLEET],
     {
       cwd: REPOSITORY,
-      env: { ...process.env, POSTERN_REDIS_SERVER: program, POSTERN_TEST_MACHINE: '' },
+      env: { ...process.env, POSTERN_REDIS_SERVER: program },
       timeout: TIMEOUT,
     },
   )
