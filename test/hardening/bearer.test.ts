@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import type { ApiRequest } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
-import { sharedFront } from './front.ts'
+import { sharedFront } from '../support/front.ts'
 
 /** Values of Authorization; `TOKEN` stands for a live token. */
 const ACCEPTED = [

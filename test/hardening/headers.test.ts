@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { responsesIn } from '../support/raw-responses.ts'
 import { describeTransports } from '../support/transports.ts'
-import { get, post, sharedFront, startFront } from './front.ts'
+import { get, post, sharedFront, startFront } from '../support/front.ts'
 
 type Case = readonly [name: string, bytes: string]
 

@@ -4,7 +4,7 @@ import { BrokenTransfer } from '../support/message.ts'
 import { responsesIn } from '../support/raw-responses.ts'
 import { type ApiRequest, PASSWORD_GRANT } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
-import { get, sharedFront, startFront } from './front.ts'
+import { get, sharedFront, startFront } from '../support/front.ts'
 
 /** Paths that some parser reads as `/oauth/token`. */
 const DISGUISES = String.raw`

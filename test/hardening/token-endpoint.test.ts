@@ -12,7 +12,7 @@ import {
   type TestSidecar,
 } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
-import { SMUGGLED, sharedFront, startFront } from './front.ts'
+import { SMUGGLED, sharedFront, startFront } from '../support/front.ts'
 
 describeProtocols('The token endpoint', (transport) => {
   const front = sharedFront(transport)

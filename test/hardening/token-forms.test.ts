@@ -3,7 +3,7 @@ import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { FORM_TYPE, PASSWORD_GRANT } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
-import { sharedFront } from './front.ts'
+import { sharedFront } from '../support/front.ts'
 
 const BAD_TYPES = [
   ...[
