@@ -27,7 +27,7 @@ async function fateOf(pieces: readonly Buffer[]): Promise<'refused' | 'served'> 
     expect([fault, next]).toEqual([expect.any(String), undefined])
     return 'refused'
   }
-  expect(classify(first.head, RULES).fault).toBeUndefined()
+  expect([classify(first.head, RULES).fault, first.head.leavesHttp]).toEqual([undefined, false])
   expect(next?.head.target).toBe('/next')
   return 'served'
 }
@@ -479,6 +479,23 @@ const REFUSED: readonly Table[] = [
 ]
 
 const SERVED: readonly Table[] = [
+  // Offers that a server may ignore (RFC 9110 §7.8), so that their requests are ordinary ones.
+  ...[post, get].map(
+    (head): Table => [
+      `C23 a ${head === post ? 'POST' : 'GET'} with an offer to upgrade`,
+      (row) => head(...row.split(' | '), CHUNKED) + CHUNKS,
+      rows`
+        Connection: Upgrade, HTTP2-Settings | Upgrade: h2c | HTTP2-Settings: AAMAAABkAAQAAP__
+        Upgrade: TLS/1.2 | Connection: Upgrade
+        Connection: upgrade | Upgrade: h2c, TLS/1.2
+        Upgrade: h2c | Connection: keep-alive | Connection: upgrade | Upgrade: x
+        Connection: Upgrade | Upgrade: websocket/13
+        Connection: Upgrade | Upgrade: websockets
+        Connection: Upgrade | Upgrade: websocket h2c
+        Connection: Upgrade | Upgrade: ,
+        Connection: keep-alive | Upgrade: websocket`,
+    ],
+  ),
   [
     'H2 H4 the coding',
     coding,
