@@ -140,6 +140,10 @@ it.each(rows`
   /a#b
   /#
   /\xe9
+  /caf\xc3\xa9
+  /cafe?\xe9
+  /oauth/token\xff
+  /oauth/token?\x80
   /\xff
   /x\x80
   /oauth/token\xa0
@@ -251,3 +255,22 @@ it('H18 a name that only looks like a guarded one is none of its twins, and neit
 it('H27 a target in absolute form is no path in HTTP/2', () => {
   expect(classified({ version: '2', target: 'http://device.example/' }).fault?.kind).toBe('malformed')
 })
+
+it.each([
+  ...['FOO', 'get', 'Get', 'head', 'trace', 'connect', 'TRACE', 'CONNECT', '__proto__', "X'Y", 'UPGRADE'],
+  ...['GE T', 'GET\r\n', 'GET\t', ' GET', 'G(T', 'G\xc9T', 'GET\0', ':', 'GET/x', '', 'X'.repeat(2000)],
+])(
+  'H14 H94 C19 the method %.20j is not allowed, and the connection closes, as two programs may take it for another',
+  (method) => {
+    for (const version of ['1.1', '2'] as const) {
+      expect(classified({ version, method })).toMatchObject({
+        fault: { kind: 'method-not-allowed', allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
+        ambiguous: true,
+      })
+      expect(classified({ version, method, target: '/oauth/token' }).fault).toEqual({
+        kind: 'method-not-allowed',
+        allow: 'POST',
+      })
+    }
+  },
+)
