@@ -44,46 +44,27 @@ it.each([
 })
 
 it.each(rows`
-  ∅
-  *
-  below/b
-  ../below/b
-  http:/below/b
-  http:below/b
-  ftp://postern.example:8443/below/b
-  /below/b#x
-  /below/\xe4
-  /below/a b
-  \\below\\b
-  https://other.example/below/b
-  https://postern.example/below/b
-  https://x@postern.example:8443/below/b
-  https://postern.example:8443\\@other.example/below/b
-  https://postern.example:8443@other.example/below/b
-  https:///below/b
-  https://postern.example:8443.other.example/below/b
-  http://127.0.0.1/below/b`)('H204 the Destination %j names no path of this host', (destination) => {
-  expect(destinationIn([destination])).toBe('')
-})
+  ∅   *   below/b   ../below/b   http:/below/b   http:below/b   ftp://postern.example:8443/below/b   /below/b#x
+  /below/\xe4   /below/a b   \\below\\b   https://other.example/below/b   https://postern.example/below/b
+  https://x@postern.example:8443/below/b   https://postern.example:8443\\@other.example/below/b
+  https://postern.example:8443@other.example/below/b   https:///below/b
+  https://postern.example:8443.other.example/below/b   http://127.0.0.1/below/b`)(
+  'H204 the Destination %j names no path of this host',
+  (destination) => {
+    expect(destinationIn([destination])).toBe('')
+  },
+)
 
 it.each(rows`
-  /admin/fw
-  /
-  /open/x
-  /below
-  //postern.example:8443/below/b
-  /below/../admin
-  /below/%2e%2e/admin
-  /below/..;/admin
-  /below//admin
-  /below/..\\admin
-  /Below/b
-  /%62elow/b
-  https://postern.example:8443/admin/fw`)('H204 the Destination %s is not public', (destination) => {
-  const findPublic = createPublicPaths(['/open', '/below/'])
-  expect(findPublic(destinationIn([destination]) ?? '')).toBeUndefined()
-  expect(findPublic(destinationIn(['/below/b']) ?? '')).toBe('open')
-})
+  /admin/fw   /   /open/x   /below   //postern.example:8443/below/b   /below/../admin   /below/%2e%2e/admin
+  /below/..;/admin   /below//admin   /below/..\\admin   /Below/b   /%62elow/b   https://postern.example:8443/admin/fw`)(
+  'H204 the Destination %s is not public',
+  (destination) => {
+    const findPublic = createPublicPaths(['/open', '/below/'])
+    expect(findPublic(destinationIn([destination]) ?? '')).toBeUndefined()
+    expect(findPublic(destinationIn(['/below/b']) ?? '')).toBe('open')
+  },
+)
 
 it('H204 no Destination is none, and two are one that nothing may admit', () => {
   expect(destinationIn([])).toBeUndefined()

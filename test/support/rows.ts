@@ -1,16 +1,18 @@
 const ESCAPES: Readonly<Record<string, string>> = { t: '\t', r: '\r', n: '\n', 0: '\0' }
 
 /**
- * The lines of a template, each a row of a table of texts. `\t`, `\r`, `\n`, `\0` and `\xe4` are these bytes, `␣` is a space at the
- * begin or the end of a row, `∅` an empty row.
+ * The rows of a table of texts: each ends with two blanks or with its line. `\t`, `\r`, `\n`, `\0`, `\xe4` and `\\` are these bytes, `␣` is
+ * a space where a plain one would end the row, `∅` an empty row.
  */
 export function rows({ raw: [text = ''] }: TemplateStringsArray): string[] {
-  const lines = text.split('\n').map((line) => line.trim())
-  return lines.filter((line) => line !== '').map(decoded)
+  return text
+    .trim()
+    .split(/ {2,}|\s*\n\s*/)
+    .map(decoded)
 }
 
-function decoded(line: string): string {
-  const spaced = line.replaceAll('␣', ' ').replace(/^∅$/, '')
+function decoded(row: string): string {
+  const spaced = row.replaceAll('␣', ' ').replace(/^∅$/, '')
   return spaced.replace(/\\(?:x([\da-f]{2})|([trn0\\]))/g, (_, hex: string | undefined, letter: string) =>
     hex === undefined ? (ESCAPES[letter] ?? letter) : String.fromCharCode(Number.parseInt(hex, 16)),
   )
