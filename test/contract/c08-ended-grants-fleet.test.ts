@@ -11,7 +11,7 @@ import {
   statusOf,
   type Watched,
   watch,
-} from '../hardening/watched-streams.ts'
+} from './watched-streams.ts'
 import { realClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'

@@ -10,7 +10,7 @@ import {
   statusOf,
   type Watched,
   watch,
-} from '../hardening/watched-streams.ts'
+} from './watched-streams.ts'
 import { bearer, DOWNLOAD_SIZE, holdResponses, openResponse, openTunnel } from '../process/streams.ts'
 import { readBody, startDevice } from '../support/device.ts'
 import { passServing } from '../support/pass-serving.ts'
