@@ -21,12 +21,13 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
       response.end()
     })
     const sidecar = await startSidecar({ clock: stillClock(), transport, device, config: limits100 })
-    const token = await sidecar.token()
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const connection = await sidecar.connect()
     let remaining = 100
     for (const status of [200, 201, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503]) {
       for (const method of ['GET', 'HEAD', 'POST']) {
         remaining -= 1
-        const response = await sidecar.request({ token, method, path: `/${status}` })
+        const response = await connection.send({ fields, method, path: `/${status}` })
         expect([response.status, limitsOf(response)]).toEqual([
           status,
           { limit: 100, remaining, reset: expect.any(Number) },
@@ -51,12 +52,12 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
   it('C16 a client that waits until the reset is not refused', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, clock, config: { limits: { api: { requests: 1 } } } })
-    for (let i = 0; i < 20; i += 1) {
+    for (let i = 0; i < 6; i += 1) {
       const { reset } = limitsOf(await sidecar.request())
       expect((await sidecar.request()).status).toBe(429)
       await clock.advance(reset * 1000 - clock.wall())
       expect((await sidecar.request()).status, `window ${i}`).toBe(401)
-      await clock.advance(60_000 + 37)
+      await clock.advance(60_000 + 137)
     }
   })
 
