@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { ResponseRules } from '../../src/http1/response-reader.ts'
+import { runCases } from '../support/cases.ts'
+import { bytesOf, shownBytes } from '../support/shown-bytes.ts'
+import { type NodesRead, readByNode, readResponse } from './read-response.ts'
+import { shownFields } from './shown-fields.ts'
+
+function headText(status: number, reason: string, fields: readonly string[]): string {
+  return [status, ...(reason === '' ? [] : [shownBytes(reason)]), shownFields(fields)].join(' ')
+}
+
+/** The interim responses and the final one, a line each. */
+function textOf({ interim, head: [status, reason, fields] = [0, '', []], body }: NodesRead): string {
+  const final = `${headText(status, reason, fields)} "${shownBytes(body)}"`
+  return [...interim.map(([code, itsFields]) => headText(code, '', itsFields)), final].join('\n')
+}
+
+const REFUSED = 'refused'
+
+runCases(join(import.meta.dirname, 'responses'), {
+  given: ['asked', 'head', 'bytes'],
+  results: ['strict', 'auto', 'tolerant'],
+  remarks: ['unlike', 'lenient'],
+  async play({ asked, head = '', bytes: shown = '', unlike, lenient }) {
+    const bytes = bytesOf(head + shown)
+    const inBytes = Array.from(bytes, (byte) => Buffer.of(byte))
+    const read = (rules: ResponseRules, pieces = [bytes]) => readResponse(pieces, asked, rules)
+    const textBy = (rules: ResponseRules): string => {
+      const [text, again] = [read(rules), read(rules, inBytes)].map((found) =>
+        found.end.startsWith('whole') ? textOf(found) : REFUSED,
+      )
+      expect(again, `${rules}, byte by byte`).toBe(text)
+      return text ?? REFUSED
+    }
+    const [strict, auto, tolerant] = [textBy('strict'), textBy('auto'), textBy('tolerant')]
+    if (strict !== REFUSED || auto !== REFUSED) expect(read('auto').sloppy).toBe(auto !== strict)
+    const node = await readByNode(bytes, { method: asked })
+    const there = node === undefined ? REFUSED : textOf(node)
+    if (unlike === undefined) expect(there, 'llhttp differs: say behind `unlike` why').toBe(strict)
+    else expect(there, 'llhttp agrees: remove `unlike`').not.toBe(strict)
+    const nodes = await readByNode(bytes, { method: asked, lenient: true })
+    const here = read('tolerant')
+    const differs = nodes !== undefined && here.end.startsWith('whole') && nodes.body !== here.body
+    expect(differs, 'another body than lenient llhttp: `lenient` says why').toBe(lenient !== undefined)
+    return {
+      strict,
+      auto: auto === strict ? undefined : auto,
+      tolerant: tolerant === auto ? undefined : tolerant,
+    }
+  },
+})
