@@ -40,29 +40,16 @@ describeProtocols('C3 C4 The password grant', (transport) => {
     expectTokens(await sidecar.postToken({ ...grant, password }))
   })
 
-  it.each([
-    ['username', { username: 'admin' }],
-    ['an empty username', { username: '' }],
-    ['client_id', { client_id: 'app' }],
-    ['client_id and client_secret', { client_id: 'app', client_secret: 'not the password' }],
-    ['scope', { scope: 'read write' }],
-    ['an empty scope', { scope: '' }],
-    ['all of these parameters', { username: 'ä', client_id: 'app', client_secret: '%&=', scope: '*' }],
-    [
-      'parameters that the sidecar does not know',
-      { audience: 'x', resource: 'https://x/', refresh_token: 'unknown' },
-    ],
-  ])('C3 a password grant with %s is accepted: the parameter is ignored', async (_name, extra) => {
-    expectTokens(await sidecar.postToken({ ...extra, ...grant }))
+  it('C3 the parameters that ordinary OAuth clients send beside it are ignored, and unknown ones', async () => {
+    const all = { username: 'ä', client_id: 'app', client_secret: '%&=', scope: '*' }
+    const unknown = { audience: 'x', resource: 'https://x/', refresh_token: 'unknown' }
+    for (const extra of [{ username: '', scope: '' }, all, unknown])
+      expectTokens(await sidecar.postToken({ ...extra, ...grant }))
   })
 
-  it.each([
-    ['Basic with an id and a secret', `Basic ${btoa('app:secret')}`],
-    ['Basic with an empty secret', `Basic ${btoa('app:')}`],
-    ['Basic with nonsense', 'Basic !!!'],
-    ['Bearer with an unknown token', 'Bearer nonsense'],
-  ])('C3 a password grant with an Authorization header is accepted: %s', async (_name, authorization) => {
-    expectTokens(await sidecar.postToken(grant, { fields: ['Authorization', authorization] }))
+  it('C3 an Authorization header is ignored', async () => {
+    for (const authorization of [`Basic ${btoa('app:secret')}`, 'Basic !!!', 'Bearer nonsense'])
+      expectTokens(await sidecar.postToken(grant, { fields: ['Authorization', authorization] }))
   })
 
   it('C3 the right password in another parameter or in Authorization is not read', async () => {

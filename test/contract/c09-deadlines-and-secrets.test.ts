@@ -38,7 +38,7 @@ describeTransports('C9 The deadline of a body', (transport) => {
     if (transport !== 'h2') await connection.closed
   })
 
-  it('C9 a body that arrives byte by byte does not extend the deadline', async () => {
+  it('C9 H30 a body that arrives byte by byte does not extend the deadline', async () => {
     const sidecar = await startSidecar({ transport })
     const { exchange } = await beginForm(sidecar)
     const [last, ...before] = [...PASSWORD_GRANT.slice(0, 10)]

@@ -2,7 +2,13 @@ import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
-import { type ApiRequest, startSidecar, type TestSidecar, type Tokens } from '../support/sidecar.ts'
+import {
+  type ApiRequest,
+  FORM_TYPE,
+  startSidecar,
+  type TestSidecar,
+  type Tokens,
+} from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 
 const plain = 'Bearer realm="device"'
@@ -16,32 +22,17 @@ function expectUnauthorized(response: Response, presented: boolean): void {
 
 type Variant = readonly [name: string, authorization: (tokens: Tokens) => readonly string[]]
 
-const accepted: readonly Variant[] = [
-  ['Bearer and one space', ({ access_token }) => [`Bearer ${access_token}`]],
-  ['bearer', ({ access_token }) => [`bearer ${access_token}`]],
-  ['BEARER', ({ access_token }) => [`BEARER ${access_token}`]],
-  ['bEaReR', ({ access_token }) => [`bEaReR ${access_token}`]],
-  ['two spaces', ({ access_token }) => [`Bearer  ${access_token}`]],
-  ['many spaces', ({ access_token }) => [`Bearer${' '.repeat(50)}${access_token}`]],
-]
-
+/** One row for each reason; `gate/bearer.test.ts` has all spellings. */
 const notPresented: readonly Variant[] = [
   ['no Authorization', () => []],
   ['an empty Authorization', () => ['']],
-  ['Basic', () => [`Basic ${btoa('admin:password')}`]],
-  ['Digest', () => ['Digest username="a", realm="b"']],
+  ['the scheme alone', () => ['Bearer ']],
   ['another scheme with a live token', ({ access_token }) => [`Token ${access_token}`]],
-  ['DPoP with a live token', ({ access_token }) => [`DPoP ${access_token}`]],
-  ['Basic with a live token', ({ access_token }) => [`Basic ${access_token}`]],
   ['a live token without a scheme', ({ access_token }) => [access_token]],
-  ['no space behind the scheme', ({ access_token }) => [`Bearer${access_token}`]],
-  ['a colon behind the scheme', ({ access_token }) => [`Bearer:${access_token}`]],
-  ['a longer scheme', ({ access_token }) => [`Bearers ${access_token}`]],
 ]
 
 const presented: readonly Variant[] = [
   ['unknown', () => [`Bearer ${'A'.repeat(43)}`]],
-  ['one character', () => ['Bearer x']],
   ['a refresh token', ({ refresh_token }) => [`Bearer ${refresh_token}`]],
   ['all but the last character', ({ access_token }) => [`Bearer ${access_token.slice(0, -1)}`]],
   ['one character too many', ({ access_token }) => [`Bearer ${access_token}A`]],
@@ -49,43 +40,25 @@ const presented: readonly Variant[] = [
   ['upper and lower case swapped', ({ access_token }) => [`Bearer ${swapCase(access_token)}`]],
   ['another base64url spelling of the same bytes', ({ access_token }) => [`Bearer ${respell(access_token)}`]],
   ['a word behind it', ({ access_token }) => [`Bearer ${access_token} x`]],
-  ['a parameter behind it', ({ access_token }) => [`Bearer ${access_token}, realm="x"`]],
-  ['a list of two', ({ access_token }) => [`Bearer ${access_token}, Bearer ${access_token}`]],
-  ['quotation marks', ({ access_token }) => [`Bearer "${access_token}"`]],
-  ['a parameter with the token as its value', ({ access_token }) => [`Bearer token="${access_token}"`]],
-  ['percent-encoding', ({ access_token }) => [`Bearer %${access_token}`]],
   ['a tab before it', ({ access_token }) => [`Bearer\t${access_token}`]],
-  ['a space and a tab before it', ({ access_token }) => [`Bearer \t${access_token}`]],
-  ['a comma before it', ({ access_token }) => [`Bearer ,${access_token}`]],
-  ['the scheme twice', ({ access_token }) => [`Bearer Bearer ${access_token}`]],
-  ['punctuation only', () => ['Bearer ====']],
   ['bytes beyond ASCII', () => ['Bearer \xe4\xf6\xfc']],
   ['a property name of JavaScript', () => ['Bearer __proto__']],
-  ['oversized', () => [`Bearer ${'x'.repeat(8000)}`]],
-  [
-    'oversized, beginning with a live one',
-    ({ access_token }) => [`Bearer ${access_token}${'x'.repeat(8000)}`],
-  ],
+  ['oversized', ({ access_token }) => [`Bearer ${access_token}${'x'.repeat(8000)}`]],
   ['the same header twice', ({ access_token }) => [`Bearer ${access_token}`, `Bearer ${access_token}`]],
-  ['a live and an unknown one', ({ access_token }) => [`Bearer ${access_token}`, 'Bearer x']],
-  ['an unknown and a live one', ({ access_token }) => ['Bearer x', `Bearer ${access_token}`]],
   ['a live one and Basic', ({ access_token }) => [`Bearer ${access_token}`, 'Basic eDp4']],
-  ['Basic and a live one', ({ access_token }) => ['Basic eDp4', `Bearer ${access_token}`]],
 ]
 
 /** Places of a request in which the gate must not look for a token. */
-const elsewhere: readonly (readonly [string, (token: string) => ApiRequest])[] = [
-  ['the query', (token) => ({ path: `/x?access_token=${token}` })],
-  [
-    'a form',
-    (token) => ({
-      body: `access_token=${token}`,
-      fields: ['Content-Type', 'application/x-www-form-urlencoded'],
-    }),
-  ],
-  ['a cookie', (token) => ({ fields: ['Cookie', `access_token=${token}`] })],
-  ['Proxy-Authorization', (token) => ({ fields: ['Proxy-Authorization', `Bearer ${token}`] })],
-  ['X-Authorization', (token) => ({ fields: ['X-Authorization', `Bearer ${token}`] })],
+const elsewhere = (token: string): readonly ApiRequest[] => [
+  { path: `/x?access_token=${token}` },
+  { path: `/x?Authorization=Bearer%20${token}` },
+  { body: `access_token=${token}`, fields: ['Content-Type', FORM_TYPE] },
+  { body: JSON.stringify({ access_token: token }), fields: ['Content-Type', 'application/json'] },
+  { fields: ['Cookie', `access_token=${token}; Authorization=Bearer ${token}`] },
+  { fields: ['Proxy-Authorization', `Bearer ${token}`] },
+  { fields: ['X-Authorization', `Bearer ${token}`, 'X-Access-Token', token] },
+  { fields: ['Sec-WebSocket-Protocol', `bearer, ${token}`] },
+  { fields: ['Authorization', `Basic ${btoa(`x:${token}`)}`] },
 ]
 
 describeProtocols('C10 C11 The bearer check', (transport) => {
@@ -98,13 +71,28 @@ describeProtocols('C10 C11 The bearer check', (transport) => {
   const ask = (values: readonly string[]) =>
     sidecar.request({ path: '/x', fields: values.flatMap((value) => ['Authorization', value]) })
 
-  it.each(accepted)('C10 the request is admitted: %s', async (_name, authorization) => {
-    const response = await ask(authorization(tokens))
-    expect([response.status, response.text]).toEqual([200, 'from the device'])
+  it('C10 H35 a live token behind the scheme in any case and any number of spaces is admitted', async () => {
+    for (const scheme of ['Bearer ', `bEaReR${' '.repeat(50)}`]) {
+      const response = await ask([scheme + tokens.access_token])
+      expect([response.status, response.text]).toEqual([200, 'from the device'])
+    }
+  })
+
+  // Blanks around a value are no part of it in HTTP/1, and HTTP/2 forbids them (RFC 9113 §8.2.1): a client may not even send them.
+  it('C10 H35 blanks around the value are stripped in HTTP/1 and refused in HTTP/2', async () => {
+    const statuses: number[] = []
+    for (const value of [`  Bearer ${tokens.access_token}`, `\tBearer ${tokens.access_token} \t`])
+      statuses.push(
+        await ask([value])
+          .then(({ status }) => status)
+          .catch(() => 401),
+      )
+    const status = transport === 'h2' ? 401 : 200
+    expect(statuses.map((each) => (each === 400 ? 401 : each))).toEqual([status, status])
   })
 
   it.each(notPresented)(
-    'C10 C11 a request that presents no bearer token is 401 without an error code: %s',
+    'C10 C11 H35 a request that presents no bearer token is 401 without an error code: %s',
     async (_name, authorization) => {
       const before = sidecar.device.byteCount
       expectUnauthorized(await ask(authorization(tokens)), false)
@@ -113,7 +101,7 @@ describeProtocols('C10 C11 The bearer check', (transport) => {
   )
 
   it.each(presented)(
-    'C10 C11 a request that presents an invalid bearer token is 401 invalid_token: %s',
+    'C10 C11 H19 H35 a request that presents an invalid bearer token is 401 invalid_token: %s',
     async (_name, authorization) => {
       const before = sidecar.device.byteCount
       expectUnauthorized(await ask(authorization(tokens)), true)
@@ -121,24 +109,20 @@ describeProtocols('C10 C11 The bearer check', (transport) => {
     },
   )
 
-  it.each(['Bearer', 'Bearer ', 'bearer'])('C10 the bare scheme "%s" is 401', async (value) => {
-    const response = await ask([value])
-    expectError(response, 401, 'invalid_token')
-    expect([plain, invalid]).toContain(response.header('WWW-Authenticate'))
+  it('C10 H36 a live token in a query, a body, a cookie or another field is not read', async () => {
+    const before = sidecar.device.byteCount
+    for (const request of elsewhere(tokens.access_token))
+      expectUnauthorized(await sidecar.request({ path: '/x', ...request }), false)
+    expect(sidecar.device.byteCount).toBe(before)
   })
 
-  it.each(elsewhere)('C10 a live token in %s is not read', async (_name, request) => {
-    expectUnauthorized(await sidecar.request(request(tokens.access_token)), false)
-  })
-
-  it.each(['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND'])(
-    'C10 %s needs a token',
-    async (method) => {
+  it('C10 every method needs a token', async () => {
+    for (const method of ['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
       const response = await sidecar.request({ method, path: '/x' })
       expect([response.status, response.header('WWW-Authenticate')]).toEqual([401, plain])
       expect((await sidecar.request({ method, path: '/x', token: tokens.access_token })).status).toBe(200)
-    },
-  )
+    }
+  })
 
   it('C10 an expired token is 401 invalid_token', async () => {
     const timed = await startSidecar({ transport, clock: stillClock() })

@@ -257,7 +257,14 @@ const HEADS: readonly (readonly [name: string, part: HeadPart, fault: object | u
     { kind: 'method-not-allowed', allow: 'POST' },
   ],
   ['Expect: 100-Continue', { fields: ['Host', 'a', 'Expect', '100-Continue'] }, undefined],
-  ['another expectation', { fields: ['Host', 'a', 'Expect', '200-ok'] }, { kind: 'expectation-failed' }],
+  ...['200-ok', '100-continue, x', 'x=100-continue', '100 continue', ''].map(
+    (value) =>
+      [
+        `the expectation "${value}"`,
+        { fields: ['Host', 'a', 'Expect', value] },
+        { kind: 'expectation-failed' },
+      ] as const,
+  ),
   [
     'an expectation twice',
     { fields: ['Host', 'a', 'Expect', '100-continue', 'Expect', '100-continue'] },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, SMUGGLED, sharedFront } from './front.ts'
+import { type Front, get, post, SMUGGLED, sharedFront } from '../support/front.ts'
 
 type Case = readonly [name: string, fields: readonly string[]]
 

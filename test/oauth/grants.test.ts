@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { required } from '../../src/oauth/form-request.ts'
 import {
   createPasswordGrant,
+  createRefreshGrant,
   createRevocationEndpoint,
   createTokenEndpoint,
   type GrantType,
@@ -10,6 +11,7 @@ import {
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { requestHead } from '../support/request-head.ts'
+import { rows } from '../support/rows.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
@@ -65,6 +67,81 @@ it.each([
   ],
 ])('the token endpoint refuses %s', async (form, refusal) => {
   expect(await post(form)).toEqual(refusal)
+})
+
+const documented = createTokenEndpoint(
+  [
+    createPasswordGrant(
+      async () => TOKENS,
+      () => {},
+      () => {},
+    ),
+    createRefreshGrant(
+      async () => TOKENS,
+      () => {},
+    ),
+  ],
+  settings,
+  stillClock(),
+)
+
+it.each(rows`
+  ∅
+  &
+  =
+  &&
+  grant_type
+  grant_type=
+  grant_type&password=x
+  grant_type=&password=x
+  password=x
+  grant_type=password
+  grant_type=password&password
+  grant_type=password&password=
+  grant_type=password&Password=x
+  grant_type=refresh_token
+  grant_type=refresh_token&refresh_token=
+  {"grant_type":"password"}
+  <grant_type>password</grant_type>
+  []
+  null
+  --x\r\nContent-Disposition: form-data; name="grant_type"\r\n\r\npassword\r\n--x--\r\n`)(
+  'C2 H28 a token request without a required parameter is refused: %j',
+  async (form) => {
+    expect(await post(form, documented)).toMatchObject({ kind: 'invalid-request' })
+  },
+)
+
+// Without an ampersand the whole body is one grant_type.
+it.each(rows`
+  client_credentials
+  authorization_code
+  implicit
+  urn:ietf:params:oauth:grant-type:device_code
+  Password
+  PASSWORD
+  password+
+  +password
+  refresh-token
+  %C3%BC
+  __proto__
+  constructor
+  password;password=x
+  password\r\npassword=x`)('C5 H28 the grant type %j is unsupported', async (type) => {
+  const refusal = await post(`grant_type=${type}&password=x&refresh_token=x`, documented)
+  expect(refusal).toEqual({
+    kind: 'unsupported-grant-type',
+    description: 'The grant_type must be "password" or "refresh_token".',
+  })
+})
+
+it('C3 C6 what is no parameter of a grant is ignored', async () => {
+  const extra = 'username=&client_id=app&client_secret=%25%26%3D&scope=*&audience=x&x&y=&=z'
+  for (const form of [
+    'grant_type=password&password=x',
+    'refresh_token=x&password=w&grant_type=refresh_token',
+  ])
+    expect(await post(`${extra}&${form}`, documented)).toMatchObject({ reply: { status: 200 } })
 })
 
 it.each([

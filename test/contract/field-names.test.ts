@@ -23,28 +23,20 @@ function twinsOf(name: string): readonly string[] {
   return [...one, name.replace('-', '.').toUpperCase(), name.replace(/-(?!.*-)/, '~')]
 }
 
-const GUARDED = [
-  ...['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Anything', 'X-Real-IP'],
-  ...['X-Request-Id', 'Content-Length', 'Transfer-Encoding'],
-  // Fields of one hop, which Postern removes.
-  ...['Keep-Alive', 'Proxy-Authorization', 'Proxy-Connection', 'HTTP2-Settings'],
-]
-
 describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
-  it.each([
-    ['with a token', {}, '/'],
-    ['on a public path, without forwarding fields', NO_FORWARDING, '/open'],
-  ])('H18 a twin of a guarded name is 400 in every punctuation: %s', async (_name, headers, path) => {
-    const config = { upstream: { headers }, public_paths: ['/open'] }
-    const sidecar = await startSidecar({ transport, config })
-    const token = path === '/' ? await sidecar.token() : 'none'
-    const some = GUARDED.flatMap((name, i) => twinsOf(name)[i] ?? [])
-    for (const name of [...some, ...twinsOf('X-Real-IP'), ...twinsOf('X-Forwarded-For')]) {
-      const response = await sidecar.request({ path, token, fields: [name, '5'] })
-      expect([name, response.status]).toEqual([name, 400])
-      expectError(response, 400, 'invalid_request')
+  it('H18 a twin of a guarded name is 400, with a token and on a public path without forwarding fields', async () => {
+    for (const [path, headers] of [
+      ['/', {}],
+      ['/open', NO_FORWARDING],
+    ] as const) {
+      const config = { upstream: { headers }, public_paths: ['/open'] }
+      const sidecar = await startSidecar({ transport, config })
+      const token = path === '/' ? await sidecar.token() : 'none'
+      // `gate/odd-heads.test.ts` has every punctuation.
+      for (const name of ['X_Real_IP', 'x.forwarded.for', 'Content~Length', 'HTTP2_Settings'])
+        expectError(await sidecar.request({ path, token, fields: [name, '5'] }), 400, 'invalid_request')
+      expect(sidecar.device.byteCount).toBe(0)
     }
-    expect(sidecar.device.byteCount).toBe(0)
   })
 
   it('H202 a twin of a name in `upstream.headers`, with a value or without, is dropped', async () => {

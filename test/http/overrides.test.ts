@@ -1,0 +1,99 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createPublicPaths } from '../../src/gate/classify.ts'
+import { destinationOf, isOverride } from '../../src/http/overrides.ts'
+import { growth, LINEAR } from '../support/lived-time.ts'
+import { LOOK_ALIKES, OVERRIDES } from '../support/override-names.ts'
+import { requestHead } from '../support/request-head.ts'
+import { rows } from '../support/rows.ts'
+
+it('H203 names are told apart in any case and punctuation, and in linear time', () => {
+  for (const name of OVERRIDES)
+    for (const byte of '-_.!~+')
+      for (const each of [name, name.toUpperCase(), name.toLowerCase()])
+        expect([each, isOverride(each.replaceAll('-', byte))]).toEqual([each, true])
+  for (const name of LOOK_ALIKES) expect([name, isOverride(name)]).toEqual([name, false])
+  fc.assert(fc.property(fc.stringMatching(/^[a-z]{1,10}$/), (word) => isOverride(`x-${word}-url`)))
+  const grown = growth(4_000, (size) => {
+    for (const part of ['x-', 'http-', 'x-http', 'httphttp-', '-'])
+      expect(isOverride(`x-${part.repeat(size / part.length)}`)).toBe(false)
+  })
+  expect(grown).toBeLessThan(LINEAR)
+})
+
+const AUTHORITY = 'postern.example:8443'
+
+/** The target that a request for this host names by these fields. */
+function destinationIn(destinations: readonly string[], more: readonly string[] = [], peerTrusted = false) {
+  const fields = [...destinations.flatMap((value) => ['Destination', value]), ...more]
+  return destinationOf({
+    head: requestHead({ secure: true, fields }),
+    classified: { host: AUTHORITY },
+    client: { peerTrusted, hops: 0 },
+  })
+}
+
+it.each([
+  ['/below/b', '/below/b'],
+  ['/open?x=/..', '/open?x=/..'],
+  ['http://postern.example:8443/below/b', '/below/b'],
+  ['HTTPS://POSTERN.EXAMPLE:8443/below/b', '/below/b'],
+  ['https://postern.example:8443', '/'],
+])('H204 the Destination %s is the target %s', (destination, target) => {
+  expect(destinationIn([destination])).toBe(target)
+})
+
+it.each(rows`
+  ∅
+  *
+  below/b
+  ../below/b
+  http:/below/b
+  http:below/b
+  ftp://postern.example:8443/below/b
+  /below/b#x
+  /below/\xe4
+  /below/a b
+  \\below\\b
+  https://other.example/below/b
+  https://postern.example/below/b
+  https://x@postern.example:8443/below/b
+  https://postern.example:8443\\@other.example/below/b
+  https://postern.example:8443@other.example/below/b
+  https:///below/b
+  https://postern.example:8443.other.example/below/b
+  http://127.0.0.1/below/b`)('H204 the Destination %j names no path of this host', (destination) => {
+  expect(destinationIn([destination])).toBe('')
+})
+
+it.each(rows`
+  /admin/fw
+  /
+  /open/x
+  /below
+  //postern.example:8443/below/b
+  /below/../admin
+  /below/%2e%2e/admin
+  /below/..;/admin
+  /below//admin
+  /below/..\\admin
+  /Below/b
+  /%62elow/b
+  https://postern.example:8443/admin/fw`)('H204 the Destination %s is not public', (destination) => {
+  const findPublic = createPublicPaths(['/open', '/below/'])
+  expect(findPublic(destinationIn([destination]) ?? '')).toBeUndefined()
+  expect(findPublic(destinationIn(['/below/b']) ?? '')).toBe('open')
+})
+
+it('H204 no Destination is none, and two are one that nothing may admit', () => {
+  expect(destinationIn([])).toBeUndefined()
+  expect(destinationIn(['/below/b', '/below/b'])).toBe('')
+})
+
+it('H204 a trusted proxy names the host, with or without the default port of its scheme', () => {
+  const proxied = ['X-Forwarded-Host', 'front.example', 'X-Forwarded-Proto', 'https']
+  const targets = ['https://front.example/a', 'https://front.example:443/a', 'http://front.example/a']
+  expect(targets.map((each) => destinationIn([each], proxied, true))).toEqual(['/a', '/a', '/a'])
+  expect(destinationIn(['https://other.example/a'], proxied, true)).toBe('')
+  expect(destinationIn(['https://front.example/a'], proxied, false)).toBe('')
+})
