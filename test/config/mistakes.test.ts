@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
-import { runCases } from '../support/cases.ts'
+import { inside, runCases } from '../support/cases.ts'
 import { load, MINIMAL, problemsIn, textOf } from './sources.ts'
 
 /** What `hunter2` stands for in the cases: no problem repeats it. */
@@ -20,8 +20,8 @@ const linesOf = (text: string | undefined): string[] => (text === undefined ? []
 runCases(join(import.meta.dirname, 'mistakes'), {
   given: ['around', 'line', 'file', 'env', 'set'],
   results: ['says'],
-  play({ around = '', line = '', file, env, set }) {
-    const text = `${textOf(file ?? around.replace('…', () => line))}\n`
+  play({ around, line = '', file, env, set }) {
+    const text = `${textOf(file ?? inside(around, line))}\n`
     const given = { file: text, env: Object.fromEntries(linesOf(env).map(variable)), sets: linesOf(set) }
     const says = problemsIn(given).join('\n')
     expect(says).not.toContain(SECRET)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { runCases } from '../support/cases.ts'
+import { inside, runCases } from '../support/cases.ts'
 import { readInPieces } from '../support/http1-intake.ts'
 import { readRowByNode } from '../support/nodes-reading.ts'
 import { bytesOf, shownBytes } from '../support/shown-bytes.ts'
@@ -75,11 +75,11 @@ const NEXT = Buffer.from('GET /next HTTP/1.1\r\n\r\n')
 const NEXT_READ = '\nGET /next 1.1 {} ""'
 
 runCases(join(import.meta.dirname, 'requests'), {
-  given: ['head', 'bytes'],
+  given: ['around', 'bytes'],
   results: ['reads'],
   remarks: ['unlike'],
-  async play({ head = '', bytes: shown = '', unlike }) {
-    const bytes = bytesOf(head + shown)
+  async play({ around, bytes: shown = '', unlike }) {
+    const bytes = bytesOf(inside(around, shown))
     const here = await readBySidecar([bytes])
     expect(await readBySidecar(Array.from(bytes, (byte) => Buffer.of(byte)))).toEqual(here)
     const there = await readByLlhttp(bytes)

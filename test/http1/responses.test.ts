@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { ResponseRules } from '../../src/http1/response-reader.ts'
-import { runCases } from '../support/cases.ts'
+import { inside, runCases } from '../support/cases.ts'
 import { bytesOf, shownBytes } from '../support/shown-bytes.ts'
 import { type NodesRead, readByNode, readResponse } from './read-response.ts'
 import { shownFields } from './shown-fields.ts'
@@ -19,11 +19,11 @@ function textOf({ interim, head: [status, reason, fields] = [0, '', []], body }:
 const REFUSED = 'refused'
 
 runCases(join(import.meta.dirname, 'responses'), {
-  given: ['asked', 'head', 'bytes'],
+  given: ['asked', 'around', 'bytes'],
   results: ['strict', 'auto', 'tolerant'],
   remarks: ['unlike', 'lenient'],
-  async play({ asked, head = '', bytes: shown = '', unlike, lenient }) {
-    const bytes = bytesOf(head + shown)
+  async play({ asked, around, bytes: shown = '', unlike, lenient }) {
+    const bytes = bytesOf(inside(around, shown))
     const inBytes = Array.from(bytes, (byte) => Buffer.of(byte))
     const read = (rules: ResponseRules, pieces = [bytes]) => readResponse(pieces, asked, rules)
     const textBy = (rules: ResponseRules): string => {

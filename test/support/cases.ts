@@ -63,6 +63,11 @@ export function runCases(path: string, family: CaseFamily): void {
   for (const file of files) describe(relative(ROOT, file), () => runFile(file, family))
 }
 
+/** A text in place of the ellipsis of the one around it. */
+export function inside(around: string | undefined, text: string): string {
+  return around === undefined ? text : around.replace('…', () => text)
+}
+
 function runFile(file: string, family: CaseFamily): void {
   const text = readFileSync(file, 'utf8')
   const cases = readCases(text, relative(ROOT, file), family)
@@ -103,7 +108,7 @@ function testsOf({ title, rounds, inherited }: Case) {
     const several = [...labels.values()].find(({ length }) => length > 1)
     if (several === undefined && rounds.length === 1) return [{ title, round, given: all }]
     return (several ?? round.given.slice(0, 1)).map((part) => ({
-      title: `${title}: ${part.lines.join(' ')}`,
+      title: `${title}: ${part.lines.join(' ').slice(0, 60)}`,
       round,
       given: { ...all, [part.label]: textOf(part) },
     }))
