@@ -6,9 +6,9 @@ import { type Form, readForm, readFormBody } from '../../src/oauth/form-request.
 import { runCases } from '../support/cases.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
+import { refusalText } from '../support/refusal-text.ts'
 import { requestHead } from '../support/request-head.ts'
-import { bytesOf } from '../support/shown-bytes.ts'
-import { refusalText } from './refusal-text.ts'
+import { bytesOf, fieldsOf } from '../support/shown-bytes.ts'
 
 /** An exchange whose body fails. `readFormBody` uses nothing else of it. */
 const failing = (error: Error): Exchange =>
@@ -51,11 +51,6 @@ function read(
 const bodiesWith = (text: string): readonly string[] => [
   ...[`a=b&x=${text}`, `a=b&${text}=x`, `a=b&${text}`, `${text}=x`, `a=${text}&x=y`],
 ]
-
-function fieldsOf(lines: string): readonly string[] {
-  const fields = lines === '' ? [] : lines.split('\n')
-  return fields.flatMap((line) => bytesOf(line).toString('latin1').split(': ', 2))
-}
 
 /** The parameters of a form, in JSON and ASCII. */
 const shownForm = (form: Form): string =>

@@ -12,9 +12,9 @@ import {
 import { runCases } from '../support/cases.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
+import { refusalText } from '../support/refusal-text.ts'
 import { requestHead } from '../support/request-head.ts'
 import { bytesOf } from '../support/shown-bytes.ts'
-import { refusalText } from './refusal-text.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 

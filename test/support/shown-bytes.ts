@@ -23,3 +23,13 @@ export function shownBytes(text: string): string {
     return `\\${letter ?? `x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`}`
   })
 }
+
+/** The fields that lines show, as `Name: value` each. */
+export function fieldsOf(lines: string): readonly string[] {
+  if (lines === '') return []
+  return lines.split('\n').flatMap((line) => {
+    const field = bytesOf(line).toString('latin1')
+    const colon = field.indexOf(':')
+    return [field.slice(0, colon), field.slice(colon + 1).replace(/^ /, '')]
+  })
+}
