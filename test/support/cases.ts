@@ -159,7 +159,7 @@ export function readCases(text: string, file: string, family: CaseFamily): reado
       section = name
       continue
     }
-    const title = `${ids.findLast((each) => each !== '') ?? ''}${name}`
+    const title = `${ids.join('')}${name}`
     if (cases.some((other) => other.section === section && other.title === title))
       fail(from, 'another case of this section has this name')
     if (rounds.length === 0) fail(from, 'the case gives nothing')
