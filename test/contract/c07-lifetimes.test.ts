@@ -73,7 +73,7 @@ describeProtocols('C7 The lifetime of tokens', (transport) => {
     expect(await canRefresh(other, refresh_token)).toBe(false)
   })
 
-  it('C7 a jump of the wall clock neither ends nor prolongs a token', async () => {
+  it('C7 H70 a jump of the wall clock neither ends nor prolongs a token', async () => {
     const { access_token, refresh_token } = await sidecar.grant()
     sidecar.clock.jumpWall(10 * year)
     expect(await isValid(sidecar, access_token)).toBe(true)

@@ -9,20 +9,17 @@ function realmIn(field: string): string {
   return Buffer.from(quoted.replaceAll(/\\(.)/gs, '$1'), 'latin1').toString()
 }
 
-const REALMS = ['Heizhaus Süd', 'ボイラー室', 'a "quoted" \\ name', '"', '\\', "it's 12 € 🔥"]
+const REALM = 'Süd "1" \\ it\'s 12 € 🔥'
 
 for (const transport of transports) {
   it(`H220 C11 the realm is any text, and the challenge carries it as a quoted string in UTF-8, over ${transport}`, async () => {
-    for (const realm of REALMS) {
-      const sidecar = await startSidecar({ transport, config: { realm } })
-      const missing = (await sidecar.request()).header('www-authenticate') ?? ''
-      expect(missing).toMatch(/^Bearer realm="[ !#-~\x80-\xff]*(?:\\"[ !#-~\x80-\xff]*)*"$/)
-      expect(realmIn(missing)).toBe(realm)
-      const invalid = (await sidecar.request({ token: 'x' })).header('www-authenticate') ?? ''
-      expect(invalid.endsWith('", error="invalid_token"')).toBe(true)
-      expect(realmIn(invalid)).toBe(realm)
-      await sidecar.stop()
-    }
+    const sidecar = await startSidecar({ transport, config: { realm: REALM } })
+    const missing = (await sidecar.request()).header('www-authenticate') ?? ''
+    expect(missing).toMatch(/^Bearer realm="(?:[ !#-[\]-~\x80-\xff]|\\.)*"$/)
+    expect(realmIn(missing)).toBe(REALM)
+    const invalid = (await sidecar.request({ token: 'x' })).header('www-authenticate') ?? ''
+    expect(invalid.endsWith('", error="invalid_token"')).toBe(true)
+    expect(realmIn(invalid)).toBe(REALM)
   })
 }
 

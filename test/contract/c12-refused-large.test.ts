@@ -15,10 +15,7 @@ import { needs, run } from '../support/tools.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const MB = 1_000_000
-/**
- * 20 MB is more than all buffers between client and device hold. Only the Python client also sends 100 MB, and only in cleartext: the
- * sidecar treats all clients alike, so one test is enough.
- */
+/** 20 MB is more than all buffers between client and device hold. */
 const LARGE = 20
 const BODY = Buffer.alloc(LARGE * MB, 'x')
 const INVALID_TOKEN = { error: 'invalid_token' }
@@ -48,42 +45,39 @@ describeTransports(
       sidecar = await startSidecar({ transport })
     })
 
-    it.each([['5', 'length'], ['20', 'chunked'], ...(transport === 'http1' ? [['100', 'length']] : [])])(
-      "C12 Python's http.client: %s MB, %s",
-      async (size, framing) => {
-        needs('python3')
-        const { stdout, stderr } = await run('python3', ['-c', PYTHON, sidecar.url, size, framing])
-        expect(`${stdout}${stderr}`).toMatch(/^401 \{"error":"invalid_token"/)
+    it.each([
+      ['5', 'length'],
+      ['20', 'chunked'],
+    ])("C12 Python's http.client: %s MB, %s", async (size, framing) => {
+      needs('python3')
+      const { stdout, stderr } = await run('python3', ['-c', PYTHON, sidecar.url, size, framing])
+      expect(`${stdout}${stderr}`).toMatch(/^401 \{"error":"invalid_token"/)
+    })
+
+    it.each(['Expect:', 'Expect: 100-continue', 'Transfer-Encoding: chunked'])(
+      'C12 curl, %s',
+      async (field) => {
+        needs('curl')
+        const file = join(temporaryDirectory(), 'upload')
+        writeFileSync(file, BODY)
+        const args = ['-sSk', '--http1.1', '-H', field, '--data-binary', `@${file}`, '-w', ' %{http_code}']
+        const done = await run('curl', [...args, `${sidecar.url}/x`])
+        expect([done.code, done.stderr]).toEqual([0, ''])
+        expect(done.stdout).toMatch(/^\{"error":"invalid_token".* 401$/)
       },
     )
 
-    it.each([
-      [5, 'Expect:'],
-      [LARGE, 'Expect:'],
-      [LARGE, 'Expect: 100-continue'],
-      [LARGE, 'Transfer-Encoding: chunked'],
-    ])('C12 curl: %i MB, %s', async (size, field) => {
-      needs('curl')
-      const file = join(temporaryDirectory(), 'upload')
-      writeFileSync(file, BODY.subarray(0, size * MB))
-      const args = ['-sSk', '--http1.1', '-H', field, '--data-binary', `@${file}`, '-w', ' %{http_code}']
-      const done = await run('curl', [...args, `${sidecar.url}/x`])
-      expect([done.code, done.stderr]).toEqual([0, ''])
-      expect(done.stdout).toMatch(/^\{"error":"invalid_token".* 401$/)
-    })
-
-    it.each([5, LARGE])("C12 Node's node:http: %i MB", async (size) => {
+    it("C12 Node's node:http", async () => {
       const { request: open } = transport === 'tls' ? https : http
       const upload = open(sidecar.url, { method: 'POST', agent: false, rejectUnauthorized: false })
-      upload.end(BODY.subarray(0, size * MB))
+      upload.end(BODY)
       const [response] = (await once(upload, 'response')) as [http.IncomingMessage]
       expect([response.statusCode, JSON.parse(await text(response))]).toMatchObject([401, INVALID_TOKEN])
     })
 
-    it.each([5, LARGE])('C12 undici: %i MB', async (size) => {
+    it('C12 undici', async () => {
       const dispatcher = new Agent({ allowH2: false, connect: { rejectUnauthorized: false } })
-      const body = BODY.subarray(0, size * MB)
-      const response = await request(sidecar.url, { dispatcher, method: 'POST', body })
+      const response = await request(sidecar.url, { dispatcher, method: 'POST', body: BODY })
       expect([response.statusCode, await response.body.json()]).toMatchObject([401, INVALID_TOKEN])
       await dispatcher.close()
     })
@@ -112,17 +106,14 @@ describeTransports(
     /** Where a refusal is decided does not know of TLS, and how its upload is read has the rows above. */
     const overOne: readonly Refused[] = [
       [400, 'invalid_request', 'a malformed field line', ['POST /x HTTP/1.1', 'no colon']],
-      [400, 'invalid_request', 'a look-alike of a guarded field', ['POST /x HTTP/1.1', 'X_Forwarded_For: a']],
       [417, 'invalid_request', 'an unknown expectation', ['POST /x HTTP/1.1', 'Expect: 200-ok']],
       [431, 'invalid_request', 'a large header', ['POST /x HTTP/1.1', `X: ${'x'.repeat(70_000)}`]],
-      [413, 'invalid_request', 'a form in chunks', ['POST /oauth/token HTTP/1.1', form], { chunked: true }],
       [
         415,
         'invalid_request',
         'a body that is no form',
         ['POST /oauth/token HTTP/1.1', 'Content-Type: text/plain'],
       ],
-      [405, 'invalid_request', 'PUT of a form', ['PUT /oauth/token HTTP/1.1', form]],
     ]
     const rows = transport === 'http1' ? [...overBoth, ...overOne] : overBoth
     it.each(rows)('C12 %i %s: %s', async (status, code, _what, [line = '', ...fields], how = {}) => {

@@ -195,18 +195,19 @@ describeTransports(
     const front = sharedFront(transport, { status_codes: 'http' })
 
     // A pseudo-header of HTTP/2 can hold a line break, which would be several lines in HTTP/1 (H2.X downgrade).
-    it.each([
-      ...['GE T', 'GET /smuggled HTTP/1.1\r\nX: y', 'GET\r\n', 'GET\t', ' GET'],
-      ...['G(T', 'G\xc9T', 'GET\0', ':', 'GET/x'],
-    ])('H94 a method of %j is 400 and does not reach the device', async (method) => {
-      const before = front.sidecar.device.byteCount
-      const status = await front.sidecar
-        .request({ method, path: '/x', token: front.token })
-        .then((response) => response.status)
-        .catch(() => 400)
-      expect(status).toBe(400)
-      expect(front.sidecar.device.byteCount).toBe(before)
-    })
+    // `gate/odd-heads.test.ts` has more.
+    it.each(['GE T', 'GET /smuggled HTTP/1.1\r\nX: y', 'G\xc9T', ':'])(
+      'H94 a method of %j is 400 and does not reach the device',
+      async (method) => {
+        const before = front.sidecar.device.byteCount
+        const status = await front.sidecar
+          .request({ method, path: '/x', token: front.token })
+          .then((response) => response.status)
+          .catch(() => 400)
+        expect(status).toBe(400)
+        expect(front.sidecar.device.byteCount).toBe(before)
+      },
+    )
   },
   ['h2'],
 )

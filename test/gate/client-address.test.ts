@@ -24,6 +24,8 @@ const noAddress = fc.constantFrom(
   'unknown',
   '_x',
   '1.2.3',
+  '0x7f.1',
+  '300.1.1.1',
   '999.1.1.1',
   '1.2.3.4.5',
   'a b',

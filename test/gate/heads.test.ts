@@ -22,10 +22,10 @@ const latin1 = (shown: string): string => bytesOf(shown).toString('latin1')
 const VERSIONS: Readonly<Record<string, RequestHead['version']>> = { '1.0': '1.0', '1.1': '1.1', '2': '2' }
 
 /** A request as `METHOD target`. */
-function startOf(shown: string): { readonly method: string; readonly target: string } {
+function startOf(shown: string): readonly [method: string, target: string] {
   const request = latin1(shown)
   const space = request.indexOf(' ')
-  return { method: request.slice(0, space), target: request.slice(space + 1) }
+  return [request.slice(0, space), request.slice(space + 1)]
 }
 
 /** A Host in each HTTP version, also beside an authority, and as the authority. */
@@ -47,17 +47,19 @@ function verdictOf(head: HeadPart) {
 
 // A head of each of the versions, which are all judged alike.
 runCases(join(import.meta.dirname, 'heads.txt'), {
-  given: ['version', 'request', 'fields', 'upgrade', 'host'],
+  given: ['version', 'request', 'method', 'path', 'fields', 'upgrade', 'host'],
   results: ['is', 'fault'],
-  play({ version = '1.1', request = 'GET /', fields, upgrade, host }) {
+  play({ version = '1.1', request = 'GET /', method, path, fields, upgrade, host }) {
     if (host !== undefined) {
       const faults = hosted(latin1(host)).map((part) => classified(part))
       for (const found of faults)
         expect(found).toMatchObject({ fault: { kind: 'malformed' }, ambiguous: true })
       return { fault: 'malformed (closes)' }
     }
+    const [usual, target] = startOf(request)
     const part = {
-      ...startOf(request),
+      method: method === undefined ? usual : latin1(method),
+      target: path ?? target,
       ...(fields === undefined ? {} : { fields: fieldsOf(fields) }),
       upgrade: upgrade !== undefined,
     }
@@ -103,4 +105,12 @@ it('H18 a name that only looks like a guarded one is none of its twins, and neit
     '~',
   ]
   for (const name of names) expect(classified({ fields: [...DEVICE, name, '5'] }).fault, name).toBeUndefined()
+})
+
+it('H14 H94 C19 a method of 2000 letters is not allowed', () => {
+  for (const version of ['1.1', '2'] as const)
+    expect(classified({ version, method: 'X'.repeat(2000) })).toMatchObject({
+      fault: { kind: 'method-not-allowed' },
+      ambiguous: true,
+    })
 })

@@ -103,3 +103,20 @@ it('C18 with the precise statuses a challenge tells a client that its login may 
   ] as const)
     expect(refusalReply({ kind: 'insufficient-scope' }, { statusCodes, realm: 'r' }).status).toBe(status)
 })
+
+it.each(['Heizhaus Süd', 'ボイラー室', 'a "quoted" \\ name', '"', '\\', "it's 12 € 🔥"])(
+  'H220 C11 the realm %j stands in the challenge as a quoted string in UTF-8',
+  (realm) => {
+    for (const [cause, error] of [
+      ['missing', ''],
+      ['unknown', ', error="invalid_token"'],
+    ] as const) {
+      const { fields } = refusalReply({ kind: 'unauthorized', cause }, { statusCodes: 'contract', realm })
+      const value = fields[fields.indexOf('WWW-Authenticate') + 1] ?? ''
+      // RFC 9110 §5.6.4.
+      const [, quoted = '', rest] = /^Bearer realm="((?:[^"\\]|\\.)*)"(.*)$/.exec(value) ?? []
+      expect(Buffer.from(quoted.replaceAll(/\\(.)/gs, '$1'), 'latin1').toString()).toBe(realm)
+      expect(rest).toBe(error)
+    }
+  },
+)

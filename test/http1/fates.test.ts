@@ -29,7 +29,7 @@ async function fateOf(pieces: readonly Buffer[]): Promise<'refused' | 'served'> 
     expect([fault, next]).toEqual([expect.any(String), undefined])
     return 'refused'
   }
-  expect(classify(first.head, RULES).fault).toBeUndefined()
+  expect([classify(first.head, RULES).fault, first.head.leavesHttp]).toEqual([undefined, false])
   expect(next?.head.target).toBe('/next')
   return 'served'
 }
