@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { get, post, SMUGGLED, sharedFront, startFront } from '../support/front.ts'
 import { passServing } from '../support/pass-serving.ts'
-import { rawConnection } from '../support/raw.ts'
-import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { responsesIn } from '../support/raw-responses.ts'
 import { describeTransports } from '../support/transports.ts'
 
 /** A request inside a body: a parser that frames the body otherwise would run it. */
@@ -95,12 +94,6 @@ describeTransports(
         expect(device.requests.slice(before).map(({ body }) => body)).toEqual([undefined])
       },
     )
-
-    it('H13 a request with Expect: 100-continue and without a token is 401 and gets no 100', async () => {
-      const raw = await rawConnection(front.sidecar.url)
-      raw.write(headOf('POST /x HTTP/1.1', 'Host: device', 'Expect: 100-continue', 'Content-Length: 5'))
-      expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
-    })
 
     it('H13 any other expectation is 417 in http mode', async () => {
       const precise = await startFront(transport, { status_codes: 'http' })

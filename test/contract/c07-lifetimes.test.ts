@@ -1,8 +1,7 @@
-import { beforeAll, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeProtocols } from '../support/transports.ts'
 
 const second = 1000
 const hour = 3_600_000
@@ -21,8 +20,8 @@ async function canRefresh(sidecar: TestSidecar, refresh_token: string): Promise<
   return response.status === 200
 }
 
-describeProtocols('C7 The lifetime of tokens', (transport) => {
-  const start = (tokens = {}) => startSidecar({ transport, clock: stillClock(), config: { tokens } })
+describe('C7 The lifetime of tokens', () => {
+  const start = (tokens = {}) => startSidecar({ clock: stillClock(), config: { tokens } })
   // Shared by all tests: the clock goes on where the test before left it, and each test makes its own grant.
   let sidecar: TestSidecar
   beforeAll(async () => {

@@ -1,5 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { bearer, DOWNLOAD_SIZE, holdResponses, openResponse, openTunnel } from '../process/streams.ts'
+import { readBody, startDevice } from '../support/device.ts'
+import { passServing } from '../support/pass-serving.ts'
+import { startSidecar, type YamlPart } from '../support/sidecar.ts'
+import { nextSweep } from '../support/sweep.ts'
 import {
   ACCESS_LIFETIME,
   ended,
@@ -11,11 +16,6 @@ import {
   type Watched,
   watch,
 } from './watched-streams.ts'
-import { bearer, DOWNLOAD_SIZE, holdResponses, openResponse, openTunnel } from '../process/streams.ts'
-import { readBody, startDevice } from '../support/device.ts'
-import { passServing } from '../support/pass-serving.ts'
-import { startSidecar, type YamlPart } from '../support/sidecar.ts'
-import { nextSweep } from '../support/sweep.ts'
 
 const ENDINGS: readonly (readonly [string, YamlPart, (watched: Watched) => unknown])[] = [
   ['has expired', {}, ({ sidecar }) => sidecar.clock.advance(LIFETIME)],

@@ -3,12 +3,13 @@ import { prepareSite } from '../process/serve.ts'
 import { sendThenRead } from '../support/blocking-client.ts'
 import { expectError } from '../support/errors.ts'
 import { figuresOf } from '../support/process-figures.ts'
-import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** Bytes. Half of it is more than the process grows by with buffers and uncollected garbage. */
-const UPLOAD = 200 << 20
+/** Bytes. */
+const UPLOAD = 128 << 20
+/** What the process may grow by with buffers and uncollected garbage: less than if it kept the upload. */
+const MOST_GROWTH = 100 << 20
 
 describeTransports('C12 A refused request', (transport) => {
   // Shared by all tests: none of them may reach the device.
@@ -54,7 +55,7 @@ describeTransports('C12 A refused request', (transport) => {
     expectError(response, 401, 'invalid_token')
   })
 
-  it('C12 a refused request gets no 100 Continue', async () => {
+  it('C12 H13 a refused request gets no 100 Continue', async () => {
     const connection = await sidecar.connect()
     const exchange = connection.start({
       method: 'POST',
@@ -77,28 +78,8 @@ describeTransports(
       const before = figuresOf(sidecar.pid).resident
       const head = 'POST /x HTTP/1.1\r\nHost: device'
       expectError(await sendThenRead(sidecar.url, head, { size: UPLOAD }), 401, 'invalid_token')
-      expect(figuresOf(sidecar.pid).mostResident - before).toBeLessThan(UPLOAD / 2)
+      expect(figuresOf(sidecar.pid).mostResident - before).toBeLessThan(MOST_GROWTH)
       expect(site.device.byteCount).toBe(0)
-    })
-
-    it('C12 the body of a refused request is never parsed as a request', async () => {
-      const sidecar = await startSidecar({ transport })
-      const token = await sidecar.token()
-      const inner = `GET /smuggled HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
-      for (const [framing, body] of [
-        [`Content-Length: ${inner.length}`, inner],
-        ['Transfer-Encoding: chunked', `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`],
-      ]) {
-        const raw = await rawConnection(sidecar.url)
-        raw.write(`POST /x HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n${body}`)
-        raw.write(`GET /after HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-        const all = await raw.closed
-        // The request behind it may get a response or not. A third response would belong to the request in the body.
-        expect(all.match(/HTTP\/1\.1 401/g)?.length).toBeGreaterThanOrEqual(1)
-        expect(all.match(/HTTP\/1\.1 /g)?.length).toBeLessThanOrEqual(2)
-        expect(all).not.toContain('HTTP/1.1 200')
-      }
-      expect(sidecar.device.byteCount).toBe(0)
     })
   },
   ['http1', 'tls'],

@@ -60,7 +60,7 @@ describeProtocols('C13 The limits', (transport) => {
     }
   })
 
-  it('C13 a request that the parser accepts and the gate refuses counts', async () => {
+  it('C13 C16 a request that the parser accepts and the gate refuses counts, and its refusal has the three fields', async () => {
     const sidecar = await startSidecar({ clock: stillClock(), transport })
     let expected = limitsOf(await sidecar.request()).remaining
     for (const { name, request } of oddRequests(transport)) {
@@ -70,25 +70,32 @@ describeProtocols('C13 The limits', (transport) => {
     }
   })
 
-  it('C13 a request to the token endpoint counts once, whatever its outcome', async () => {
+  it('C13 C16 a request to the token endpoint counts once, whatever its outcome, and the response has the three fields', async () => {
     const sidecar = await startSidecar({ clock: stillClock(), transport })
     const { refresh_token } = await sidecar.grant()
-    const outcomes: [number, () => Promise<Response>][] = [
-      [200, () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token })],
-      [400, () => sidecar.postToken({ grant_type: 'password', password: 'wrong' })],
-      [400, () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token: 'wrong' })],
-      [400, () => sidecar.postToken({ grant_type: 'device_code' })],
-      [400, () => sidecar.postToken('%zz')],
-      [400, () => sidecar.postToken('x'.repeat(9000))],
-      [400, () => sidecar.request({ path: '/oauth/token' })],
-      [400, () => sidecar.request({ path: '/oauth/token', body: '{}' })],
+    const path = '/oauth/token'
+    const asks: (() => Promise<Response>)[] = [
+      () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token }),
+      () => sidecar.postToken({ grant_type: 'password', password: 'wrong' }),
+      () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token: 'wrong' }),
+      () => sidecar.postToken({ grant_type: 'device_code' }),
+      () => sidecar.postToken('%zz'),
+      () => sidecar.postToken('x'.repeat(9000)),
+      () => sidecar.postToken([], { body: ['x'.repeat(5000), 'x'.repeat(5000)] }),
+      () => sidecar.request({ path }),
+      () => sidecar.request({ path, method: 'HEAD' }),
+      () => sidecar.request({ path, method: 'OPTIONS' }),
+      () => sidecar.request({ path, body: '{}', fields: ['Content-Type', 'text/json'] }),
     ]
     let expected = limitsOf(await sidecar.postToken({})).remaining
-    for (const [status, ask] of outcomes) {
+    const statuses: number[] = []
+    for (const ask of asks) {
       const response = await ask()
       expected -= 1
-      expect([response.status, limitsOf(response).remaining]).toEqual([status, expected])
+      expect(limitsOf(response).remaining).toBe(expected)
+      statuses.push(response.status)
     }
+    expect(statuses).toEqual([200, ...Array(10).fill(400)])
   })
 })
 

@@ -27,7 +27,7 @@ describeProtocols('C15 A request over the limit', (transport) => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, config: one, clock })
     const connection = await sidecar.connect()
-    for (const into of [0, 1, 999, 1000, 1001, 30_500, 58_999, 59_000, 59_001, 59_999]) {
+    for (const into of [0, 999, 30_500, 59_999]) {
       const opened = await connection.send({})
       expect(opened.status, `${into} ms into the window`).toBe(401)
       await clock.advance(into)
@@ -47,12 +47,12 @@ describeProtocols('C15 A request over the limit', (transport) => {
     const sidecar = await startSidecar({ transport, config: one, clock })
     const connection = await sidecar.connect()
     const { reset } = limitsOf(await connection.send({}))
-    for (let i = 0; i < 59; i += 1) {
-      await clock.advance(1000)
+    for (let i = 0; i < 5; i += 1) {
+      await clock.advance(10_000)
       const refused = await connection.send({})
       expect([refused.status, limitsOf(refused).reset]).toEqual([429, reset])
     }
-    await clock.advance(1000)
+    await clock.advance(10_000)
     expect((await connection.send({})).status).toBe(401)
   })
 

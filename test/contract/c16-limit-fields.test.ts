@@ -6,7 +6,6 @@ import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { type Limits, limitsOf } from '../support/limit-fields.ts'
-import { oddRequests } from '../support/odd-requests.ts'
 import { rawConnection, unusedPort } from '../support/raw.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
@@ -21,12 +20,13 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
       response.end()
     })
     const sidecar = await startSidecar({ clock: stillClock(), transport, device, config: limits100 })
-    const token = await sidecar.token()
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const connection = await sidecar.connect()
     let remaining = 100
     for (const status of [200, 201, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503]) {
       for (const method of ['GET', 'HEAD', 'POST']) {
         remaining -= 1
-        const response = await sidecar.request({ token, method, path: `/${status}` })
+        const response = await connection.send({ fields, method, path: `/${status}` })
         expect([response.status, limitsOf(response)]).toEqual([
           status,
           { limit: 100, remaining, reset: expect.any(Number) },
@@ -51,46 +51,16 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
   it('C16 a client that waits until the reset is not refused', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, clock, config: { limits: { api: { requests: 1 } } } })
-    for (let i = 0; i < 20; i += 1) {
+    for (let i = 0; i < 6; i += 1) {
       const { reset } = limitsOf(await sidecar.request())
       expect((await sidecar.request()).status).toBe(429)
       await clock.advance(reset * 1000 - clock.wall())
       expect((await sidecar.request()).status, `window ${i}`).toBe(401)
-      await clock.advance(60_000 + 37)
+      await clock.advance(60_000 + 137)
     }
   })
 
-  it('C16 X-RateLimit-Remaining is never negative', async () => {
-    const sidecar = await startSidecar({
-      clock: stillClock(),
-      transport,
-      config: { limits: { api: { requests: 2 } } },
-    })
-    const left: number[] = []
-    for (let i = 0; i < 5; i += 1) left.push(limitsOf(await sidecar.request()).remaining)
-    expect(left).toEqual([1, 0, 0, 0, 0])
-  })
-
-  it('C16 every response of the token endpoint carries the three fields', async () => {
-    const sidecar = await startSidecar({ clock: stillClock(), transport, config: limits100 })
-    const { refresh_token } = await sidecar.grant()
-    const responses = [
-      await sidecar.postToken({ grant_type: 'refresh_token', refresh_token }),
-      await sidecar.postToken({ grant_type: 'password', password: 'wrong' }),
-      await sidecar.postToken({ grant_type: 'other' }),
-      await sidecar.postToken('%zz'),
-      await sidecar.postToken('x'.repeat(9000)),
-      await sidecar.postToken([], { body: ['x'.repeat(5000), 'x'.repeat(5000)] }),
-      await sidecar.request({ path: '/oauth/token' }),
-      await sidecar.request({ path: '/oauth/token', method: 'HEAD' }),
-      await sidecar.request({ path: '/oauth/token', method: 'OPTIONS' }),
-      await sidecar.request({ path: '/oauth/token', body: '{}', fields: ['Content-Type', 'text/json'] }),
-    ]
-    expect(responses.map((response) => response.status)).toEqual([200, ...Array(9).fill(400)])
-    expect(responses.map((response) => limitsOf(response).remaining)).toEqual(responses.map((_, i) => 98 - i))
-  })
-
-  it('C16 a refusal by the API carries the three fields: 400, 401, 429 and 500', async () => {
+  it('C16 a refusal by the API carries the three fields, and none is negative: 400, 401, 429 and 500', async () => {
     const device = { url: `http://127.0.0.1:${await unusedPort()}` }
     const sidecar = await startSidecar({
       clock: stillClock(),
@@ -105,6 +75,7 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
       await sidecar.request({ token: 'unknown' }),
       await sidecar.request({ method: 'OPTIONS', path: '*' }),
       await sidecar.request({ token }),
+      await sidecar.request({ token }),
     ]
     expect(responses.map((response) => [response.status, limitsOf(response).remaining])).toEqual([
       [500, 3],
@@ -112,16 +83,8 @@ describeProtocols('C16 The rate-limit fields', (transport) => {
       [401, 1],
       [400, 0],
       [429, 0],
+      [429, 0],
     ])
-  })
-
-  it('C16 the refusal of a malformed request carries the three fields', async () => {
-    const sidecar = await startSidecar({ transport, config: { ...limits100, status_codes: 'http' } })
-    for (const { name, request } of oddRequests(transport)) {
-      const response = await sidecar.request(request)
-      expect(response.status, name).toBeGreaterThanOrEqual(400)
-      expect(limitsOf(response), name).toMatchObject({ limit: 100 })
-    }
   })
 
   it('C16 the refusals for an overloaded and for a slow device carry the three fields', async () => {

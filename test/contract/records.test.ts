@@ -45,8 +45,8 @@ describe('H79 Random requests', () => {
           .resume(),
       )
     }
-    let left = 1000
-    const workers = Array.from({ length: 64 }, async () => {
+    let left = 300
+    const workers = Array.from({ length: 32 }, async () => {
       for (; left > 0; left -= 1) {
         const method = METHODS[roll(12)]
         const made = method === undefined || method === 'other' ? word().toUpperCase() : method
@@ -55,7 +55,7 @@ describe('H79 Random requests', () => {
     })
     await Promise.all(workers)
     const known = new Set([...Object.keys(STATUS_CODES), 'other', 'none'])
-    expect(await sidecar.metric('postern_requests_total')).toBeGreaterThan(900)
+    expect(await sidecar.metric('postern_requests_total')).toBeGreaterThan(250)
     for (const one of await series(sidecar)) {
       const labels = Object.fromEntries(
         [...one.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name, value]) => [name ?? '', value ?? '']),

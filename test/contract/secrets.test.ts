@@ -68,7 +68,7 @@ function expectNone(place: string, content: string, secrets: readonly string[]):
 
 describe('H81 Canaries', () => {
   it.each(['basic', 'digest', 'form'] as const)(
-    'H81 in every secret reach no log, metric, response, state file or process table, with %s sign-in at the device',
+    'C9 H81 in every secret reach no log, metric, response, state file or process table, with %s sign-in at the device',
     async (kind) => {
       const site = await prepare(kind)
       const sidecar = await site.serve()

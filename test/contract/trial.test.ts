@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
 import { explained } from '../support/explained.ts'
 import { logInAs, makeNames, OF_MONITOR, onTrial } from '../support/names.ts'
@@ -78,10 +78,13 @@ describeProtocols('H297 an allow on trial', (transport) => {
     expect(await named(sidecar, 'monitor', 'would_refuse')).toBe(2)
     expect(await named(sidecar, 'probe', 'admitted')).toBe(1)
   })
+})
 
+// How a request arrives does not matter to these.
+describe('H297 an allow on trial', () => {
   it('H297 opens nothing else: a token is needed, limits and faults refuse, and the endpoints of Postern stay its own', async () => {
     const config = { limits: { api: { requests: 5 } }, oauth: { revocation_path: '/oauth/revoke' } }
-    const { sidecar, token } = await start(config, transport)
+    const { sidecar, token } = await start(config)
     const { access_token: revoked } = await logInAs(sidecar, 'monitor')
     await sidecar.postToken({ token: revoked }, { path: '/oauth/revoke' })
     const statusOf = async (more: Parameters<TestSidecar['request']>[0]): Promise<number> =>
@@ -99,7 +102,7 @@ describeProtocols('H297 an allow on trial', (transport) => {
 
   it('H297 ends with the password of its name', async () => {
     const names = makeNames({ monitor: OF_MONITOR, probe: OF_MONITOR })
-    const sidecar = await startSidecar({ transport, config: onTrial(names, 'monitor') })
+    const sidecar = await startSidecar({ config: onTrial(names, 'monitor') })
     const { access_token: token } = await logInAs(sidecar, 'monitor')
     names.set('monitor', 'another password')
     const status = async (): Promise<number> => (await sidecar.request({ path: '/firmware', token })).status
@@ -108,10 +111,7 @@ describeProtocols('H297 an allow on trial', (transport) => {
   })
 
   it('H297 with enforce: false for all, the other names are held, and what is past the limit is one of its own finds', async () => {
-    const { sidecar, token, held } = await start(
-      { enforce: false, limits: { api: { requests: 1 } } },
-      transport,
-    )
+    const { sidecar, token, held } = await start({ enforce: false, limits: { api: { requests: 1 } } })
     for (const path of ['/status', '/status', '/firmware'])
       expect((await sidecar.request({ path, token })).status).toBe(200)
     expect((await sidecar.request({ path: '/firmware', token: held })).status).toBe(400)
@@ -126,7 +126,7 @@ describeProtocols('H297 an allow on trial', (transport) => {
   })
 
   it('H297 on a public path is no find, but for a field that would be held back', async () => {
-    const { sidecar, token } = await start({ public_paths: ['/login'] }, transport)
+    const { sidecar, token } = await start({ public_paths: ['/login'] })
     const fields = ['X-Original-URL', '/firmware']
     await sidecar.request({ method: 'POST', path: '/login', token })
     await sidecar.request({ method: 'POST', path: '/login', token, fields })

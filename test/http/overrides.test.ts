@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { destinationOf, isOverride } from '../../src/http/overrides.ts'
+import { destinationOf, hasOverride, isOverride } from '../../src/http/overrides.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { LOOK_ALIKES, OVERRIDES } from '../support/override-names.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -17,6 +17,12 @@ it('H203 names are told apart in any case and punctuation, and in linear time', 
       expect(isOverride(`x-${part.repeat(size / part.length)}`)).toBe(false)
   })
   expect(grown).toBeLessThan(LINEAR)
+})
+
+it('H203 a field names another request by its name, not by its value', () => {
+  expect(hasOverride(['X-Other', 'X-Original-URL', 'Accept', 'method'])).toBe(false)
+  expect(hasOverride(['X-Other', '1', 'x_original.url', '/admin'])).toBe(true)
+  expect(hasOverride([])).toBe(false)
 })
 
 const AUTHORITY = 'postern.example:8443'
@@ -38,8 +44,11 @@ it('H204 no Destination is none, and two are one that nothing may admit', () => 
 
 it('H204 a trusted proxy names the host, with or without the default port of its scheme', () => {
   const proxied = ['X-Forwarded-Host', 'front.example', 'X-Forwarded-Proto', 'https']
-  const targets = ['https://front.example/a', 'https://front.example:443/a', 'http://front.example/a']
-  expect(targets.map((each) => destinationIn([each], proxied, true))).toEqual(['/a', '/a', '/a'])
+  const here = [
+    ...['https://front.example/a', 'https://front.example:443/a', 'http://front.example/a'],
+    ...['http://front.example:80/a', 'https://postern.example:8443/a'],
+  ]
+  expect(here.map((each) => destinationIn([each], proxied, true))).toEqual(Array(5).fill('/a'))
   expect(destinationIn(['https://other.example/a'], proxied, true)).toBe('')
   expect(destinationIn(['https://front.example/a'], proxied, false)).toBe('')
 })
