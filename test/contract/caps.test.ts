@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { nextAccepted } from '../support/accepted.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
@@ -157,14 +158,17 @@ describe('the cap of one client still counts an HTTP/2 connection after its clos
 
   /** Sends an attack on one connection. The sidecar closes it, or the attacker does if `close` is set. */
   async function attack(sidecar: TestSidecar, bytes: Buffer, close: boolean): Promise<void> {
+    const accepted = nextAccepted(sidecar.url)
     const session = await rawSession(sidecar.url, { from: ATTACKER })
+    const socket = await accepted
+    const closed = new Promise((resolve) => socket.once('close', resolve))
     session.send(bytes, ping())
     if (close) {
       await session.waitFor(({ type }) => type === FRAME.ping)
       session.raw.end()
     }
     await session.closed
-    await expect.poll(() => sidecar.metric('postern_connections'), { interval: 5 }).toBe(0)
+    await closed
   }
 
   const malformedFrame = frame(FRAME.ping, 0, 0, Buffer.alloc(7))

@@ -9,7 +9,7 @@ export interface Judged extends Found {
 }
 
 /** The tests of the promises, by what their paths contain: they try what no test near the file kills. */
-const PROMISES = ['test/contract/']
+const PROMISES = ['test/contract/', 'test/hardening/']
 
 /**
  * Judges the mutants of a set, file by file: by the tests near the file, then by those of the promises.
