@@ -109,23 +109,4 @@ describe('the environment', () => {
     )
     expect(problemsIn({ env })).toEqual([])
   })
-
-  it.each([
-    ['POSTERN_LIMIT_API_REQUESTS', '1', 'did you mean POSTERN_LIMITS_API_REQUESTS?'],
-    ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
-    ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_ADDRESS?'],
-    ['POSTERN_ADM', '127.0.0.1:9', 'did you mean POSTERN_ADMIN?'],
-    ['POSTERN_PORT', '8443', 'deploy/configuration.md lists the known ones'],
-    ['POSTERN_HOME', '/srv', 'deploy/configuration.md lists the known ones'],
-    ['POSTERN_VERSION', '1', 'deploy/configuration.md lists the known ones'],
-    ['POSTERN_', 'x', 'deploy/configuration.md lists the known ones'],
-  ])('must not contain %s', (name, value, advice) => {
-    expect(problemsIn({ env: { [name]: value } })).toEqual([`${name}: unknown variable; ${advice}`])
-  })
-
-  it('is reported with the variable and the position in it when its YAML is invalid', () => {
-    expect(problemsIn({ env: { POSTERN_UPSTREAM_HEADERS: '{X: 1' } })).toEqual([
-      'POSTERN_UPSTREAM_HEADERS: upstream.headers: line 1: a closing quote, a comma, a colon or a bracket is missing (column 6)',
-    ])
-  })
 })

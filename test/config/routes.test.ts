@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { changesBetween } from '../../src/config/changes.ts'
 import { servicesOf } from '../../src/config/upstream-fields.ts'
-import { effectiveYaml, load, problemsIn } from './sources.ts'
+import { effectiveYaml, load } from './sources.ts'
 
 const URL_A = 'http://127.0.0.1:8081'
 
@@ -61,27 +61,5 @@ describe('upstream.routes', () => {
     )
     if (before === undefined || after === undefined) throw new Error('two are loaded')
     expect(changesBetween(before, after)).toEqual({ live: [], restart: ['upstream.routes'] })
-  })
-
-  it.each([
-    [`{/a/: {}}`, 'upstream.routes./a/.url: is missing'],
-    [`{/a/: {url: "${URL_A}", parsr: auto}}`, 'did you mean upstream.routes./a/.parser?'],
-    [`{/a/: {url: "${URL_A}", routes: {}}}`, 'upstream.routes./a/.routes: unknown key'],
-    [`{/a/: {url: "${URL_A}", queue: {size: 1}}}`, 'upstream.routes./a/.queue: unknown key'],
-    [`{a: {url: "${URL_A}"}}`, 'upstream.routes.a: must be a path such as /login'],
-    [`{/: {url: "${URL_A}"}}`, 'upstream.routes./: must be longer than /'],
-    [`{/a/../b/: {url: "${URL_A}"}}`, 'must be a plain path'],
-    [`{/a%2fb: {url: "${URL_A}"}}`, 'must be a plain path'],
-    [`{/a/: {url: "http://127.0.0.1:8443"}}`, 'upstream.routes./a/.url: must be the device'],
-    [
-      `{/a/: {url: "${URL_A}", auth: {kind: basic, user: x}}}`,
-      'upstream.routes./a/.auth.password.file: is missing',
-    ],
-    [`[${URL_A}]`, 'upstream.routes: must be a mapping of paths to sections'],
-    [`{/a/: ${URL_A}}`, 'upstream.routes./a/: must be a mapping of keys'],
-  ])('is refused with one problem: %s', (routes, problem) => {
-    const problems = problemsIn({ file: withRoutes(routes) })
-    expect(problems.join('\n')).toContain(problem)
-    expect(problems).toHaveLength(1)
   })
 })

@@ -47,3 +47,8 @@ export function problemsIn(given: Given): readonly string[] {
 export function problemsWith(line: string): readonly string[] {
   return problemsIn({ file: `${MINIMAL}${line}\n` })
 }
+
+/** The text that a case shows: `<U+00A0>` and the like stand for one character each. */
+export function textOf(shown: string): string {
+  return shown.replaceAll(/<U\+([0-9A-F]{4})>/g, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
+}

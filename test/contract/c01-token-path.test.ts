@@ -42,7 +42,7 @@ describeProtocols('C1 The token path', (transport) => {
     expect(body.status).toBe(200)
   })
 
-  /** `gate/odd-heads.test.ts` has many more. */
+  /** `gate/heads.txt` has many more. */
   const lookalikes = [
     ...[
       '/oauth/token/',

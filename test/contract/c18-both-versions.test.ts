@@ -46,7 +46,7 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
     return one
   }
 
-  // `gate/odd-heads.test.ts` has more.
+  // `gate/heads.txt` has more.
   it.each(['FOO', 'head', 'TRACE', 'X'.repeat(2000)])(
     'C18 C19 the method %s is refused alike',
     async (method) => {

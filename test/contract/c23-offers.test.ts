@@ -6,7 +6,7 @@ type Case = readonly [name: string, fields: readonly string[]]
 
 const H2C = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']
 
-/** Offers that a server may ignore (RFC 9110 §7.8), so that their requests are ordinary ones. `http1/refused-requests.test.ts` has more. */
+/** Offers that a server may ignore (RFC 9110 §7.8), so that their requests are ordinary ones. `http1/fates/` has more. */
 const offers: readonly Case[] = [
   ['h2c, as curl and Java offer it', H2C],
   ['TLS, as Apache HttpClient offers it', ['Upgrade: TLS/1.2', 'Connection: Upgrade']],

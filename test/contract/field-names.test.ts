@@ -32,7 +32,7 @@ describeProtocols('Names that a CGI program cannot tell apart', (transport) => {
       const config = { upstream: { headers }, public_paths: ['/open'] }
       const sidecar = await startSidecar({ transport, config })
       const token = path === '/' ? await sidecar.token() : 'none'
-      // `gate/odd-heads.test.ts` has every punctuation.
+      // `gate/heads.test.ts` has every punctuation.
       for (const name of ['X_Real_IP', 'x.forwarded.for', 'Content~Length', 'HTTP2_Settings'])
         expectError(await sidecar.request({ path, token, fields: [name, '5'] }), 400, 'invalid_request')
       expect(sidecar.device.byteCount).toBe(0)

@@ -7,7 +7,7 @@ const chunked = (...lines: readonly string[]): string => post('Transfer-Encoding
 const LAST = '0\r\n\r\n'
 const CHUNKS = `5\r\nhello\r\n${LAST}`
 
-/** One request for each part that refuses one: `http1/refused-requests.test.ts` has all the bytes. */
+/** One request for each part that refuses one: `http1/fates/` has all the bytes. */
 const REFUSED: readonly (readonly [name: string, bytes: string])[] = [
   ['H1 a length, then chunks', post('Content-Length: 5', 'Transfer-Encoding: chunked') + CHUNKS],
   ['H2 an empty coding', post('Transfer-Encoding: ,chunked') + CHUNKS],
@@ -194,7 +194,7 @@ describeTransports(
     const front = sharedFront(transport, { status_codes: 'http' })
 
     // A pseudo-header of HTTP/2 can hold a line break, which would be several lines in HTTP/1 (H2.X downgrade).
-    // `gate/odd-heads.test.ts` has more.
+    // `gate/heads.txt` has more.
     it.each(['GE T', 'GET /smuggled HTTP/1.1\r\nX: y', 'G\xc9T', ':'])(
       'H94 a method of %j is 400 and does not reach the device',
       async (method) => {

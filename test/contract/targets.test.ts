@@ -21,7 +21,7 @@ describeTransports(
   (transport) => {
     const front = sharedFront(transport)
 
-    // HTTP/2 can carry what HTTP/1 cannot. `gate/odd-heads.test.ts` has the others.
+    // HTTP/2 can carry what HTTP/1 cannot. `gate/heads.txt` has the others.
     it.each(['/a#b', '/oauth/token\xa0', '/\xff\xfe', '', 'http://x/', '/a b', '\t/', '/a\x7fb'])(
       'H27 a :path of %j is refused, and no byte reaches the device',
       async (path) => {

@@ -190,19 +190,6 @@ it('C20 a head without a fault is unambiguous: one path, one host, one framing',
 })
 
 it.each([
-  ['POST', ['Content-Length', '5'], 5],
-  ['POST', ['Content-Length', '0'], 0],
-  ['POST', ['Transfer-Encoding', 'chunked'], 'chunked'],
-  ['POST', ['Transfer-Encoding', 'CHUNKED'], 'chunked'],
-  ['POST', [], null],
-] as const)('C21 %s with %j is framed by %s', (method, fields, framing) => {
-  expect(classified({ method, fields: ['Host', 'x', ...fields] })).toMatchObject({
-    framing,
-    fault: undefined,
-  })
-})
-
-it.each([
   [
     'OPTIONS *',
     { method: 'OPTIONS', target: '*', fields: ['Host', 'a', 'Transfer-Encoding', 'gzip, chunked'] },
@@ -219,107 +206,6 @@ it.each([
     expect(ambiguous).toBe(true)
   },
 )
-
-/** Heads at the borders of the rules: what is wrong with each, or nothing. */
-const HEADS: readonly (readonly [name: string, part: HeadPart, fault: object | undefined])[] = [
-  ['HTTP/1.0 without a host', { version: '1.0', fields: [] }, undefined],
-  ['HTTP/1.1 without a host', { fields: [] }, { description: 'The request does not name a host.' }],
-  [
-    'two hosts',
-    { fields: ['Host', 'a', 'Host', 'a'] },
-    { description: 'The request carries more than one Host field.' },
-  ],
-  ['a port of five digits', { fields: ['Host', 'a:65535'] }, undefined],
-  ['a host without a port', { fields: ['Host', 'a:'] }, undefined],
-  ['an IPv6 host', { fields: ['Host', '[::1]:80'] }, undefined],
-  ['a port of six digits', { fields: ['Host', 'a:655350'] }, { kind: 'malformed' }],
-  [
-    'an IPv6 host with a zone',
-    { fields: ['Host', '[fe80::1%25eth0]:80'] },
-    { kind: 'malformed', description: expect.stringContaining('IPv6 zone') },
-  ],
-  ['an IPv6 host with a zone, unescaped', { fields: ['Host', '[fe80::1%eth0]'] }, { kind: 'malformed' }],
-  ['a bracketed name', { fields: ['Host', '[a]'] }, { kind: 'malformed' }],
-  [
-    'a path with a space',
-    { target: '/a b' },
-    { kind: 'malformed', description: 'The request target is not a path.' },
-  ],
-  [
-    'a path that is not ASCII',
-    { target: '/\xe9' },
-    { kind: 'malformed', description: expect.stringContaining('percent-encoded') },
-  ],
-  ['TRACE', { method: 'TRACE' }, { kind: 'method-not-allowed', allow: expect.stringMatching(/^GET, HEAD/) }],
-  [
-    'TRACE of an own endpoint',
-    { method: 'TRACE', target: '/oauth/token' },
-    { kind: 'method-not-allowed', allow: 'POST' },
-  ],
-  ['Expect: 100-Continue', { fields: ['Host', 'a', 'Expect', '100-Continue'] }, undefined],
-  ...['200-ok', '100-continue, x', 'x=100-continue', '100 continue', ''].map(
-    (value) =>
-      [
-        `the expectation "${value}"`,
-        { fields: ['Host', 'a', 'Expect', value] },
-        { kind: 'expectation-failed' },
-      ] as const,
-  ),
-  [
-    'an expectation twice',
-    { fields: ['Host', 'a', 'Expect', '100-continue', 'Expect', '100-continue'] },
-    { kind: 'expectation-failed' },
-  ],
-  ['Upgrade: h2c', { fields: ['Host', 'a', 'Upgrade', 'h2c'] }, undefined],
-  [
-    'Upgrade in HTTP/2',
-    { version: '2', fields: ['Host', 'a', 'Upgrade', 'h2c'] },
-    { description: 'HTTP/2 has no Upgrade.' },
-  ],
-  [
-    'a value without blanks around it, in HTTP/2',
-    { version: '2', fields: ['Host', 'a', 'B', 'c d'] },
-    undefined,
-  ],
-  ['an empty value in HTTP/2', { version: '2', fields: ['Host', 'a', 'B', ''] }, undefined],
-  [
-    'a tab before a value in HTTP/2',
-    { version: '2', fields: ['Host', 'a', 'B', '\tc'] },
-    { description: expect.stringContaining('begins or ends with a space') },
-  ],
-  [
-    'a space after a value in HTTP/2',
-    { version: '2', fields: ['Host', 'a', 'B', 'c '] },
-    { description: expect.stringContaining('begins or ends with a space') },
-  ],
-  [
-    'a blank around a token in HTTP/2, which is 401',
-    { version: '2', fields: ['Host', 'a', 'Authorization', ' Bearer x '] },
-    undefined,
-  ],
-  ['an upgrade by GET', { upgrade: true }, undefined],
-  [
-    'an upgrade with an empty body',
-    { upgrade: true, fields: ['Host', 'a', 'Content-Length', '0'] },
-    undefined,
-  ],
-  [
-    'an upgrade with a body of one byte',
-    { upgrade: true, fields: ['Host', 'a', 'Content-Length', '1'] },
-    { description: 'An upgrade to websocket must not have a body.' },
-  ],
-  [
-    'an upgrade by POST',
-    { upgrade: true, method: 'POST', fields: ['Host', 'a', 'Content-Length', '0'] },
-    { description: 'An upgrade to websocket must use GET.' },
-  ],
-]
-
-it.each(HEADS)('C20 a head with %s is judged by itself, and the fault named', (_, part, fault) => {
-  const found = classified(part)
-  if (fault === undefined) expect(found.fault).toBeUndefined()
-  else expect(found.fault).toMatchObject(fault)
-})
 
 it('C20 the connection closes behind a head that two programs could read differently, or with a method that it does not know', () => {
   const parts: readonly HeadPart[] = [{ target: 'x' }, { method: 'TRACE' }]

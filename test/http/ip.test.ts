@@ -41,33 +41,6 @@ describe('isIPv6', () => {
 })
 
 describe('normalizeAddress', () => {
-  it.each([
-    ['192.0.2.1', '192.0.2.1'],
-    ['::ffff:192.0.2.1', '192.0.2.1'],
-    ['::FFFF:c000:0201', '192.0.2.1'],
-    ['2001:DB8:0:0::1', '2001:db8::1'],
-    ['fe80::1%eth0', 'fe80::1'],
-    ['::', '::'],
-  ])('normalizes %s to %s', (address, expected) => {
-    expect(normalizeAddress(address)).toBe(expected)
-  })
-
-  it.each([
-    '',
-    'unix',
-    '127.1',
-    '0x7f.0.0.1',
-    '010.0.0.1',
-    '2130706433',
-    '1.2.3.4.5',
-    '1.2.3.256',
-    'fe80::1::2',
-    '[::1]',
-    ' ::1',
-  ])('rejects %j', (given) => {
-    expect(normalizeAddress(given)).toBeUndefined()
-  })
-
   it('does not change a normalized address', () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
@@ -115,40 +88,8 @@ describe('prefix48', () => {
 })
 
 describe('parseCidr and matchesAny', () => {
-  it.each([
-    ['10.255.0.1', '10.0.0.0/8', true],
-    ['11.0.0.1', '10.0.0.0/8', false],
-    ['::ffff:10.0.0.1', '10.0.0.0/8', true],
-    ['10.0.0.1', '::ffff:10.0.0.0/104', true],
-    ['10.0.0.1', '::/0', false],
-    ['10.0.0.1', '0.0.0.0/0', true],
-    ['2001:db8::1', '2001:db8::/32', true],
-    ['2001:db9::1', '2001:db8::/32', false],
-    ['192.0.2.1', '192.0.2.1', true],
-    ['192.0.2.2', '192.0.2.1', false],
-    ['10.9.9.9', '10.1.2.3/8', true],
-    ['unix', '0.0.0.0/0', false],
-    ['', '::/0', false],
-  ])('%s in %s: %s', (address, range, expected) => {
-    expect(matchesAny(address, ranges(range))).toBe(expected)
-  })
-
   it('match if any of several ranges matches', () => {
     expect(matchesAny('fd00::1', ranges('10.0.0.0/8', 'fd00::/8'))).toBe(true)
     expect(matchesAny('fd00::1', [])).toBe(false)
-  })
-
-  it.each([
-    '',
-    '10.0.0.0/33',
-    '::/129',
-    '10.0.0.0/',
-    '10.0.0.0/-1',
-    '10/8',
-    'example.org',
-    'fe80::1%eth0/64',
-    '10.0.0.0/8/8',
-  ])('reject the range %j', (text) => {
-    expect(parseCidr(text)).toBeUndefined()
   })
 })

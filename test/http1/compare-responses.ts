@@ -12,7 +12,7 @@ export interface ResponseComparison {
 
 const RULES: readonly ResponseRules[] = ['strict', 'auto', 'tolerant']
 
-/** Known differences between Node and the strict rules. The rows of `response-*-as-llhttp.test.ts` state the reasons. */
+/** Known differences between Node and the strict rules. The cases in `responses/` state the reasons. */
 const DEPARTURES: readonly RegExp[] = [
   // Node takes an interim response of HTTP/1.0, or with `Connection: close`, for the final one.
   /^HTTP\/1\.0 1/m,

@@ -68,32 +68,6 @@ describe('a response of the device', () => {
     )
   })
 
-  it.each(['\xa0', '\x0b', '\f'])('C21 is malformed with %j as whitespace in a framing field', (odd) => {
-    for (const value of [
-      `Content-Length: 0${odd}`,
-      `Content-Length:${odd}0`,
-      `Transfer-Encoding: chunked${odd}`,
-    ])
-      expect(read(`HTTP/1.1 200 OK\r\n${value}\r\n\r\n`).end).toBe('malformed')
-  })
-
-  it.each([
-    'HTTP/1.1\t200 OK',
-    'HTTP/1.1 200\tOK',
-    'HTTP/1.1 200\t',
-    'HTTP/1.1 \t200 OK',
-    '\tHTTP/1.1 200 OK',
-  ])('C21 is malformed with a tab between the parts of the status line: %j', (line) => {
-    expect(read(`${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
-  })
-
-  it.each(['X-A\t: b', '\tX-A: b', 'X-B: a\r\n\tb'])(
-    'C21 is malformed with a tab elsewhere in its head: %j',
-    (line) => {
-      expect(read(`HTTP/1.1 200 OK\r\n${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
-    },
-  )
-
   it('C21 ends with its head for HEAD, 204 and 304, regardless of its fields', () => {
     const fields = ['Content-Length', '5', 'ETag', '"x"']
     expect(read(RESPONSES[5] ?? '')).toEqual(whole([304, 'Not Modified', fields], ''))
@@ -103,33 +77,12 @@ describe('a response of the device', () => {
     expect(read('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', 'HEAD').end).toBe('whole')
   })
 
-  it.each<[string, string, string]>([
-    ['empty', '', 'open'],
-    ['cut within the head', 'HTTP/1.1 200 OK\r\nContent-', 'open'],
-    ['shorter than its Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell', 'incomplete'],
-    ['cut within a chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel', 'incomplete'],
-    ['without a last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n', 'incomplete'],
+  it.each([
     [
-      'with an invalid status',
-      'HTTP/1.1 099 What\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+      'with 17 interim responses before it',
+      `${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17)}${RESPONSES[1]}`,
       'malformed',
     ],
-    ['of another protocol', 'SSH-2.0-dropbear\r\n', 'malformed'],
-    ['with two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 'malformed'],
-    [
-      'with a length and chunks',
-      'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      'malformed',
-    ],
-    ['with a folded field', 'HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
-    ['with a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'malformed'],
-    ['with a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\0c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
-    [
-      'that switches protocols without a request to,',
-      'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
-      'malformed',
-    ],
-    ['with 17 interim responses before it', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17), 'malformed'],
     [
       'with a head of more than 64 KiB',
       `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(65_536)}\r\nContent-Length: 0\r\n\r\n`,
@@ -154,14 +107,6 @@ describe('a response of the device', () => {
   it('C24 is reported up to its fault', () => {
     const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\nbad'
     expect(read(chunked)).toMatchObject({ head: [200, 'OK', ['Transfer-Encoding', 'chunked']], body: 'good' })
-  })
-
-  it.each([
-    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil',
-    'HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nevil',
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n0\r\n\r\n',
-  ])('C24 is separated from the bytes after it: %j', (bytes) => {
-    expect(read(bytes).end).toBe('whole, with more after it')
   })
 })
 

@@ -122,11 +122,13 @@ it('C17 a count takes as long with a hundred thousand windows as with ten', () =
 
 /** The processor time (µs) of so many requests of new clients, while as many windows as the table holds close one after the other. */
 function turnover(size: number, requests: number): number {
-  const clock = stillClock()
+  // Moving a still clock so often would take longer than all else.
+  let now = 1
+  const clock = { ...stillClock(), monotonic: () => now }
   const table = createWindowTable({ requests: 60, window: size }, { clock, maxKeys: 2 * size })
   const countNew = (from: number, to: number): void => {
     for (let i = from; i < to; i += 1) {
-      clock.advance(1)
+      now += 1
       table.count(String(i))
     }
   }

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { required } from '../../src/oauth/form-request.ts'
 import {
@@ -8,10 +9,12 @@ import {
   type GrantType,
   type OwnEndpointHandler,
 } from '../../src/oauth/token-endpoint.ts'
+import { runCases } from '../support/cases.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
+import { refusalText } from '../support/refusal-text.ts'
 import { requestHead } from '../support/request-head.ts'
-import { rows } from '../support/rows.ts'
+import { bytesOf } from '../support/shown-bytes.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
@@ -33,7 +36,7 @@ const settings = { bodyTimeout: 1000 }
 const endpoint = createTokenEndpoint([pairing, other], settings, stillClock())
 
 /** Posts a form. The endpoint uses nothing else of the exchange. */
-function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEndpointHandler> {
+function post(form: string | Buffer, to: OwnEndpointHandler = endpoint): ReturnType<OwnEndpointHandler> {
   const body = async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from(form)
   }
@@ -41,33 +44,6 @@ function post(form: string, to: OwnEndpointHandler = endpoint): ReturnType<OwnEn
   const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hops: 0, admitted: true }
   return to(bareExchange({ client, body }, head))
 }
-
-it('the token endpoint serves a registered grant type and passes its parameters', async () => {
-  expect(await post('grant_type=pairing&code=c1&serial=s1')).toMatchObject({
-    reply: { status: 200, body: expect.stringContaining('"access_token":"a"') },
-  })
-})
-
-it.each([
-  [
-    'code=c1&serial=s1',
-    { kind: 'invalid-request', description: 'The parameter grant_type is missing or empty.' },
-  ],
-  [
-    'grant_type=pairing&code=c1',
-    { kind: 'invalid-request', description: 'The parameter serial is missing or empty.' },
-  ],
-  [
-    'grant_type=pairing&serial=s1&code=',
-    { kind: 'invalid-request', description: 'The parameter code is missing or empty.' },
-  ],
-  [
-    'grant_type=password&password=x',
-    { kind: 'unsupported-grant-type', description: 'The grant_type must be "pairing" or "other".' },
-  ],
-])('the token endpoint refuses %s', async (form, refusal) => {
-  expect(await post(form)).toEqual(refusal)
-})
 
 const documented = createTokenEndpoint(
   [
@@ -85,37 +61,17 @@ const documented = createTokenEndpoint(
   stillClock(),
 )
 
-it.each(rows`
-  ∅   &   =   &&   grant_type   grant_type=   grant_type&password=x   grant_type=&password=x   password=x
-  grant_type=password   grant_type=password&password   grant_type=password&password=   grant_type=password&Password=x
-  grant_type=refresh_token   grant_type=refresh_token&refresh_token=   {"grant_type":"password"}
-  <grant_type>password</grant_type>   []   null
-  --x\r\nContent-Disposition: form-data; name="grant_type"\r\n\r\npassword\r\n--x--\r\n`)(
-  'C2 H28 a token request without a required parameter is refused: %j',
-  async (form) => {
-    expect(await post(form, documented)).toMatchObject({ kind: 'invalid-request' })
+runCases(join(import.meta.dirname, 'grants.txt'), {
+  given: ['post', 'pair'],
+  results: ['tokens', 'refused'],
+  async play({ post: form, pair = '' }) {
+    const result = await (form === undefined
+      ? post(bytesOf(pair), endpoint)
+      : post(bytesOf(form), documented))
+    if ('kind' in result) return { refused: refusalText(result) }
+    expect(result.reply.status).toBe(200)
+    return { tokens: result.reply.body }
   },
-)
-
-// Without an ampersand the whole body is one grant_type.
-it.each(rows`
-  client_credentials   authorization_code   implicit   urn:ietf:params:oauth:grant-type:device_code   Password
-  PASSWORD   password+   +password   refresh-token   %C3%BC   __proto__   constructor   password;password=x
-  password\r\npassword=x`)('C5 H28 the grant type %j is unsupported', async (type) => {
-  const refusal = await post(`grant_type=${type}&password=x&refresh_token=x`, documented)
-  expect(refusal).toEqual({
-    kind: 'unsupported-grant-type',
-    description: 'The grant_type must be "password" or "refresh_token".',
-  })
-})
-
-it('C3 C6 what is no parameter of a grant is ignored', async () => {
-  const extra = 'username=&client_id=app&client_secret=%25%26%3D&scope=*&audience=x&x&y=&=z'
-  for (const form of [
-    'grant_type=password&password=x',
-    'refresh_token=x&password=w&grant_type=refresh_token',
-  ])
-    expect(await post(`${extra}&${form}`, documented)).toMatchObject({ reply: { status: 200 } })
 })
 
 it.each([

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -74,25 +75,15 @@ const PLAN: Plan = {
   revocationPath: '/oauth/revoke',
 }
 
+/** The file of what is printed, which `vitest -u` writes anew. */
+const printed = (name: string): string => join(import.meta.dirname, 'printed', `${name}.txt`)
+
 describe('H126 the announcement', () => {
-  it('says what the run does to the server', () => {
-    expect(announcement(PLAN)).toBe(
-      [
-        '2 promises of the documented API, checked from outside at https://device.example. This run',
-        '  - logs in at most 12 times with the password, and tries 3 wrong or empty ones, which the server may count',
-        '  - sends at most 1243 requests without the floods, and takes about 6 min 30 s',
-        '  - floods the API and /oauth/token, one after the other, for 10 s each over 20 connections; at most the limit reaches the device in each window, if the server keeps it',
-        '  - sends only GET, HEAD and OPTIONS to /status and to other spellings of it, and changes nothing there',
-        '  - sends POST only to /oauth/token and to other spellings of it, and to /oauth/revoke',
-        '  - sends a valid access token once in a query, which an access log may keep',
-        '  - uses up the rate limits: meanwhile, other clients behind the same address get 429, too',
-        '  - tries to revoke its tokens at the end, at /oauth/revoke',
-        '',
-      ].join('\n'),
-    )
+  it('says what the run does to the server', async () => {
+    await expect(announcement(PLAN)).toMatchFileSnapshot(printed('announcement'))
   })
 
-  it('mentions nothing that the run does not do', () => {
+  it('mentions nothing that the run does not do', async () => {
     const plan: Plan = {
       ...PLAN,
       wrongPasswords: 0,
@@ -102,18 +93,7 @@ describe('H126 the announcement', () => {
       tokenInQuery: false,
       revocationPath: undefined,
     }
-    expect(announcement(plan)).toBe(
-      [
-        '2 promises of the documented API, checked from outside at https://device.example. This run',
-        '  - logs in at most 12 times with the password',
-        '  - sends at most 1243 requests, and takes about 6 min 30 s',
-        '  - sends only GET, HEAD and OPTIONS to /status, and changes nothing there',
-        '  - sends POST only to /oauth/token',
-        '  - counts against the rate limits of its address',
-        '  - revokes none of its tokens: they stay valid until they expire',
-        '',
-      ].join('\n'),
-    )
+    await expect(announcement(plan)).toMatchFileSnapshot(printed('short-announcement'))
   })
 
   it('counts only the promises that the run checks', () => {
@@ -152,42 +132,11 @@ describe('the line of a promise', () => {
 })
 
 describe('the table', () => {
-  it('has the promises by result, every departure, the floods and the totals', () => {
-    const lines = table(REPORT, PLAIN).split('\n')
-    expect(lines[0]).toBe('RESULT        ID    PROMISE')
-    expect(lines.flatMap((line) => /^\S.*? {2}\S+(?= )/.exec(line)?.[0] ?? [])).toEqual([
-      'RESULT        ID',
-      'kept          C4',
-      'not testable  C8',
-      'BROKEN        C16',
-    ])
-    expect(lines).toContain('                    note    the access token has 43 characters')
-    const broken = lines.findIndex((line) => line.startsWith('BROKEN'))
-    expect(lines[broken]).toBe(`BROKEN        C16   ${BROKEN.sentence}`)
-    expect(lines.slice(broken + 1).join('\n')).toBe(
-      `                    sent    GET / with a valid token
-                    came    200 without X-RateLimit-Reset (2 times)
-                    wanted  X-RateLimit-Reset on every response
-                    clause  device API §8
-                    sent    GET / with a valid token
-                    came    401 without X-RateLimit-Reset
-                    wanted  X-RateLimit-Reset on every response
-                    clause  device API §8
-
-Flood of the API (20 connections, 10 s): 84000 responses, 60 passed, 83940 refused
-  ms                                responses        p50        p99        max
-  429, to its end                       83940        2.0        7.3       20.0
-  the client beside, to the head           29        1.0        3.3        4.0
-
-The 4 grants of this run are revoked.
-1 kept, 1 broken, 1 not testable; 1243 requests in 5 min 12 s
-`,
-    )
+  it('has the promises by result, every departure, the floods and the totals', async () => {
+    await expect(table(REPORT, PLAIN)).toMatchFileSnapshot(printed('table'))
   })
-})
 
-describe('a flood without a refusal', () => {
-  it('has no times', () => {
+  it('has no times of a flood without a refusal', () => {
     const none = { responses: 0, p50: 0, p99: 0, max: 0 }
     const floods = REPORT.floods.map((flood) => ({ ...flood, refusals: none }))
     expect(table({ ...REPORT, floods }, PLAIN)).toContain(
