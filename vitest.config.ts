@@ -5,8 +5,8 @@ import { PATIENCE } from './test/support/patience.ts'
 /** The files that take longest, by what their names begin with. Begun last, they would run alone at the end. */
 const LONG = [
   // These two walk the heap, which grows with every file that a worker has loaded.
-  'test/hardening/nothing-left',
-  'test/hardening/http2-floods',
+  'test/contract/closed-connections',
+  'test/contract/http2-floods',
   'test/machine/verify-at-length',
   'test/machine/release',
   'test/machine/debian',
@@ -20,11 +20,11 @@ const LONG = [
   'test/page/',
   'test/browser/page',
   'test/browser/interfaces',
-  'test/hardening/http2-downloads',
-  'test/hardening/slow-uploads',
-  'test/hardening/tunnels',
+  'test/contract/c21-http2-downloads',
+  'test/contract/c25-slow-uploads',
+  'test/contract/c23-tunnels',
   'test/password/source-watch',
-  'test/hardening/http2-deadlines',
+  'test/contract/http2-deadlines',
   'test/npm-package',
   'test/devices/',
   'test/grafana/queries',
@@ -61,7 +61,7 @@ export default defineConfig({
     // Machines take minutes, too, and root: `npm run test:machine`.
     // So do the benches of a fleet, with both cores busy.
     exclude: [
-      ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts']),
+      ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/contract/c21-bulk.test.ts']),
       ...(process.env.POSTERN_TEST_BENCH === '1' ? [] : ['test/bench/fleet.test.ts']),
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],

@@ -4,7 +4,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
 import { unusedPort } from '../support/raw.ts'
-import { startBlackHole } from './black-hole.ts'
+import { startBlackHole } from '../support/black-hole.ts'
 import {
   answering,
   expectFailure,
