@@ -3,7 +3,7 @@ import { passUntil } from '../support/clock.ts'
 import { readBody, startCannedDevice, startDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const targets = [
   '/',
@@ -42,7 +42,7 @@ const methods = [
   'PURGE',
 ]
 
-describeTransports('C21 Forwarding', (transport) => {
+describeProtocols('C21 Forwarding', (transport) => {
   it('C21 path and query reach the device byte for byte', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
@@ -25,35 +25,34 @@ async function download(session: http2.ClientHttp2Session, token: string): Promi
   return length
 }
 
-describe('A client that reads its downloads', () => {
-  // The default window of HTTP/2, and one that never limits.
-  describe.each([65_535, 16 << 20])('with a window of %i bytes', (initialWindowSize) => {
-    it.each([100_000, 200_000])(
-      'gets a hundred concurrent responses of %i bytes whole, twice, with the usual bound on queued bytes',
-      async (size) => {
-        const body = Buffer.alloc(size)
-        const device = await startDevice((_request, response) => response.end(body))
-        const sidecar = await startSidecar({ transport: 'h2', device })
-        const token = await sidecar.token()
-        const session = http2.connect(sidecar.url, {
-          secureContext: clientContext,
-          rejectUnauthorized: false,
-          settings: { initialWindowSize },
-        })
-        closeLater(() => session.destroy())
-        const lengths = await Promise.all(
-          Array.from({ length: STREAMS }, async () => {
-            const each: number[] = []
-            for (let i = 0; i < EACH; i += 1) each.push(await download(session, token))
-            return each
-          }),
-        )
-        expect(lengths.flat().filter((length) => length !== size)).toEqual([])
-        expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
-      },
+/** Bytes of one response. */
+const SIZE = 200_000
+
+// The default window of HTTP/2, and one that never limits.
+it.each([65_535, 16 << 20])(
+  'C21 with a window of %i bytes, a client that reads gets a hundred concurrent responses whole, twice, with the usual bound on queued bytes',
+  async (initialWindowSize) => {
+    const body = Buffer.alloc(SIZE)
+    const device = await startDevice((_request, response) => response.end(body))
+    const sidecar = await startSidecar({ transport: 'h2', device })
+    const token = await sidecar.token()
+    const session = http2.connect(sidecar.url, {
+      secureContext: clientContext,
+      rejectUnauthorized: false,
+      settings: { initialWindowSize },
+    })
+    closeLater(() => session.destroy())
+    const lengths = await Promise.all(
+      Array.from({ length: STREAMS }, async () => {
+        const each: number[] = []
+        for (let i = 0; i < EACH; i += 1) each.push(await download(session, token))
+        return each
+      }),
     )
-  })
-})
+    expect(lengths.flat().filter((length) => length !== SIZE)).toEqual([])
+    expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
+  },
+)
 
 it("maxStreams and maxQueuedBytes may both exceed Node's own limits for a session", async () => {
   const device = await startDevice((_request, response) => response.end(Buffer.alloc(60_000)))

@@ -7,7 +7,7 @@ import { type DeviceRequest, startDevice } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 const trusting = { listen: { trusted_proxies: ['127.0.0.1'] } }
 
@@ -26,7 +26,7 @@ async function waitForAccessLines(sidecar: TestSidecar, count: number): Promise<
   return accessLines(sidecar)
 }
 
-describeTransports('C22 Request fields', (transport) => {
+describeProtocols('C22 Request fields', (transport) => {
   const secure = transport !== 'http1'
   const version = transport === 'h2' ? '2' : '1.1'
 

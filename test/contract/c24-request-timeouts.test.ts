@@ -10,7 +10,7 @@ import { type RawDevice, startRawDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { nextRequest, OK, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const LATE = 'Content-Length: 4\r\n\r\nlate'
 const CLOSING = `HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n${LATE}`
@@ -34,7 +34,7 @@ async function startTimingOut(answer: string) {
   return { device, seen }
 }
 
-describeTransports('C24 The 408 of an idle connection', (transport) => {
+describeProtocols('C24 The 408 of an idle connection', (transport) => {
   it.each([
     ['HTTP/1.1 with Connection: close', CLOSING],
     ['HTTP/1.0', OLD],
