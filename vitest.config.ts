@@ -4,7 +4,6 @@ import { PATIENCE } from './test/support/patience.ts'
 
 /** The files that take longest, by what their names begin with. Begun last, they would run alone at the end. */
 const LONG = [
-  // These two walk the heap, which grows with every file that a worker has loaded.
   'test/contract/closed-connections',
   'test/contract/http2-floods',
   'test/machine/verify-at-length',

@@ -12,8 +12,8 @@ import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'
 import type { Transport } from '../support/transports.ts'
 
-/** Collects the garbage of the process twice a second, for NODE_OPTIONS: V8 alone would keep what an idle process has left. */
-const COLLECTING = `--expose-gc --import=data:text/javascript,${encodeURIComponent('setInterval(gc, 500).unref()')}`
+/** Collects the garbage of the process ten times a second, for NODE_OPTIONS: V8 alone would keep what an idle process has left. */
+const COLLECTING = `--expose-gc --import=data:text/javascript,${encodeURIComponent('setInterval(gc, 100).unref()')}`
 
 /** Unfinished handshakes stay until they are measured. */
 const PATIENT = otherBounds('listen/connection-caps.ts', 'LISTEN_BOUNDS', { tlsTimeout: 3_600_000 })
@@ -44,8 +44,8 @@ async function settled({ pid }: Served): Promise<number> {
     setInterval(() => {
       const now = 1024 * Number(/^RssAnon:\\s+(\\d+) kB$/m.exec(readFileSync('/proc/${pid}/status', 'utf8'))[1])
       if (now < least - 1e5) [least, since] = [now, 0]
-      else if ((since += 1) > 20) { console.log(Math.min(least, now)); process.exit() }
-    }, 200)`
+      else if ((since += 1) > 12) { console.log(Math.min(least, now)); process.exit() }
+    }, 100)`
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
   closeLater(() => void child.kill('SIGKILL'))
   const [out] = await Promise.all([text(child.stdout), once(child, 'exit')])
