@@ -7,7 +7,7 @@ import { readBody, startDevice, startRawDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 
 describe('C23 ALPN', () => {
   async function negotiated(
@@ -123,7 +123,7 @@ describe('C23 ALPN', () => {
   })
 })
 
-describeTransports('C23 Events and interim responses', (transport) => {
+describeTransports('C23 Events', (transport) => {
   it('C23 server-sent events arrive one by one, as the device sends them', async () => {
     const tick: (() => void)[] = []
     const device = await startDevice((_request, response) => {
@@ -148,7 +148,9 @@ describeTransports('C23 Events and interim responses', (transport) => {
     }
     exchange.abort()
   })
+})
 
+describeProtocols('C23 Interim responses', (transport) => {
   it('C23 103 Early Hints come before the response and without hop-by-hop fields', async () => {
     const proceed = Promise.withResolvers<void>()
     const device = await startRawDevice(async (peer) => {
