@@ -226,10 +226,13 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
   it('H38 no socket is left of floods whose clients never close their side', async () => {
     const wires = (): number =>
       process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
-    const before = wires()
     const kinds: readonly AttackKind[] = ['PING', 'SETTINGS', 'CONTINUATION']
-    for (const kind of kinds) {
-      const attacked = await startSidecar({ transport: 'h2' })
+    const targets = await Promise.all(
+      kinds.map(async (kind) => ({ kind, attacked: await startSidecar({ transport: 'h2' }) })),
+    )
+    for (const { attacked } of targets) await attacked.metrics()
+    const before = wires()
+    for (const { kind, attacked } of targets) {
       const plan = { connections: 2, rate: 100, addresses: 'one', network: 1, token: '', path: '/' } as const
       const port = Number(new URL(attacked.url).port)
       const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory())
