@@ -19,7 +19,7 @@ const LONG = [
   'test/page/',
   'test/browser/page',
   'test/browser/interfaces',
-  'test/contract/c21-http2-downloads',
+  'test/contract/c21-downloads',
   'test/contract/c25-slow-uploads',
   'test/contract/c23-tunnels',
   'test/password/source-watch',
