@@ -3,7 +3,7 @@ import { sendThenRead } from '../support/blocking-client.ts'
 import { startRawDevice } from '../support/device.ts'
 import { brokenBy } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeTransports, rowsOver } from '../support/transports.ts'
 import { answering, failures, faultyLines, withEveryParser } from './faulty-device.ts'
 
 /** Bytes. The sidecar may take a whole 2 MiB before the response comes: then nothing is cut off, and nothing is tested. */
@@ -42,7 +42,7 @@ describeTransports(
       },
     )
 
-    it.each(['strict', 'tolerant'])(
+    it.each(rowsOver(transport, ['strict', 'tolerant']))(
       'C24 a response without a length that ends with a reset is a broken transfer (parser %s)',
       async (parser) => {
         const device = await startRawDevice(async (peer) => {

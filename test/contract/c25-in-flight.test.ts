@@ -8,7 +8,7 @@ import type { Exchange, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeProtocols, describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 
 describeProtocols('C25 Places at the device', (transport) => {
   async function start(upstream: object, mode = 'contract') {
@@ -208,11 +208,13 @@ describeTransports(
   (transport) => {
     const BROKEN = 'Transfer-Encoding: chunked\r\n\r\nno size\r\n'
 
-    it.each([
-      ['one request is queued', { max_in_flight: 1, queue: { size: 10, timeout: '1h' } }],
-      ['the queue is full', { max_in_flight: 1, queue: { size: 1, timeout: '1h' } }],
-      ['the device has room', { max_in_flight: 9 }],
-    ])(
+    it.each(
+      rowsOver(transport, [
+        ['one request is queued', { max_in_flight: 1, queue: { size: 10, timeout: '1h' } }],
+        ['the queue is full', { max_in_flight: 1, queue: { size: 1, timeout: '1h' } }],
+        ['the device has room', { max_in_flight: 9 }],
+      ]),
+    )(
       'C25 in one packet with its head is refused at once and takes no place when %s',
       async (_name, upstream) => {
         const { device } = await startHoldingDevice()
