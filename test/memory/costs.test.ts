@@ -1,39 +1,25 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
-import process from 'node:process'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { CONNECTION, SESSION, STREAM, TLS_CONNECTION } from '../../src/memory/costs.ts'
 import { otherBounds } from '../process/other-bounds.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'
 import type { Transport } from '../support/transports.ts'
 
-/** For NODE_OPTIONS: at SIGUSR2, the process collects its garbage, and writes the count of signals and its anonymous memory (kB) to this file. */
-const reporting = (file: string): string =>
-  `--expose-gc --import=data:text/javascript,${encodeURIComponent(`
-    import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-    let count = 0
-    process.on('SIGUSR2', () => {
-      gc()
-      const [, memory] = /^RssAnon:\\s+(\\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))
-      writeFileSync('${file}.new', ++count + ' ' + memory)
-      renameSync('${file}.new', '${file}')
-    })`)}`
+/** Collects the garbage of the process twice a second, for NODE_OPTIONS: V8 alone would keep what an idle process has left. */
+const COLLECTING = `--expose-gc --import=data:text/javascript,${encodeURIComponent('setInterval(gc, 500).unref()')}`
 
 /** Unfinished handshakes stay until they are measured. */
 const PATIENT = otherBounds('listen/connection-caps.ts', 'LISTEN_BOUNDS', { tlsTimeout: 3_600_000 })
 
-type Measured = Served & { readonly memory: () => Promise<number> }
-
-/** A sidecar in a process of its own, whose account never fills. `memory`: its anonymous memory (bytes) without garbage. */
-async function roomySidecar(transport: Transport): Promise<Measured> {
-  const file = join(temporaryDirectory(), 'memory')
+/** A sidecar in a process of its own, whose account never fills. */
+async function roomySidecar(transport: Transport): Promise<Served> {
   const site = await prepareSite({
     transport,
     config: {
@@ -46,36 +32,31 @@ async function roomySidecar(transport: Transport): Promise<Measured> {
       },
     },
   })
-  const served = await site.serve({
-    env: { NODE_OPTIONS: `--max-semi-space-size=2 ${reporting(file)} ${PATIENT}`, MALLOC_ARENA_MAX: '1' },
+  return site.serve({
+    env: { NODE_OPTIONS: `--max-semi-space-size=2 ${COLLECTING} ${PATIENT}`, MALLOC_ARENA_MAX: '1' },
   })
-  let asked = 0
-  const report = (): number[] => (existsSync(file) ? readFileSync(file, 'utf8').split(' ').map(Number) : [0])
-  const memory = async (): Promise<number> => {
-    asked += 1
-    process.kill(served.pid, 'SIGUSR2')
-    await expect.poll(() => report()[0], { interval: 10 }).toBe(asked)
-    return 1024 * (report()[1] ?? Number.NaN)
-  }
-  return Object.assign(served, { memory })
 }
 
-/** The memory of the sidecar (bytes), once it stays the same: what has come is read, and what was left is returned to the system. */
-async function settled({ memory }: Measured): Promise<number> {
-  let last = await memory()
-  for (let since = 0; since < 8; ) {
-    const now = await memory()
-    since = Math.abs(now - last) < 100_000 ? since + 1 : 0
-    last = now
-  }
-  return last
+/** The anonymous memory of the sidecar (bytes), once its garbage is collected. */
+async function settled({ pid }: Served): Promise<number> {
+  const program = `const { readFileSync } = require('node:fs')
+    let [least, since] = [Infinity, 0]
+    setInterval(() => {
+      const now = 1024 * Number(/^RssAnon:\\s+(\\d+) kB$/m.exec(readFileSync('/proc/${pid}/status', 'utf8'))[1])
+      if (now < least - 1e5) [least, since] = [now, 0]
+      else if ((since += 1) > 20) { console.log(Math.min(least, now)); process.exit() }
+    }, 200)`
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  closeLater(() => void child.kill('SIGKILL'))
+  const [out] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  return Number(out)
 }
 
 /**
  * What each of `count` things costs the sidecar (bytes): the least of three rounds, because garbage that is not collected yet makes one
  * or the other dearer. The first few are not counted: they warm it up.
  */
-async function costOf(sidecar: Measured, open: () => Promise<unknown>, count = 200): Promise<number> {
+async function costOf(sidecar: Served, open: () => Promise<unknown>, count = 200): Promise<number> {
   for (let i = 0; i < 20; i += 1) await open()
   const held = [await settled(sidecar)]
   for (let round = 0; round < 3; round += 1) {
