@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { explainCommand } from '../../src/commands/explain.ts'
-import { startBlackHole } from '../hardening/black-hole.ts'
+import { startBlackHole } from '../support/black-hole.ts'
 import { startDevice } from '../support/device.ts'
 import { explained, recent } from '../support/explained.ts'
 import { readPage } from '../support/pages.ts'

@@ -10,53 +10,18 @@ import { headOf as request, responsesIn } from '../support/raw-responses.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
+/** One of each kind. Of the others, `test/gate/garbage.test.ts` says that they are refused. */
 const garbage: readonly (readonly [string, string | Buffer])[] = [
   ['random bytes', Buffer.concat([Buffer.from([0xff, 0x00, 0x80]), randomBytes(2000)])],
-  ['zeros', Buffer.alloc(300)],
   ['a TLS greeting', Buffer.from('16030100f8010000f40303', 'hex')],
-  ['an SSH greeting', 'SSH-2.0-OpenSSH_9.6\r\n'],
-  ['a mail greeting', 'EHLO example.net\r\n'],
-  ['a SOCKS greeting', Buffer.from([5, 1, 0])],
-  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ['a response', request('HTTP/1.1 200 OK', 'Content-Length: 0')],
   ['HTTP/0.9', 'GET /\r\n\r\n'],
-  ['a version that does not exist', request('GET / HTTP/9.9', 'Host: x')],
-  ['RTSP, whose request line looks like that of HTTP', request('GET / RTSP/1.0', 'Host: x')],
-  ['a method with an invalid character', request('G@T / HTTP/1.1', 'Host: x')],
-  ['no method', request('/ HTTP/1.1', 'Host: x')],
-  ['a space within the path', request('GET /a b HTTP/1.1', 'Host: x')],
-  ['a path without a leading slash', request('GET x HTTP/1.1', 'Host: x')],
-  ['a field without a colon', request('GET / HTTP/1.1', 'Host: x', 'nothing')],
-  ['a field without a name', request('GET / HTTP/1.1', 'Host: x', ': x')],
-  ['a space before the colon', request('GET / HTTP/1.1', 'Host: x', 'A : b')],
   ['a folded field', request('GET / HTTP/1.1', 'Host: x', 'A: b', ' c')],
-  ['a NUL in a field', request('GET / HTTP/1.1', 'Host: x', 'A: b\0c')],
-  ['a bare CR in a field', request('GET / HTTP/1.1', 'Host: x', 'A: b\rB: c')],
-  ['a control character in a name', request('GET / HTTP/1.1', 'Host: x', 'A\x01: b')],
   ['two hosts', request('GET / HTTP/1.1', 'Host: x', 'Host: y')],
-  ['no host', request('GET / HTTP/1.1')],
-  ['an invalid host', request('GET / HTTP/1.1', 'Host: a b/c@d')],
-  ['a length that is no number', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: ten')],
-  ['a negative length', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: -1')],
-  ['a length with a sign', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: +1')],
-  ['a hexadecimal length', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: 0x1')],
-  ['an overflowing length', request('POST / HTTP/1.1', 'Host: x', `Content-Length: ${'9'.repeat(30)}`)],
-  ['two lengths', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: 1', 'Content-Length: 2')],
-  ['a list of lengths', request('POST / HTTP/1.1', 'Host: x', 'Content-Length: 1, 2')],
   [
     'Content-Length and chunked',
     `${request('POST / HTTP/1.1', 'Host: x', 'Content-Length: 5', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
   ],
-  ['an unknown transfer coding', request('POST / HTTP/1.1', 'Host: x', 'Transfer-Encoding: gzip')],
-  [
-    'chunked that is not the last coding',
-    request('POST / HTTP/1.1', 'Host: x', 'Transfer-Encoding: chunked, gzip'),
-  ],
-  ['chunked twice', request('POST / HTTP/1.1', 'Host: x', 'Transfer-Encoding: chunked, chunked')],
-  ['chunks in HTTP/1.0', `${request('POST / HTTP/1.0', 'Host: x', 'Transfer-Encoding: chunked')}0\r\n\r\n`],
   ['a line of 200,000 bytes', 'A'.repeat(200_000)],
-  ['a path of 200,000 bytes', request(`GET /${'a'.repeat(200_000)} HTTP/1.1`, 'Host: x')],
-  ['a field of 200,000 bytes', request('GET / HTTP/1.1', 'Host: x', `A: ${'b'.repeat(200_000)}`)],
   ['20,000 fields', request('GET / HTTP/1.1', 'Host: x', ...Array(20_000).fill('A: b'))],
 ]
 
@@ -180,37 +145,6 @@ describeTransports(
       raw.write(bytes)
       await raw.closed
       expect(sidecar.device.byteCount).toBe(0)
-      expect((await sidecar.request({ token })).status).toBe(200)
-    })
-
-    it('C20 a request that HTTP/2 forbids does not reach the device', async () => {
-      const sidecar = await startSidecar({ transport })
-      const token = await sidecar.token()
-      const attempts: readonly (readonly string[])[] = [
-        ['transfer-encoding', 'chunked'],
-        ['connection', 'close'],
-        ['upgrade', 'websocket'],
-        ['content-length', '5', 'content-length', '6'],
-        ['host', 'elsewhere.example'],
-      ]
-      const { byteCount } = sidecar.device
-      for (const fields of attempts) {
-        const shown = ['authorization', `Bearer ${token}`, ...fields]
-        // Node's client may refuse to send it, or the sidecar resets the stream or answers 400: each counts as 400 here.
-        const status = await sidecar
-          .request({ path: '/x', fields: shown })
-          .then((response) => response.status)
-          .catch(() => 400)
-        expect([fields, status]).toEqual([fields, 400])
-      }
-      for (const path of ['', 'x', '*', '/a b', '/a#b', 'http://x/']) {
-        const status = await sidecar
-          .request({ path, token })
-          .then((response) => response.status)
-          .catch(() => 400)
-        expect([path, status]).toEqual([path, 400])
-      }
-      expect(sidecar.device.byteCount).toBe(byteCount)
       expect((await sidecar.request({ token })).status).toBe(200)
     })
 

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
 import { passUntil } from '../support/clock.ts'
-import type { Device } from '../support/device.ts'
+import { type Device, startDevice } from '../support/device.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -178,6 +179,94 @@ describeTransports(
         })
         .toBe(0)
       await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    })
+  },
+  ['http1', 'tls'],
+)
+
+/** Requests behind which a client closes its sending side, and how many responses it gets. Through TLS, the first two. */
+const HALF_CLOSED: readonly (readonly [name: string, bytes: string, responses: number])[] = [
+  ['a request', 'GET / HTTP/1.1\r\nHost: x\r\nAUTH\r\n', 1],
+  [
+    'a chunked upload',
+    'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nAUTH\r\n2\r\nab\r\n0\r\n\r\n',
+    1,
+  ],
+  ['a request with Connection: close', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAUTH\r\n', 1],
+  ['an upload', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAUTH\r\nab', 1],
+  ['two pipelined requests', 'GET / HTTP/1.1\r\nHost: x\r\nAUTH\r\n'.repeat(2), 2],
+  ['a request of HTTP/1.0', 'GET / HTTP/1.0\r\nHost: x\r\nAUTH\r\n', 1],
+]
+
+describeTransports(
+  'C20 H59 A half-close',
+  (transport) => {
+    it.each(transport === 'tls' ? HALF_CLOSED.slice(0, 2) : HALF_CLOSED)(
+      'C20 H59 behind %s: every response arrives whole, and then the sidecar closes',
+      async (_name, bytes, responses) => {
+        const proceed = Promise.withResolvers<void>()
+        const device = await startDevice(async (request, response) => {
+          request.resume()
+          await proceed.promise
+          response.end('late but whole')
+        })
+        const sidecar = await startSidecar({ transport, device })
+        const token = await sidecar.token()
+        const raw = await rawConnection(sidecar.url)
+        raw.end(bytes.replaceAll('AUTH', `Authorization: Bearer ${token}\r\n`))
+        await device.waitForRequests(1)
+        // Meanwhile the sidecar reads the end of the client's side.
+        await sidecar.metrics()
+        proceed.resolve()
+        expect((await raw.closed).match(/HTTP\/1\.1 200[\s\S]*?late but whole/g)).toHaveLength(responses)
+        await expectUnharmed(sidecar, token, responses)
+      },
+    )
+
+    it('C20 H59 within a response: a slow reader gets all of it', async () => {
+      const body = Buffer.alloc(8 << 20, 'x')
+      const device = await startDevice((_request, response) => response.end(body))
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      await raw.waitFor('200 OK')
+      raw.socket.pause()
+      raw.end('')
+      await sidecar.metrics()
+      // Longer than a half-closed client may stop reading while others wait.
+      await sidecar.clock.advance(4_999)
+      raw.socket.resume()
+      const all = await raw.closed
+      expect(all.length - all.indexOf('\r\n\r\n') - 4).toBe(body.length)
+    })
+
+    it('C20 H59 behind a request that is answered at once: the client gets no 102 before the response', async () => {
+      const sidecar = await startSidecar({ transport })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.end(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      expect(await raw.closed).toMatch(/^HTTP\/1\.1 200/)
+    })
+
+    it('C20 H59 within an upload: the client gets no 200, and the upload does not look whole to the device', async () => {
+      const whole: string[] = []
+      const device = await startDevice((request, response) => {
+        request.on('error', () => {})
+        request.resume().once('end', () => {
+          whole.push(request.url ?? '')
+          response.end()
+        })
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.end(
+        `POST /half HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Length: 10\r\n\r\nhalf`,
+      )
+      expect(await raw.closed).not.toContain('HTTP/1.1 200')
+      await expectUnharmed(sidecar, token)
+      expect(whole).toEqual(['/good'])
     })
   },
   ['http1', 'tls'],

@@ -7,7 +7,7 @@ import { readBody, startDevice, startRawDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 
 describe('C23 ALPN', () => {
   async function negotiated(
@@ -123,7 +123,7 @@ describe('C23 ALPN', () => {
   })
 })
 
-describeTransports('C23 Events and interim responses', (transport) => {
+describeTransports('C23 Events', (transport) => {
   it('C23 server-sent events arrive one by one, as the device sends them', async () => {
     const tick: (() => void)[] = []
     const device = await startDevice((_request, response) => {
@@ -148,7 +148,9 @@ describeTransports('C23 Events and interim responses', (transport) => {
     }
     exchange.abort()
   })
+})
 
+describeProtocols('C23 Interim responses', (transport) => {
   it('C23 103 Early Hints come before the response and without hop-by-hop fields', async () => {
     const proceed = Promise.withResolvers<void>()
     const device = await startRawDevice(async (peer) => {
@@ -171,11 +173,12 @@ describeTransports('C23 Events and interim responses', (transport) => {
   })
 
   const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
-  it.each([
-    ['an unasked 100', 'HTTP/1.1 100 Continue\r\n\r\n', 200],
-    ['a few 102', processing.repeat(3), 200],
-    ['a flood of 102', processing.repeat(5000), 500],
-  ])('C23 a device may send at most 16 interim responses: %s', async (_name, interim, status) => {
+  it.each<readonly [string, string, number]>(
+    rowsOver(transport, [
+      ['a flood of 102', processing.repeat(5000), 500],
+      ['a few 102', processing.repeat(3), 200],
+    ]),
+  )('C23 a device may send at most 16 interim responses: %s', async (_name, interim, status) => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.end(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)

@@ -1,125 +1,111 @@
-import { expect, it } from 'vitest'
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
-import { type RawPeer, unusedPort } from '../support/raw.ts'
-import { brokenBy, nextRequest, startCutting, startScripted } from '../support/scripted.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { brokenBy, startCutting } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { expectCut, failures, type Script, type Setup, withEveryParser } from './faulty-device.ts'
 
-/** The default of `upstream.idle_timeout` (ms). */
-const IDLE_TIMEOUT = 60_000
+const ok = 'HTTP/1.1 200 OK\r\n'
+const length = `${ok}Content-Length: 1000\r\n\r\nonly this`
+const chunk = `${ok}Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n`
+const untilClose = `${ok}X-A: b\r\n\r\nonly this`
 
-describeTransports('C24 Broken transfers', (transport) => {
-  it('C24 a device that is down is 500, and a device that is back is used again', async () => {
-    const port = await unusedPort()
-    const sidecar = await startSidecar({ transport, device: { url: `http://127.0.0.1:${port}` } })
-    const token = await sidecar.token()
-    expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
-    expectError(await sidecar.request({ token, body: 'x' }), 500, 'upstream_unavailable')
-    await startDevice(undefined, { port })
-    expect((await sidecar.request({ token })).text).toBe('from the device')
-  })
+/** Writes these bytes, and ends on cue: a reset discards bytes that the other side has not read yet. */
+const cutting =
+  (bytes: string, cut: (peer: RawPeer) => unknown): Script =>
+  async (peer, cue) => {
+    peer.write(bytes)
+    await cue()
+    cut(peer)
+  }
+const fin = (peer: RawPeer): void => peer.end()
+const reset = (peer: RawPeer): void => peer.reset()
 
-  it.each([
-    ['closes the connection', (peer: RawPeer) => peer.end()],
-    ['resets the connection', (peer: RawPeer) => peer.reset()],
-    ['closes the connection within the head', (peer: RawPeer) => peer.end('HTTP/1.1 200 O')],
-  ])(
-    'C24 a device that %s before its response head ends is 500, and no request is repeated',
-    async (_name, drop) => {
-      const device = await startScripted(async (peer) => {
-        await nextRequest(peer)
-        drop(peer)
-      })
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-      const token = await sidecar.token()
-      expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
-      expectError(await sidecar.request({ token, body: 'x' }), 500, 'upstream_unavailable')
-      expect(device.peers).toHaveLength(2)
-    },
-  )
-
-  it.each([
-    ['a length, FIN', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
-    ['a length, RST', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ['a length, one byte short, FIN', 'Content-Length: 10\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
-    ['chunks, FIN', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
-    ['chunks, RST', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.reset()],
-    [
-      'chunks, FIN within one',
-      'Transfer-Encoding: chunked\r\n\r\n99\r\nonly this',
-      (peer: RawPeer) => peer.end(),
-    ],
-    [
-      'chunks, only half of the last one',
-      'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\n',
-      (peer: RawPeer) => peer.end(),
-    ],
-    ['until the close, RST', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ['a malformed chunk size', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n', () => {}],
-  ])(
-    'C24 a body cut by the device is a broken transfer, never a short body that looks whole: %s',
-    async (_name, head, cut) => {
-      const { device, proceed } = await startCutting(head, cut)
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-      const connection = await sidecar.connect()
-      const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
-      await exchange.waitFor('only this').catch(() => {})
-      proceed()
-      const { partial } = await brokenBy(exchange)
-      expect([partial?.status, partial?.text]).toEqual([200, 'only this'])
-      expect((await sidecar.request()).status, 'the sidecar still serves').toBe(401)
-      await expect.poll(() => sidecar.metric('postern_upstream_errors_total')).toBe(1)
-    },
-  )
-
-  it('C24 a response whose body stalls is broken off at the deadline', async () => {
-    const device = await startScripted(async (peer) => {
-      await nextRequest(peer)
-      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
-    })
-    const sidecar = await startSidecar({ transport, device })
-    const connection = await sidecar.connect()
-    const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
-    await exchange.waitFor('only this')
-    await sidecar.clock.advance(IDLE_TIMEOUT - 1)
+/** Lets a body that has stalled reach the deadline for its next byte, by default 60 s. */
+async function reachDeadline({ sidecar, device }: Setup): Promise<void> {
+  for (let i = 0; i < 6; i += 1) {
     expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
-    await sidecar.clock.advance(1)
-    expect((await brokenBy(exchange)).partial?.text).toBe('only this')
-  })
+    device.proceed()
+    await sidecar.clock.advance(i < 5 ? 10_000 : 9_999)
+  }
+  expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+  await sidecar.clock.advance(1)
+}
 
-  it('C24 a response with endless chunk extensions and no data is broken off at the deadline', async () => {
-    const device = await startScripted(async (peer) => {
-      await nextRequest(peer)
-      peer.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n1;')
+// Where a body breaks off by its bytes, the rows of `test/http1/faulty-responses.test.ts` say.
+describe('C24 A response that the device breaks off does not look whole to the client:', () => {
+  it.each<[name: string, script: Script, failure: string]>([
+    ['a length, then FIN', cutting(length, fin), 'http_response_incomplete'],
+    ['a length, then RST', cutting(length, reset), 'http_response_incomplete'],
+    ['chunks, then FIN', cutting(chunk, fin), 'http_response_incomplete'],
+    ['chunks, then RST', cutting(chunk, reset), 'http_response_incomplete'],
+    ['no length, then RST', cutting(untilClose, reset), 'http_response_incomplete'],
+    ['an invalid chunk size', cutting(chunk, (peer) => peer.write('zz\r\n')), 'http_protocol_error'],
+  ])('C24 H49 %s', async (_name, script, failure) => {
+    await withEveryParser(script, async (setup) => {
+      await expectCut(setup, failure)
+      // A cut body does not make `auto` switch to the tolerant parser.
+      const tolerant = setup.parser === 'tolerant' ? 1 : 0
+      expect(await setup.sidecar.metric('postern_upstream_tolerant')).toBe(tolerant)
     })
-    const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-    const connection = await sidecar.connect()
-    const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
-    await exchange.waitFor('only this')
-    for (let i = 0; i < 6; i += 1) {
-      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
-      device.peers[0]?.write('x')
-      await sidecar.clock.advance(IDLE_TIMEOUT / 6)
-    }
-    expect((await brokenBy(exchange)).partial?.text).toBe('only this')
   })
 
-  it.each(['HTTP/2.0', 'HTTP/0.9'])(
-    'C24 a response that claims to be %s is 500 with the strict parser',
-    async (version) => {
-      const device = await startScripted(async (peer) => {
-        await nextRequest(peer)
-        peer.write(`${version} 200 OK\r\nContent-Length: 2\r\n\r\nhi`)
-      })
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-      const response = await sidecar.request({ token: await sidecar.token() })
-      expectError(response, 500, 'upstream_unavailable')
-      expect(response.header('Proxy-Status')).toBe('postern; error=http_protocol_error')
-    },
-  )
+  it('C24 H49 a body cut before its first byte', async () => {
+    await withEveryParser(
+      (peer) => peer.end(`${ok}Content-Length: 1000\r\n\r\n`),
+      (setup) => expectCut(setup, 'http_response_incomplete', ''),
+    )
+  })
 
-  it('C24 a broken response leaves other responses whole, also on the same HTTP/2 connection', async () => {
+  it.each<[string, Script]>([
+    ['with a length', (peer) => peer.write(length)],
+    [
+      'in chunks, with endless extensions and no data',
+      async (peer, cue) => {
+        peer.write(`${chunk}1;`)
+        for (;;) {
+          await cue()
+          peer.write('x')
+        }
+      },
+    ],
+  ])('C24 H55 a body that stalls is broken off at the deadline, %s', async (_name, script) => {
+    await withEveryParser(script, (setup) =>
+      expectCut(setup, 'http_response_incomplete', undefined, () => reachDeadline(setup)),
+    )
+  })
+
+  it('H55 a slow body that in all takes longer than every deadline arrives whole', async () => {
+    const body = 'only this'
+    const slow: Script = async (peer, cue) => {
+      peer.write(`${ok}Content-Length: 9\r\n\r\n`)
+      for (const byte of body) {
+        await cue()
+        peer.write(byte)
+      }
+      peer.end()
+    }
+    await withEveryParser(slow, async (setup) => {
+      const { sidecar, token, device } = setup
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ path: '/faulty', fields: ['Authorization', `Bearer ${token}`] })
+      await exchange.head
+      for (let seen = 1; seen <= body.length; seen += 1) {
+        await sidecar.clock.advance(59_999)
+        device.proceed()
+        await exchange.waitFor(body.slice(0, seen))
+      }
+      expect((await exchange.response).text).toBe(body)
+      expect(await failures(setup)).toEqual({})
+      connection.close()
+    })
+  })
+})
+
+describeTransports('C24 A broken response', (transport) => {
+  it('C24 leaves other responses whole, also on the same HTTP/2 connection', async () => {
     const device = await startDevice((incoming, response) => {
       if (incoming.url !== '/cut') {
         response.end('whole')
@@ -149,18 +135,24 @@ describeTransports('C24 Broken transfers', (transport) => {
     expect((await whole.response).text).toBe('whole')
     expect((await one.send({ fields, path: '/whole' })).text).toBe('whole')
   })
-
-  it('C24 a response that comes before the upload has ended reaches the client', async () => {
-    const device = await startDevice((_incoming, response) => {
-      response.writeHead(413, { Connection: 'close' })
-      response.end('too much')
-    })
-    const sidecar = await startSidecar({ transport, device })
-    const connection = await sidecar.connect()
-    const fields = ['Authorization', `Bearer ${await sidecar.token()}`, 'Content-Length', '1000']
-    const exchange = connection.start({ method: 'POST', fields, open: true })
-    exchange.write('some of it')
-    expect(await exchange.response).toMatchObject({ status: 413, text: 'too much' })
-    expect((await sidecar.request()).status).toBe(401)
-  })
 })
+
+describeTransports(
+  'C24 An HTTP/1.0 client',
+  (transport) => {
+    it.each([
+      ['chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', fin],
+      ['no length', 'X-A: b\r\n\r\nonly this', reset],
+    ])('C24 H49 sees that a response with %s is cut', async (_name, head, cut) => {
+      const { device, proceed } = await startCutting(head, cut)
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const raw = await rawConnection(sidecar.url)
+      const broken = once(raw.socket, 'error')
+      raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`)
+      await raw.waitFor('only this')
+      proceed()
+      expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
+    })
+  },
+  ['http1', 'tls'],
+)

@@ -3,7 +3,8 @@ import { sendThenRead } from '../support/blocking-client.ts'
 import { startRawDevice } from '../support/device.ts'
 import { brokenBy } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeTransports, rowsOver } from '../support/transports.ts'
+import { answering, failures, faultyLines, withEveryParser } from './faulty-device.ts'
 
 /** Bytes. The sidecar may take a whole 2 MiB before the response comes: then nothing is cut off, and nothing is tested. */
 const UPLOAD = 4 << 20
@@ -41,7 +42,7 @@ describeTransports(
       },
     )
 
-    it.each(['strict', 'tolerant'])(
+    it.each(rowsOver(transport, ['strict', 'tolerant']))(
       'C24 a response without a length that ends with a reset is a broken transfer (parser %s)',
       async (parser) => {
         const device = await startRawDevice(async (peer) => {
@@ -87,5 +88,24 @@ describeTransports('C24 A device breaks off an early response to an upload:', (t
     exchange.write('x')
     await brokenBy(exchange)
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  })
+})
+
+it('C24 H56 a response before the end of the upload reaches the client', async () => {
+  const early = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much'
+  await withEveryParser(answering(early), async (setup) => {
+    const connection = await setup.sidecar.connect()
+    const fields = ['Authorization', `Bearer ${setup.token}`, 'Content-Length', '1000']
+    const exchange = connection.start({
+      method: 'POST',
+      path: '/faulty',
+      fields,
+      open: true,
+    })
+    exchange.write('some of it')
+    expect(await exchange.response).toMatchObject({ status: 413, text: 'too much' })
+    connection.close()
+    expect(await failures(setup)).toEqual({})
+    await expect.poll(() => faultyLines(setup)).toMatchObject([{ status: 413, out: 8 }])
   })
 })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import net from 'node:net'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
@@ -134,16 +134,28 @@ describe('A device that serves one connection at a time', () => {
     expect(await bound()).toBe(1000)
   })
 
-  it('H178 a device that ends its connections in time makes the bounded time grow', async () => {
-    const grows = vi.spyOn(Turns.prototype, 'endedInTime')
-    onTestFinished(() => grows.mockRestore())
-    const device = await startSingle({ closes: false })
+  it('H178 a device that ends its connections in time is waited for as long again when it hangs', async () => {
+    const HANGS = 4
+    const IN_TIME = 30
+    const device = await startRawDevice(async (peer, number) => {
+      const hangs = number <= HANGS || number === HANGS + IN_TIME
+      if (!hangs) peer.socket.once('end', () => peer.socket.end())
+      for (;;) {
+        await nextRequest(peer)
+        peer.write(OK)
+      }
+    })
     const sidecar = await startSidecar({ device, config: { upstream: { ...ALONE, reuse: 'never' } } })
     const token = await sidecar.token()
-    // A device that has not seen the end of the last connection turns the next one away, which comes again after a pause.
-    for (let i = 0; i < 5; i += 1)
+    /** How long (ms) a request takes: its connection waits for the end of the one before. */
+    const ask = async (): Promise<number> => {
+      const before = sidecar.clock.monotonic()
       expect((await passUntil(sidecar.clock, sidecar.request({ token }))).status).toBe(200)
-    expect(grows).toHaveBeenCalled()
+      return sidecar.clock.monotonic() - before
+    }
+    for (let i = 1; i < HANGS + IN_TIME; i += 1) await ask()
+    await ask()
+    expect(await ask()).toBeGreaterThanOrEqual(990)
   })
 
   it('H178 a WebSocket does not meet an idle connection', async () => {

@@ -10,7 +10,7 @@ import { type RawDevice, startRawDevice } from '../support/device.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { nextRequest, OK, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, rowsOver } from '../support/transports.ts'
 
 const LATE = 'Content-Length: 4\r\n\r\nlate'
 const CLOSING = `HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n${LATE}`
@@ -34,11 +34,13 @@ async function startTimingOut(answer: string) {
   return { device, seen }
 }
 
-describeTransports('C24 The 408 of an idle connection', (transport) => {
-  it.each([
-    ['HTTP/1.1 with Connection: close', CLOSING],
-    ['HTTP/1.0', OLD],
-  ])('C24 is no response to the next request, which is sent again: %s', async (_name, answer) => {
+describeProtocols('C24 The 408 of an idle connection', (transport) => {
+  it.each(
+    rowsOver(transport, [
+      ['HTTP/1.1 with Connection: close', CLOSING],
+      ['HTTP/1.0', OLD],
+    ]),
+  )('C24 is no response to the next request, which is sent again: %s', async (_name, answer) => {
     const { device, seen } = await startTimingOut(answer)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -47,12 +49,15 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
     expect([second.status, second.text]).toEqual([200, 'ok'])
     expect(seen).toHaveLength(3)
   })
+})
 
+// What is done with it does not depend on the client.
+describe('C24 The 408 of an idle connection', () => {
   it.each(['POST', 'PUT', 'DELETE'])(
     'C24 is no response to a %s without a body, which is sent again',
     async (method) => {
       const { device, seen } = await startTimingOut(CLOSING)
-      const sidecar = await startSidecar({ transport, device })
+      const sidecar = await startSidecar({ device })
       const token = await sidecar.token()
       expect((await sidecar.request({ token })).text).toBe('ok')
       expect((await sidecar.request({ token, method })).text).toBe('ok')
@@ -71,7 +76,7 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
       if (number === 1) peer.end(CLOSING)
       else peer.write(OK)
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
     const upload = await sidecar.request({ token, method: 'POST', body: ['a', 'b'] })
@@ -81,7 +86,7 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
 
   it('C19 C24 is the response where the body has streamed to the device', async () => {
     const { device, seen } = await startTimingOut(CLOSING)
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
     expect((await sidecar.request({ token, method: 'PUT', body: 'x' })).status).toBe(408)
@@ -93,7 +98,7 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
     ['after an interim response', `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${CLOSING}`],
   ])('C19 a 408 passes: %s', async (_name, answer) => {
     const { device, seen } = await startTimingOut(answer)
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
     const second = await sidecar.request({ token })
@@ -106,7 +111,7 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
       await nextRequest(peer)
       peer.end(CLOSING)
     })
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ device })
     expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(408)
     expect(device.peers).toHaveLength(1)
   })
@@ -124,7 +129,7 @@ describeTransports('C24 The 408 of an idle connection', (transport) => {
         peer.end(CLOSING)
       },
     )
-    const sidecar = await startSidecar({ transport, device })
+    const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
     expect((await sidecar.request({ token })).status).toBe(408)

@@ -1,16 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 import { startRawDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError, proxyError } from '../support/errors.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Exchange, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
 import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 
-describeTransports('C25 Places at the device', (transport) => {
+describeProtocols('C25 Places at the device', (transport) => {
   async function start(upstream: object, mode = 'contract') {
     const holding = await startHoldingDevice()
     const sidecar = await startSidecar({
@@ -72,22 +72,26 @@ describeTransports('C25 Places at the device', (transport) => {
   it.each([
     ['contract', 500],
     ['http', 503],
-  ])('C25 a request past the queue is overloaded with Retry-After in %s mode: %i', async (mode, status) => {
-    const { device, held, sidecar, ask } = await start({ max_in_flight: 1, queue: { size: 1 } }, mode)
-    const first = await ask('/first')
-    await device.waitForRequests(1)
-    const second = await ask('/second')
-    await waitForQueued(sidecar, 1)
-    const refused = await (await ask('/third')).response
-    expectError(refused, status, 'overloaded')
-    expect(refused.header('Retry-After')).toMatch(/^[1-9]\d*$/)
-    limitsOf(refused)
-    held[0]?.end('one')
-    await device.waitForRequests(2)
-    held[1]?.end('two')
-    expect([(await first.response).text, (await second.response).text]).toEqual(['one', 'two'])
-    expect(device.requests.map(({ target }) => target)).toEqual(['/first', '/second'])
-  })
+  ])(
+    'C19 C25 a request past the queue is overloaded with Retry-After in %s mode: %i',
+    async (mode, status) => {
+      const { device, held, sidecar, ask } = await start({ max_in_flight: 1, queue: { size: 1 } }, mode)
+      const first = await ask('/first')
+      await device.waitForRequests(1)
+      const second = await ask('/second')
+      await waitForQueued(sidecar, 1)
+      const refused = await (await ask('/third')).response
+      expectError(refused, status, 'overloaded')
+      expect(refused.header('Retry-After')).toMatch(/^[1-9]\d*$/)
+      limitsOf(refused)
+      expect(proxyError(refused)).toBe('connection_limit_reached')
+      held[0]?.end('one')
+      await device.waitForRequests(2)
+      held[1]?.end('two')
+      expect([(await first.response).text, (await second.response).text]).toEqual(['one', 'two'])
+      expect(device.requests.map(({ target }) => target)).toEqual(['/first', '/second'])
+    },
+  )
 
   it('C25 a request that waits longer than queue.timeout is overloaded', async () => {
     const { sidecar, device, held, ask } = await start({
@@ -204,11 +208,13 @@ describeTransports(
   (transport) => {
     const BROKEN = 'Transfer-Encoding: chunked\r\n\r\nno size\r\n'
 
-    it.each([
-      ['one request is queued', { max_in_flight: 1, queue: { size: 10, timeout: '1h' } }],
-      ['the queue is full', { max_in_flight: 1, queue: { size: 1, timeout: '1h' } }],
-      ['the device has room', { max_in_flight: 9 }],
-    ])(
+    it.each(
+      rowsOver(transport, [
+        ['one request is queued', { max_in_flight: 1, queue: { size: 10, timeout: '1h' } }],
+        ['the queue is full', { max_in_flight: 1, queue: { size: 1, timeout: '1h' } }],
+        ['the device has room', { max_in_flight: 9 }],
+      ]),
+    )(
       'C25 in one packet with its head is refused at once and takes no place when %s',
       async (_name, upstream) => {
         const { device } = await startHoldingDevice()

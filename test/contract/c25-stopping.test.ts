@@ -8,7 +8,7 @@ import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { BrokenTransfer, type Exchange } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
 import { FORM_TYPE, startSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { refusedWebSocket } from '../support/websocket.ts'
 
 /** The end of a response: its status, or that it broke off. */
@@ -22,7 +22,7 @@ async function endOf({ response }: Exchange): Promise<number | 'broken'> {
   )
 }
 
-describeTransports('C25 The end of the grace of a stop', (transport) => {
+describeProtocols('C25 The end of the grace of a stop', (transport) => {
   async function start(upstream: YamlPart = {}, clock?: MovableClock) {
     const holding = await startHoldingDevice()
     const sidecar = await startSidecar({

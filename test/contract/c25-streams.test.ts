@@ -4,7 +4,7 @@ import { type Device, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Exchange } from '../support/message.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
   '/mjpeg': 'Multipart/X-Mixed-Replace; boundary=b',
@@ -33,7 +33,7 @@ async function watch(sidecar: TestSidecar, token: string, path: string, from?: s
   return exchange
 }
 
-describeTransports('Streams', (transport) => {
+describeProtocols('Streams', (transport) => {
   it.each(['/mjpeg', '/events', '/long'])(
     'H179 C25 two viewers of %s with max_in_flight: 2: every other request is served',
     async (path) => {

@@ -24,7 +24,7 @@ const FRAMINGS = [
 ]
 
 /** Bytes that devices send after such a head. */
-const STRAYS = ['', '\r\n', 'hello', '5\r\nhello\r\n0\r\n\r\n', OK.replace('ok', 'no'), 'x'.repeat(100_000)]
+const STRAYS = ['', '\r\n', 'hello', OK.replace('ok', 'no')]
 
 const CASES = RESPONSES.flatMap((response) =>
   FRAMINGS.flatMap((framing) => STRAYS.map((stray) => ({ ...response, framing, stray }))),
@@ -57,13 +57,12 @@ async function openClient(device: RawDevice, transport: 'http1' | 'h2', parser: 
 }
 
 describe.each(['http1', 'h2'] as const)('responses without a body over %s', (transport) => {
-  // The sidecar reads the device the same way for each client, so HTTP/2 tests each head with only one of the strays.
+  // Where each ends, the rows of `test/http1/faulty-responses.test.ts` say: here is each head with one of the strays.
   const cases = [...CASES.entries()].filter(
-    ([number]) =>
-      transport === 'http1' || Math.floor(number / STRAYS.length) % STRAYS.length === number % STRAYS.length,
+    ([number]) => Math.floor(number / STRAYS.length) % STRAYS.length === number % STRAYS.length,
   )
 
-  it.each(['strict', 'tolerant', 'auto'])(
+  it.each(transport === 'http1' ? ['strict', 'tolerant'] : ['auto'])(
     'H50 C21 C24 end with their heads, and no client gets the bytes after them (%s)',
     async (parser) => {
       const { sidecar, sendPair } = await openClient(await startOddDevice(), transport, parser)

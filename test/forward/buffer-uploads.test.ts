@@ -15,7 +15,7 @@ import { rawConnection } from '../support/raw.ts'
 import { headOf } from '../support/raw-responses.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, rowsOver } from '../support/transports.ts'
 
 interface World {
   readonly device: Device
@@ -66,7 +66,7 @@ async function begin({ sidecar, fields }: World, piece = PIECE): Promise<Exchang
 
 const SIZE = 100 * 1024
 
-describeTransports('upstream.buffer_uploads', (transport) => {
+describeProtocols('upstream.buffer_uploads', (transport) => {
   describe.each(['strict', 'tolerant'])('with parser: %s', (parser) => {
     it('C21 an upload of unknown length reaches the device with a Content-Length, byte for byte', async () => {
       const world = await start(transport, { parser })
@@ -77,7 +77,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
       expect(world.device.requests[0]?.body).toEqual(Buffer.concat(pieces))
     })
 
-    it.each(['POST', 'GET', 'DELETE'])(
+    it.each(rowsOver(transport, ['POST', 'GET', 'DELETE']))(
       'an empty upload reaches the device with Content-Length: 0: %s',
       async (method) => {
         const world = await start(transport, { parser })

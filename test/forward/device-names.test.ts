@@ -6,7 +6,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 const DEFAULT = {}
@@ -30,7 +30,7 @@ interface Shared {
   readonly token: string
 }
 
-describeTransports('host: target', (transport) => {
+describeProtocols('host: target', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
   const shared = new Map<YamlPart, Shared>()
 
@@ -97,7 +97,7 @@ describeTransports('host: target', (transport) => {
   })
 })
 
-describeTransports('WebDAV', (transport) => {
+describeProtocols('WebDAV', (transport) => {
   const authority = 'Postern.example:8443'
   const shared = new Map<string, Shared>()
 
@@ -239,7 +239,7 @@ describe('host: target and WebSockets', () => {
   })
 })
 
-describeTransports('upstream.rewrite', (transport) => {
+describeProtocols('upstream.rewrite', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
   const secure = transport === 'http1' ? '' : '; Secure'
 

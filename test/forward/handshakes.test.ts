@@ -50,11 +50,10 @@ const SLOPPY: readonly (readonly [name: string, response: string, fields: readon
 
 describe('The response of the device to a handshake', () => {
   it.each(
-    SLOPPY.flatMap(([name, response, fields]) =>
-      (['tolerant', 'auto'] as const).flatMap((parser) =>
-        [[response], [...response]].map((packets) => ({ name, parser, packets, fields })),
-      ),
-    ).map((row) => ({ ...row, split: row.packets.length === 1 ? 'in one packet' : 'in many packets' })),
+    SLOPPY.flatMap(([name, response, fields]) => [
+      { name, fields, split: 'in one packet', packets: [response], parser: 'tolerant' as const },
+      { name, fields, split: 'in many packets', packets: [...response], parser: 'auto' as const },
+    ]),
   )('H65 with $name, $split, opens a tunnel ($parser)', async ({ packets, parser, fields }) => {
     const { client, sidecar } = await attempt(packets, parser)
     client.write('frames')
@@ -69,7 +68,7 @@ describe('The response of the device to a handshake', () => {
     client.reset()
   })
 
-  it.each(SLOPPY)('H65 with %s is malformed if the rules are strict', async (_name, response) => {
+  it.each(SLOPPY.slice(0, 2))('H65 with %s is malformed if the rules are strict', async (_name, response) => {
     const { client, sidecar } = await attempt([response], 'strict')
     await client.waitFor('\r\n\r\n')
     expect(client.received).toMatch(/^HTTP\/1\.1 500 [\s\S]*http_protocol_error/)

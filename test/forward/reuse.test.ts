@@ -8,7 +8,7 @@ import type { Request } from '../support/message.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 
 /** A device that keeps its connections. `figures` are its requests, those with Connection: close, and its connections. */
 async function startCounting(): Promise<{ readonly url: string; figures(): readonly number[] }> {
@@ -36,7 +36,7 @@ async function startLate(late: string) {
   })
 }
 
-describeTransports('upstream.reuse', (transport) => {
+describeProtocols('upstream.reuse', (transport) => {
   it.concurrent.each(['strict', 'tolerant', 'auto'])(
     'H100 never: each request has its own connection, parser: %s',
     async (parser) => {

@@ -4,7 +4,7 @@ import { startDevice } from '../support/device.ts'
 import { recent } from '../support/explained.ts'
 import { BrokenTransfer, type Response } from '../support/message.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeProtocols } from '../support/transports.ts'
+import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { ENDLESS, startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Shared responses that end early', (transport) => {
@@ -116,33 +116,39 @@ describeProtocols('Shared responses that end early', (transport) => {
     slow.resume()
     expect((await slow.response).body.equals(body)).toBe(true)
   })
-
-  it('H214 eighteen clients that read a long response at full speed each get all of it', async () => {
-    const body = randomBytes(4 * 1024 * 1024)
-    const device = await startDevice((_request, response) => {
-      response.flushHeaders()
-      response.end(body)
-    })
-    const config = { upstream: { share: { paths: ['/'] } } }
-    const sidecar = await startSidecar({ transport, device, config })
-    const token = await sidecar.token()
-    const ask = (): Promise<Response> => sidecar.request({ token })
-    const responses = await Promise.all(Array.from({ length: 18 }, ask))
-    expect(responses.map((each) => each.body.equals(body))).toEqual(Array(18).fill(true))
-  })
-
-  it('H214 a client that reads a long response slowly is not cut, and another one does not wait for it', async () => {
-    const site = await startSharingSite(transport)
-    const [slow, quick] = [await site.ask(), await site.ask()]
-    const body = randomBytes(24 * 1024 * 1024)
-    slow.pause()
-    for (const number of [1, 2]) {
-      const { response } = await site.waitForHeld(number)
-      response.flushHeaders()
-      response.end(body)
-    }
-    expect((await quick.response).body.equals(body)).toBe(true)
-    slow.resume()
-    expect((await slow.response).body.equals(body)).toBe(true)
-  })
 })
+
+describeTransports(
+  'Shared responses that are long',
+  (transport) => {
+    it('H214 eighteen clients that read a long response at full speed each get all of it', async () => {
+      const body = randomBytes(4 * 1024 * 1024)
+      const device = await startDevice((_request, response) => {
+        response.flushHeaders()
+        response.end(body)
+      })
+      const config = { upstream: { share: { paths: ['/'] } } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const token = await sidecar.token()
+      const ask = (): Promise<Response> => sidecar.request({ token })
+      const responses = await Promise.all(Array.from({ length: 18 }, ask))
+      expect(responses.map((each) => each.body.equals(body))).toEqual(Array(18).fill(true))
+    })
+
+    it('H214 a client that reads a long response slowly is not cut, and another one does not wait for it', async () => {
+      const site = await startSharingSite(transport)
+      const [slow, quick] = [await site.ask(), await site.ask()]
+      const body = randomBytes(24 * 1024 * 1024)
+      slow.pause()
+      for (const number of [1, 2]) {
+        const { response } = await site.waitForHeld(number)
+        response.flushHeaders()
+        response.end(body)
+      }
+      expect((await quick.response).body.equals(body)).toBe(true)
+      slow.resume()
+      expect((await slow.response).body.equals(body)).toBe(true)
+    })
+  },
+  ['h2'],
+)

@@ -2,21 +2,23 @@ import { expect, it } from 'vitest'
 import { startRawDevice } from '../support/device.ts'
 import { logInAs, makeNames } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeProtocols, describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 import { acceptWebSockets, dial } from '../support/websocket.ts'
 import { startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Sharing beside changes', (transport) => {
-  it.each([
-    ['POST', { method: 'POST', path: '/hold' }],
-    ['DELETE', { method: 'DELETE', path: '/status' }],
-    ['a GET with a query, which much firmware takes for a change', { path: '/hold?on' }],
-    ['a GET with a body, which programs read as a form', { method: 'GET', path: '/hold', body: 'on' }],
-    ['a GET whose field names another method', { fields: ['X-HTTP-Method-Override', 'PUT'] }],
-    ['a GET whose field names another method in other letters', { fields: ['x_http.method', 'PUT'] }],
-    ['a GET whose field names another path', { fields: ['X-Original-URL', '/set?on'] }],
-    ['a GET whose field names another path in other letters', { fields: ['Request~URI', '/set?on'] }],
-  ])(
+  it.each(
+    rowsOver(transport, [
+      ['POST', { method: 'POST', path: '/hold' }],
+      ['DELETE', { method: 'DELETE', path: '/status' }],
+      ['a GET with a query, which much firmware takes for a change', { path: '/hold?on' }],
+      ['a GET with a body, which programs read as a form', { method: 'GET', path: '/hold', body: 'on' }],
+      ['a GET whose field names another method', { fields: ['X-HTTP-Method-Override', 'PUT'] }],
+      ['a GET whose field names another method in other letters', { fields: ['x_http.method', 'PUT'] }],
+      ['a GET whose field names another path', { fields: ['X-Original-URL', '/set?on'] }],
+      ['a GET whose field names another path in other letters', { fields: ['Request~URI', '/set?on'] }],
+    ]),
+  )(
     'H184 a response that began before %s was admitted, or answered, is joined no more',
     async (_name, change) => {
       const site = await startSharingSite(transport)

@@ -5,7 +5,7 @@ import { explained } from '../support/explained.ts'
 import { NO_FORWARDING } from '../support/forwarding.ts'
 import { startHoldingDevice } from '../support/holding-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { describeProtocols } from '../support/transports.ts'
+import { describeProtocols, rowsOver } from '../support/transports.ts'
 import { ENDLESS, startSharingSite } from './sharing-site.ts'
 
 describeProtocols('Sharing', (transport) => {
@@ -59,18 +59,20 @@ describeProtocols('Sharing', (transport) => {
     expect((await first.response).text).toBe('one two')
   })
 
-  it.each([
-    ['another query', { path: '/status?a' }],
-    ['another method', { method: 'HEAD' }],
-    ['another field', { fields: ['Accept', 'text/html'] }],
-    ['another cookie', { fields: ['Cookie', 'user=b'] }],
-    ['another coding', { fields: ['Accept-Encoding', 'gzip'] }],
-    ['another range', { fields: ['Range', 'bytes=0-1'] }],
-    ['another condition', { fields: ['If-None-Match', '"a"'] }],
-    ['another name of Postern', { authority: 'other.example' }],
-    ['a body', { method: 'GET', body: 'x' }],
-    ['a path that another path could mean', { path: '/api/../status' }],
-  ])('H183 a request with %s asks by itself', async (_name, other) => {
+  it.each(
+    rowsOver(transport, [
+      ['another query', { path: '/status?a' }],
+      ['another method', { method: 'HEAD' }],
+      ['another field', { fields: ['Accept', 'text/html'] }],
+      ['another cookie', { fields: ['Cookie', 'user=b'] }],
+      ['another coding', { fields: ['Accept-Encoding', 'gzip'] }],
+      ['another range', { fields: ['Range', 'bytes=0-1'] }],
+      ['another condition', { fields: ['If-None-Match', '"a"'] }],
+      ['another name of Postern', { authority: 'other.example' }],
+      ['a body', { method: 'GET', body: 'x' }],
+      ['a path that another path could mean', { path: '/api/../status' }],
+    ]),
+  )('H183 a request with %s asks by itself', async (_name, other) => {
     const site = await startSharingSite(transport)
     const asked = [await site.ask({ fields: ['Cookie', 'user=a'] }), await site.ask(other)]
     await site.waitForHeld(2)
@@ -114,15 +116,17 @@ describeProtocols('Sharing', (transport) => {
     }
   })
 
-  it.each([
-    ['Set-Cookie', { 'Set-Cookie': 'a=b' }, 200],
-    ['private', { 'Cache-Control': 'max-age=5, private="x"' }, 200],
-    ['401', {}, 401],
-    ['403', {}, 403],
-    ['a Vary on addresses', { Vary: 'Accept, X-Forwarded-For' }, 200],
-    ['a length above the bound', { 'Content-Length': String(128 * 1024 + 1) }, 200],
-    ['a stream', { 'Content-Type': 'text/event-stream' }, 200],
-  ])(
+  it.each(
+    rowsOver(transport, [
+      ['Set-Cookie', { 'Set-Cookie': 'a=b' }, 200],
+      ['private', { 'Cache-Control': 'max-age=5, private="x"' }, 200],
+      ['401', {}, 401],
+      ['403', {}, 403],
+      ['a Vary on addresses', { Vary: 'Accept, X-Forwarded-For' }, 200],
+      ['a length above the bound', { 'Content-Length': String(128 * 1024 + 1) }, 200],
+      ['a stream', { 'Content-Type': 'text/event-stream' }, 200],
+    ]),
+  )(
     'H183 a response with %s goes to the client that asked; the others ask themselves',
     async (_name, fields, status) => {
       const site = await startSharingSite(transport)
@@ -167,11 +171,13 @@ describeProtocols('Sharing', (transport) => {
     expect((await third.response).text).toBe('new')
   })
 
-  it.each([
-    ['no-store', { 'Cache-Control': 'no-store' }, 200, 'x'],
-    ['a failure', {}, 500, 'x'],
-    ['a body above the bound', {}, 200, 'x'.repeat(128 * 1024 + 1)],
-  ])(
+  it.each(
+    rowsOver(transport, [
+      ['no-store', { 'Cache-Control': 'no-store' }, 200, 'x'],
+      ['a failure', {}, 500, 'x'],
+      ['a body above the bound', {}, 200, 'x'.repeat(128 * 1024 + 1)],
+    ]),
+  )(
     'H183 `for` keeps no response with %s, and no other longer than it says',
     async (_name, fields, status, body) => {
       const site = await startSharingSite(transport, { for: '1h' })

@@ -43,7 +43,7 @@ describe('forwarding with the tolerant parser sends', () => {
     expect(request?.fields.slice(2)).toEqual([...fields, 'Connection', 'close'])
   })
 
-  it.each(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND', 'REPORT'])(
+  it.each(['GET', 'HEAD', 'POST', 'REPORT'])(
     'C21 a %s without a body and without Transfer-Encoding',
     async (method) => {
       const device = await startDevice()
@@ -56,18 +56,15 @@ describe('forwarding with the tolerant parser sends', () => {
     },
   )
 
-  it.each(['GET', 'DELETE', 'OPTIONS', 'POST'])(
-    'C21 the body of a %s, with a length or in chunks',
-    async (method) => {
-      const device = await startDevice()
-      const front = await startFront(device)
-      const url = front.url
-      await send({ transport: 'http1', url, method, body: 'whole body' })
-      await passUntil(front.clock, send({ transport: 'http1', url, method, body: ['two ', 'pieces'] }))
-      expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
-      expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
-    },
-  )
+  it.each(['GET', 'POST'])('C21 the body of a %s, with a length or in chunks', async (method) => {
+    const device = await startDevice()
+    const front = await startFront(device)
+    const url = front.url
+    await send({ transport: 'http1', url, method, body: 'whole body' })
+    await passUntil(front.clock, send({ transport: 'http1', url, method, body: ['two ', 'pieces'] }))
+    expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
+    expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
+  })
 
   it('a Host, even for a client that sends none', async () => {
     const device = await startDevice()

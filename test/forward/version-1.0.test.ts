@@ -3,7 +3,7 @@ import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { nextRequest, startScripted } from '../support/scripted.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols } from '../support/transports.ts'
 import { acceptWebSockets, refusedWebSocket } from '../support/websocket.ts'
 
 const OLD = { version: '1.0' }
@@ -18,7 +18,7 @@ function startOldDevice(heads: string[]) {
   })
 }
 
-describeTransports('upstream.version: "1.0"', (transport) => {
+describeProtocols('upstream.version: "1.0"', (transport) => {
   const start = (url: string, upstream: YamlPart = OLD, config: YamlPart = {}) =>
     startSidecar({ transport, device: { url }, config: { ...config, upstream } })
 

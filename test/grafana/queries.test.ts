@@ -16,7 +16,7 @@ const STILL: Readonly<Record<string, string>> = {
   'The process: Open files: B': 'the limit of the system',
   'Connections and TLS: Memory held for clients: B': 'the limit that the sidecar has from its start',
   'Connections and TLS: Given up for memory: A':
-    'no client holds its share: test/hardening/memory.test.ts makes it so',
+    'no client holds its share: test/contract/c26-memory.test.ts makes it so',
   'The device: Requests at the device: D': 'no device breaks: test/measure makes one',
   'Tokens: Tokens that a restart would lose: A': 'its disk is not full: test/tokens makes it so',
 }

@@ -10,7 +10,7 @@ export interface Judged extends Found, Pick<FixedMutant, 'by'> {
 }
 
 /** The tests of the promises, by what their paths contain: they try what no test near the file kills. */
-const PROMISES = ['test/contract/', 'test/hardening/']
+const PROMISES = ['test/contract/']
 
 /**
  * Judges mutants of the set: by the tests that killed them before, then by those near the file, then by those of the promises.

@@ -27,3 +27,8 @@ export function describeTransports(
 export function describeProtocols(name: string, block: (transport: Transport) => void): void {
   describeTransports(name, block, ['http1', 'h2'])
 }
+
+/** All rows over cleartext HTTP/1.1, and the first one over each other transport, where it shows that the same function is asked. */
+export function rowsOver<Row>(transport: Transport, rows: readonly Row[]): readonly Row[] {
+  return transport === 'http1' ? rows : rows.slice(0, 1)
+}

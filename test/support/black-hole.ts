@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { closeLater } from '../support/cleanup.ts'
+import { closeLater } from './cleanup.ts'
 
 const LISTENER = `
   const server = require('node:net').createServer(() => {})

@@ -12,7 +12,7 @@ import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 const MiB = 1 << 20
 /** How long a tunnel may carry nothing (ms). */
 const IDLE = 300_000
-const FRAMES = 48
+const FRAMES = 32
 /** Upper bound (bytes) on what kernel buffers and streams on both connections of a tunnel hold. */
 const BUFFERED = 24 * MiB
 

@@ -6,7 +6,7 @@ import { type Device, startDevice, startRawDevice } from '../support/device.ts'
 import { passServing } from '../support/pass-serving.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeTransports, rowsOver } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 const SWITCHED =
@@ -67,13 +67,15 @@ describeTransports(
       return responses
     }
 
-    it.each([
-      ['another request', 'GET /smuggled HTTP/1.1\r\nHost: device\r\nAUTH\r\n'],
-      ['another upgrade', upgrade({ target: '/smuggled' })],
-      ['frames', '\x81\x85\x00\x00\x00\x00smugg'],
-      ['64 KiB', 'smuggled'.repeat(8192)],
-    ])(
-      'H60 an upgrade without a token is 401 and close, and %s behind it does not reach the device',
+    it.each(
+      rowsOver(transport, [
+        ['another request', 'GET /smuggled HTTP/1.1\r\nHost: device\r\nAUTH\r\n'],
+        ['another upgrade', upgrade({ target: '/smuggled' })],
+        ['frames', '\x81\x85\x00\x00\x00\x00smugg'],
+        ['64 KiB', 'smuggled'.repeat(8192)],
+      ]),
+    )(
+      'C23 H60 an upgrade without a token is 401 and close, and %s behind it does not reach the device',
       async (_name, behind) => {
         const bytes = upgrade({}) + behind.replace('AUTH', `Authorization: Bearer ${token}\r\n`)
         expect(await refused(bytes)).toEqual(['HTTP/1.1 401'])
@@ -81,17 +83,19 @@ describeTransports(
       },
     )
 
-    it.each([
-      ['a length', ['Content-Length: 4'], 'evil'],
-      ['chunks', ['Transfer-Encoding: chunked'], '4\r\nevil\r\n0\r\n\r\n'],
-      ['an unknown coding', ['Transfer-Encoding: identity'], ''],
-      ['a length and chunks', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
-      ['two different lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
-      ['two lengths of 0', ['Content-Length: 0', 'Content-Length: 0'], ''],
-      ['a length of 0 and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
-      ['a length, beside another offer', ['Upgrade: h2c', 'Content-Length: 4'], 'evil'],
-    ])(
-      'H61 an upgrade with %s: 400 and close, and no byte reaches the device',
+    it.each(
+      rowsOver(transport, [
+        ['a length', ['Content-Length: 4'], 'evil'],
+        ['chunks', ['Transfer-Encoding: chunked'], '4\r\nevil\r\n0\r\n\r\n'],
+        ['an unknown coding', ['Transfer-Encoding: identity'], ''],
+        ['a length and chunks', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+        ['two different lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
+        ['two lengths of 0', ['Content-Length: 0', 'Content-Length: 0'], ''],
+        ['a length of 0 and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+        ['a length, beside another offer', ['Upgrade: h2c', 'Content-Length: 4'], 'evil'],
+      ]),
+    )(
+      'C23 H61 an upgrade with %s: 400 and close, and no byte reaches the device',
       async (_name, fields, body) => {
         const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
         expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
@@ -99,34 +103,42 @@ describeTransports(
       },
     )
 
-    it.each(['/a%2Fb/../c//d?x=%zz&y', '//ws', '/ws/%2e%2e/', '/ws;a=b', '/%00', '/ws?q=a\'b"c'])(
-      'H62 the path of an upgrade reaches the device byte for byte: %s',
-      async (target) => {
-        const device = await startDevice()
-        const { upgrades } = acceptWebSockets(device)
-        const sidecar = await startSidecar({ transport, device })
-        const raw = await rawConnection(sidecar.url)
-        raw.write(upgrade({ token: await sidecar.token(), target }))
-        await raw.waitFor('101 Switching')
-        expect(upgrades[0]?.url).toBe(target)
-        raw.reset()
-      },
-    )
+    it.each(
+      rowsOver(transport, [
+        '/a%2Fb/../c//d?x=%zz&y',
+        '//ws',
+        '/ws/%2e%2e/',
+        '/ws;a=b',
+        '/%00',
+        '/ws?q=a\'b"c',
+      ]),
+    )('C23 H62 the path of an upgrade reaches the device byte for byte: %s', async (target) => {
+      const device = await startDevice()
+      const { upgrades } = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token(), target }))
+      await raw.waitFor('101 Switching')
+      expect(upgrades[0]?.url).toBe(target)
+      raw.reset()
+    })
 
-    it.each([
-      ['a fragment', { target: '/ws#a' }],
-      ['no slash', { target: 'ws' }],
-      ['an asterisk', { target: '*' }],
-      ['8-bit bytes', { target: '/\xe9' }],
-      ['two hosts', { fields: ['Host: other'] }],
-      ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
-      ['an expectation', { fields: ['Expect: the-unexpected'] }],
-    ])('H62 an upgrade with %s: 400 and close, and no byte reaches the device', async (_name, odd) => {
+    it.each(
+      rowsOver(transport, [
+        ['a fragment', { target: '/ws#a' }],
+        ['no slash', { target: 'ws' }],
+        ['an asterisk', { target: '*' }],
+        ['8-bit bytes', { target: '/\xe9' }],
+        ['two hosts', { fields: ['Host: other'] }],
+        ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
+        ['an expectation', { fields: ['Expect: the-unexpected'] }],
+      ]),
+    )('C23 H62 an upgrade with %s: 400 and close, and no byte reaches the device', async (_name, odd) => {
       expect(await refused(upgrade({ token, ...odd }))).toEqual(['HTTP/1.1 400'])
       await expectUnharmed(sidecar, token)
     })
 
-    it('H62 an upgrade loses hop-by-hop fields and those that Connection names, but not the guarded ones', async () => {
+    it('C23 H62 an upgrade loses hop-by-hop fields and those that Connection names, but not the guarded ones', async () => {
       const device = await startDevice()
       const { upgrades } = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device })
@@ -164,8 +176,8 @@ describeTransports(
       raw.reset()
     })
 
-    // A client that only closes its sending side gets its response: see `half-closed-upgrades.test.ts`.
-    it('H63 a client that resets before the 101 closes the connection to the device', async () => {
+    // A client that only closes its sending side gets its response: see `c23-half-closed-upgrades.test.ts`.
+    it('C23 H63 a client that resets before the 101 closes the connection to the device', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -178,7 +190,7 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('H63 a client that sends 1 MiB before the 101 is cut off', async () => {
+    it('C23 H63 a client that sends 1 MiB before the 101 is cut off', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -189,11 +201,13 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it.each([
-      ['nothing', ''],
-      ['half a head', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upg'],
-      ['interim responses alone', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'],
-    ])('H64 an upgrade to which the device sends %s is 504 at the deadline', async (_name, bytes) => {
+    it.each(
+      rowsOver(transport, [
+        ['nothing', ''],
+        ['half a head', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upg'],
+        ['interim responses alone', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'],
+      ]),
+    )('C23 H64 an upgrade to which the device sends %s is 504 at the deadline', async (_name, bytes) => {
       const device = await startRawDevice((peer) => {
         peer.write(bytes)
       })
@@ -211,7 +225,7 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it('H64 a tunnel outlives the deadline of its handshake', async () => {
+    it('C23 H64 a tunnel outlives the deadline of its handshake', async () => {
       const device = await startRawDevice(async (peer) => {
         if (!(await peer.waitFor('\r\n\r\n')).startsWith('GET /ws')) return
         peer.write(SWITCHED)
@@ -232,26 +246,28 @@ describeTransports(
       expect(await raw.closed).toMatch(/more frames$/)
     })
 
-    it.each([
-      ['a refusal with its body', 'HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno', '403'],
-      [
-        'a refusal in chunks',
-        'HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n',
-        '403',
-      ],
-      [
-        'a refusal that ends with the connection',
-        'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nno',
-        '403',
-      ],
-      ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', '200'],
-      ['a refusal without a body', 'HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n', '426'],
-      ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n', '304'],
-      ['garbage', 'garbage\r\n\r\n', '502'],
-      ['two lengths', 'HTTP/1.1 403 No\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nno', '502'],
-      ['a head of 300,000 bytes', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
-    ])(
-      'H65 an upgrade to which the device sends %s gets that response or 502, and all connections close',
+    it.each(
+      rowsOver(transport, [
+        ['a refusal with its body', 'HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno', '403'],
+        [
+          'a refusal in chunks',
+          'HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n',
+          '403',
+        ],
+        [
+          'a refusal that ends with the connection',
+          'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nno',
+          '403',
+        ],
+        ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', '200'],
+        ['a refusal without a body', 'HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n', '426'],
+        ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n', '304'],
+        ['garbage', 'garbage\r\n\r\n', '502'],
+        ['two lengths', 'HTTP/1.1 403 No\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nno', '502'],
+        ['a head of 300,000 bytes', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
+      ]),
+    )(
+      'C23 H65 an upgrade to which the device sends %s gets that response or 502, and all connections close',
       async (_name, bytes, status) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')
@@ -286,7 +302,7 @@ describeTransports(
       expect(await sidecar.metric('postern_upstream_errors_total', reason)).toBe(1)
     })
 
-    it('H65 a refusal whose body stalls is broken off at the deadline', async () => {
+    it('C23 H65 a refusal whose body stalls is broken off at the deadline', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno')
@@ -302,11 +318,13 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it.each([
-      ['another protocol', SWITCHED.replace('Upgrade: websocket', 'Upgrade: h2c')],
-      ['no protocol', SWITCHED.replace('Upgrade: websocket\r\n', '')],
-      ['a body', SWITCHED.replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\nhello')],
-    ])('H65 a 101 with %s is a tunnel or a 502, and all connections close', async (_name, bytes) => {
+    it.each(
+      rowsOver(transport, [
+        ['another protocol', SWITCHED.replace('Upgrade: websocket', 'Upgrade: h2c')],
+        ['no protocol', SWITCHED.replace('Upgrade: websocket\r\n', '')],
+        ['a body', SWITCHED.replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\nhello')],
+      ]),
+    )('C23 H65 a 101 with %s is a tunnel or a 502, and all connections close', async (_name, bytes) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end(bytes)
@@ -319,15 +337,17 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it.each([
-      ['alone', []],
-      [
-        'before another offer',
-        ['Upgrade: h2c', 'Connection: Upgrade, HTTP2-Settings', 'HTTP2-Settings: AAMAAABk'],
-      ],
-      ['with a length of 0', ['Content-Length: 0']],
-    ])(
-      'H66 an offer of websocket, %s, opens a tunnel, and the device gets the offer of websocket alone',
+    it.each(
+      rowsOver(transport, [
+        ['alone', []],
+        [
+          'before another offer',
+          ['Upgrade: h2c', 'Connection: Upgrade, HTTP2-Settings', 'HTTP2-Settings: AAMAAABk'],
+        ],
+        ['with a length of 0', ['Content-Length: 0']],
+      ]),
+    )(
+      'C23 H66 an offer of websocket, %s, opens a tunnel, and the device gets the offer of websocket alone',
       async (_name, fields) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')
@@ -360,8 +380,8 @@ describeTransports(
       },
     )
 
-    it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])(
-      'H66 a WebSocket handshake with %s instead of GET is refused (RFC 6455 §4.1)',
+    it.each(rowsOver(transport, ['POST', 'HEAD', 'CONNECT', 'DELETE']))(
+      'C23 H66 a WebSocket handshake with %s instead of GET is refused (RFC 6455 §4.1)',
       async (method) => {
         const target = method === 'CONNECT' ? 'device:80' : '/ws'
         for (const protocol of ['websocket', 'h2c, websocket']) {
@@ -370,7 +390,7 @@ describeTransports(
       },
     )
 
-    it('H67 a password change closes a tunnel within a second on both sides', async () => {
+    it('C23 H67 a password change closes a tunnel within a second on both sides', async () => {
       const device = await startDevice()
       const taken = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device })
@@ -389,7 +409,7 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('H67 a password change during an upgrade leaves no tunnel', async () => {
+    it('C23 H67 a password change during an upgrade leaves no tunnel', async () => {
       const answered = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')

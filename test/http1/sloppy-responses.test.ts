@@ -1,10 +1,7 @@
-import { describe, expect, it } from 'vitest'
-import { failureOf } from '../../src/device/failure.ts'
+import { expect, it } from 'vitest'
 import { readTolerantly, TolerantHeadEnd } from '../../src/http1/tolerant-head.ts'
-import { send } from '../support/client.ts'
-import { startCannedDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-import { startFront } from './tolerant-front.ts'
+import { readResponse } from './read-response.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
@@ -86,52 +83,28 @@ const readable: readonly Sloppy[] = [
   },
 ]
 
-const unreadable: readonly { readonly name: string; readonly bytes: string; readonly failure?: string }[] = [
-  { name: 'two different lengths', bytes: `${ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!` },
-  { name: 'a length that is no number', bytes: `${ok}Content-Length: 2 bytes\r\n\r\nhi` },
-  { name: 'a negative length', bytes: `${ok}Content-Length: -1\r\n\r\nhi` },
-  { name: 'an empty length', bytes: `${ok}Content-Length:\r\n\r\nhi` },
-  { name: 'a length of twenty digits', bytes: `${ok}Content-Length: ${'9'.repeat(20)}\r\n\r\nhi` },
-  { name: 'another transfer coding', bytes: `${ok}Transfer-Encoding: gzip, chunked\r\n\r\nhi` },
-  { name: 'a status of two digits', bytes: 'HTTP/1.1 20 OK\r\n\r\nhi' },
-  { name: 'a status of four digits', bytes: 'HTTP/1.1 2000 OK\r\n\r\nhi' },
-  { name: 'a status below 100', bytes: 'HTTP/1.1 099 OK\r\n\r\nhi' },
-  { name: 'an unsolicited 101', bytes: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhi' },
-  { name: 'HTTP/0.9', bytes: '<html>hello</html>' },
-  { name: 'text before the response', bytes: `debug: hello\r\n${ok}\r\nhi` },
-  { name: 'another protocol', bytes: 'ICY 200 OK\r\n\r\nhi' },
-  {
-    name: 'an endless head',
-    bytes: `${ok}${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\nhi`,
-    failure: 'http_response_header_section_size',
-  },
-  {
-    name: 'a head that the connection ends',
-    bytes: `${ok}Content-Length: 2\r\n`,
-    failure: 'connection_terminated',
-  },
-]
-
-describe('the tolerant parser reads', () => {
-  it.each(readable)('$name', async ({ bytes, reason = 'OK', body = 'hi', fields = [] }) => {
-    const front = await startFront(await startCannedDevice(bytes))
-    const response = await send({ transport: 'http1', url: front.url })
-    expect([response.status, response.reason, response.text]).toEqual([200, reason, body])
-    const own = response.fields.filter((_, i, all) => OWN.test(all[i - (i % 2)] ?? ''))
-    expect(own).toEqual(fields)
-    expect(await front.waitForEnd()).toEqual({ kind: 'relayed' })
-  })
-
-  it.each([
-    ['HEAD', `${ok}Content-Length: 2\n\nhi`, 200],
-    ['GET', 'HTTP/1.1 204 No Content\nContent-Length: 2\n\nhi', 204],
-    ['GET', 'HTTP/1.1 304 Not Modified\nContent-Length: 2\n\nhi', 304],
-  ])('a response to %s without the body that it must not have', async (method, bytes, status) => {
-    const front = await startFront(await startCannedDevice(bytes))
-    const response = await send({ transport: 'http1', url: front.url, method })
-    expect([response.status, response.text]).toEqual([status, ''])
-  })
+it.each(readable)('the tolerant parser reads $name', ({ bytes, reason = 'OK', body = 'hi', fields = [] }) => {
+  const whole = Buffer.from(bytes, 'latin1')
+  const inBytes = whole.length > 5_000 ? [whole] : Array.from(whole, (byte) => Buffer.of(byte))
+  for (const pieces of [[whole], inBytes]) {
+    const read = readResponse(pieces, 'GET', 'tolerant')
+    expect([read.head?.slice(0, 2), read.body]).toEqual([[200, reason], body])
+    expect(read.head?.[2].filter((_, i, all) => /^x-/i.test(all[i - (i % 2)] ?? ''))).toEqual(fields)
+    expect(read.end).toMatch(/^whole/)
+  }
 })
+
+it.each([
+  ['HEAD', `${ok}Content-Length: 2\n\nhi`, 200],
+  ['GET', 'HTTP/1.1 204 No Content\nContent-Length: 2\n\nhi', 204],
+  ['GET', 'HTTP/1.1 304 Not Modified\nContent-Length: 2\n\nhi', 304],
+])(
+  'the tolerant parser reads a response to %s without the body that it must not have',
+  (method, bytes, status) => {
+    const { head, body } = readResponse([Buffer.from(bytes)], method, 'tolerant')
+    expect([head?.[0], body]).toEqual([status, ''])
+  },
+)
 
 it('the tolerant parser reads a head in linear time', () => {
   const grown = growth(8_000, (size) => {
@@ -151,15 +124,3 @@ it('the tolerant parser scans each byte of a head once, however it is split', ()
   })
   expect(grown).toBeLessThan(LINEAR)
 })
-
-describe('the tolerant parser refuses', () => {
-  it.each(unreadable)('$name', async ({ bytes, failure = 'http_protocol_error' }) => {
-    const front = await startFront(await startCannedDevice(bytes))
-    expect((await send({ transport: 'http1', url: front.url })).status).toBe(502)
-    const end = await front.waitForEnd()
-    expect(end.kind === 'failed' && failureOf(end.error)).toBe(failure)
-  })
-})
-
-/** Excludes the fields that the front and the server of Node add. */
-const OWN = /^x-/i

@@ -7,7 +7,7 @@ import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import type { Connection, Exchange } from '../support/message.ts'
 import { passServing } from '../support/pass-serving.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports, type Transport } from '../support/transports.ts'
+import { describeProtocols, rowsOver, type Transport } from '../support/transports.ts'
 
 const ATTACKER = '127.0.0.2'
 const LONG = ['Content-Length', '1000000']
@@ -60,12 +60,14 @@ function drip({ clock }: TestSidecar, exchange: Exchange): void {
   exchange.response.then(timer.cancel, timer.cancel)
 }
 
-describeTransports('H99 Slow uploads', (transport) => {
-  it.each([
-    ['contract', 400],
-    ['http', 408],
-  ])(
-    'H99 an upload that drips loses its only place to a waiting request: %s gives %i',
+describeProtocols('C25 Slow uploads', (transport) => {
+  it.each(
+    rowsOver(transport, [
+      ['contract', 400],
+      ['http', 408],
+    ]),
+  )(
+    'C25 H99 an upload that drips loses its only place to a waiting request: %s gives %i',
     async (codes, status) => {
       const { device, sidecar, upload, shown } = await start(transport, {}, undefined, {
         status_codes: codes,
@@ -87,7 +89,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     },
   )
 
-  it('H99 uploads of one client that drip in every place let every other client through', async () => {
+  it('C25 H99 uploads of one client that drip in every place let every other client through', async () => {
     const { device, sidecar, upload, shown } = await start(transport, { max_in_flight: 8 })
     const on = transport === 'h2' ? { on: await sidecar.connect({ from: ATTACKER }) } : {}
     for (let i = 0; i < 20; i += 1) drip(sidecar, await upload(on))
@@ -97,7 +99,7 @@ describeTransports('H99 Slow uploads', (transport) => {
       expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
-  it('H99 uploads of many clients that drip at the device and in the queue let every other client through', async () => {
+  it('C25 H99 uploads of many clients that drip at the device and in the queue let every other client through', async () => {
     const { device, sidecar, upload, shown } = await start(transport, {})
     for (let i = 10; i < 30; i += 1) drip(sidecar, await upload({ from: `127.0.0.${i}` }))
     await device.waitForRequests(1)
@@ -105,7 +107,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
-  it('H99 an upload that was too slow in the queue passes its place on, and does not reach the device', async () => {
+  it('C25 H99 an upload that was too slow in the queue passes its place on, and does not reach the device', async () => {
     const { device, held } = await startHoldingDevice()
     const { sidecar, upload, shown } = await start(transport, {}, device)
     const ask = async (): Promise<Exchange> => (await sidecar.connect()).start({ fields: shown })
@@ -126,7 +128,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
   })
 
-  it('H99 an upload without a token to a public path that drips loses its place', async () => {
+  it('C25 H99 an upload without a token to a public path that drips loses its place', async () => {
     const { device, sidecar, upload, shown } = await start(transport, {}, undefined, {
       public_paths: ['/open'],
     })
@@ -136,7 +138,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect((await passServing(sidecar, good.send({ fields: shown }))).status).toBe(200)
   })
 
-  it('H99 an upload takes its place when its first bytes have come, not before', async () => {
+  it('C25 H99 an upload takes its place when its first bytes have come, not before', async () => {
     const { device, sidecar, upload, shown } = await start(transport, { queue: { size: 0 } })
     const first = await upload({ fields: [...shown, 'Content-Length', '5'] })
     const second = await upload({ fields: [...shown, 'Expect', '100-continue'] })
@@ -151,7 +153,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.requests.map(({ body }) => body?.toString())).toEqual(['', 'hello', 'hello'])
   })
 
-  it('H99 an upload that never sends a byte is refused by the deadline of a body and reaches no device', async () => {
+  it('C25 H99 an upload that never sends a byte is refused by the deadline of a body and reaches no device', async () => {
     const { device, upload, sidecar } = await start(transport, {})
     const silent = await upload()
     // Meanwhile the sidecar reads its head.
@@ -163,7 +165,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.byteCount).toBe(0)
   })
 
-  it('H99 an upload may pause and drip while no other request waits', async () => {
+  it('C25 H99 an upload may pause and drip while no other request waits', async () => {
     const { device, upload, sidecar, shown } = await start(transport, {})
     const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
     for (let sent = 0; sent < 12; sent += 1) {
@@ -177,10 +179,12 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.requests[0]?.body).toHaveLength(12)
   })
 
-  it.each([
-    ['faster than the bound', 1024, 'x'.repeat(1024)],
-    ['that drips, without a bound,', 0, 'x'],
-  ])('H99 an upload %s keeps its place while others wait', async (_, minUploadRate, piece) => {
+  it.each(
+    rowsOver(transport, [
+      ['faster than the bound', 1024, 'x'.repeat(1024)],
+      ['that drips, without a bound,', 0, 'x'],
+    ]),
+  )('C25 H99 an upload %s keeps its place while others wait', async (_, minUploadRate, piece) => {
     const { device, sidecar, upload, shown } = await start(
       transport,
       { buffer_uploads: 'off', queue: { timeout: '5s' } },
@@ -203,7 +207,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect((await steady.response).status).toBe(200)
   })
 
-  it('H99 an upload that its device does not read keeps its place while others wait', async () => {
+  it('C25 H99 an upload that its device does not read keeps its place while others wait', async () => {
     const reading = Promise.withResolvers<void>()
     const device = await startDevice(async (request, response) => {
       await reading.promise
@@ -225,7 +229,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect((await stalled.response).text).toBe(String(size))
   })
 
-  it('H99 an upload that drips after its response has begun is cut when another request waits', async () => {
+  it('C25 H99 an upload that drips after its response has begun is cut when another request waits', async () => {
     const device = await startDevice((request, response) => {
       if (request.method === 'POST') response.writeHead(200).write('begun')
       else response.end('from the device')
@@ -238,7 +242,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     await expect(slow.response).rejects.toThrow()
   })
 
-  it('H99 uploads that drip while they are buffered lose their place to one that waits', async () => {
+  it('C25 H99 uploads that drip while they are buffered lose their place to one that waits', async () => {
     const { device, sidecar, upload, shown } = await start(transport, { buffer_uploads: '1MiB' })
     const slow = await upload({ fields: shown })
     drip(sidecar, slow)
@@ -251,7 +255,7 @@ describeTransports('H99 Slow uploads', (transport) => {
     expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['9', '9'])
   })
 
-  it('H99 an upload that sends nothing does not take the probe that finds the device again', async () => {
+  it('C25 H99 an upload that sends nothing does not take the probe that finds the device again', async () => {
     const { device, sidecar, shown, upload } = await start(transport, {})
     await device.stop()
     const ask = async (): Promise<string> => {

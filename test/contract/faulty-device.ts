@@ -7,8 +7,16 @@ import type { Request, Response } from '../support/message.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { brokenBy, nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import type { Transport } from '../support/transports.ts'
 
-type Parser = 'strict' | 'tolerant' | 'auto'
+/** How each client asks: a parser reads the device and does not depend on the client, so each transport has one. */
+const SETUPS = {
+  strict: { transport: 'http1', codes: 'contract' },
+  tolerant: { transport: 'tls', codes: 'http' },
+  auto: { transport: 'h2', codes: 'http' },
+} as const
+
+type Parser = keyof typeof SETUPS
 
 /** What a device does after it has read the head of a request. `cue` resolves when the test calls `proceed` the next time. */
 export type Script = (peer: RawPeer, cue: () => Promise<void>) => unknown
@@ -24,8 +32,10 @@ interface FaultyDevice {
 
 /** One sidecar in front of a faulty device. */
 export interface Setup {
-  readonly transport: 'http1' | 'h2'
+  readonly transport: Transport
   readonly parser: Parser
+  /** `status_codes`. */
+  readonly codes: 'contract' | 'http'
   readonly sidecar: TestSidecar
   readonly device: FaultyDevice
   readonly token: string
@@ -68,34 +78,28 @@ export const answering =
     peer.end(bytes)
 
 /**
- * Runs `act` with every parser, and with an HTTP/1 and an HTTP/2 client: the last parser serves the HTTP/2 client, and the others the
- * HTTP/1 client, because a parser reads the device and does not depend on the client. A single parser serves both. Afterwards the
- * next good request must get its 200, and no request is in flight.
+ * Runs `act` over every transport, each with a parser of its own. Afterwards the next good request must get its 200, and no request is
+ * in flight.
  */
 export async function withEveryParser(
   script: Script,
   act: (setup: Setup) => Promise<void>,
   { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'] }: SetupOptions = {},
 ): Promise<void> {
-  const last = parsers.at(-1) ?? 'auto'
-  const others = parsers.length > 1 ? parsers.slice(0, -1) : parsers
-  const setups = [
-    ...others.map((parser) => ({ transport: 'http1', parser }) as const),
-    { transport: 'h2', parser: last } as const,
-  ]
   await Promise.all(
-    setups.map(async ({ transport, parser }) => {
+    parsers.map(async (parser) => {
+      const { transport, codes } = SETUPS[parser]
       const device = await startFaultyDevice(script)
       const sidecar = await startSidecar({
         transport,
         device: { url: url ?? device.url },
-        config: { status_codes: 'http', upstream: { parser, ...upstream } },
+        config: { status_codes: codes, upstream: { parser, ...upstream } },
       })
       const token = await sidecar.token()
       const ask = (request: Request = {}): Promise<Response> =>
         sidecar.request({ path: '/faulty', token, ...request })
       try {
-        await act({ transport, parser, sidecar, device, token, ask })
+        await act({ transport, parser, codes, sidecar, device, token, ask })
         if (url === undefined) expect((await sidecar.request({ token })).text, 'afterwards').toBe('ok')
         const inFlight = async (): Promise<number[]> => {
           const figure = await sidecar.figures()
@@ -119,12 +123,11 @@ export function faultyLines({ sidecar }: Setup): Record<string, unknown>[] {
 export async function expectFailure(setup: Setup, response: Response, failure: string): Promise<void> {
   const late = failure.endsWith('_timeout')
   const code: ErrorCode = late ? 'upstream_timeout' : 'upstream_unavailable'
-  expectError(response, late ? 504 : 502, code)
+  expectError(response, setup.codes === 'contract' ? 500 : late ? 504 : 502, code)
   expect(proxyError(response)).toBe(failure)
-  expect(faultyLines(setup).at(-1)).toMatchObject({
-    status: response.status,
-    refusal: `upstream: ${failure}`,
-  })
+  await expect
+    .poll(() => faultyLines(setup).at(-1))
+    .toMatchObject({ status: response.status, refusal: `upstream: ${failure}` })
 }
 
 /**

@@ -4,7 +4,7 @@ import { expectUnharmed } from '../support/aftermath.ts'
 import { type RawDevice, startDevice, startRawDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeTransports, rowsOver } from '../support/transports.ts'
 
 const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
@@ -68,9 +68,10 @@ describeTransports(
 
     it.each(
       [...moments, 'behind the 101' as const].flatMap((moment) =>
-        ['', 'early bytes'].flatMap((early) =>
-          ['strict', 'tolerant'].map((parser) => ({ moment, early, parser })),
-        ),
+        rowsOver(transport, [
+          { moment, early: 'early bytes', parser: 'strict' },
+          { moment, early: '', parser: 'tolerant' },
+        ]),
       ),
     )(
       'C20 C23 $moment, has a tunnel: "$early" and FIN reach the device, and the device\'s bytes reach the client ($parser)',
@@ -95,12 +96,12 @@ describeTransports(
 
     it.each(
       moments.flatMap((moment) =>
-        [
+        rowsOver(transport, [
           ['HTTP/1.1 200 OK\r\nContent-Length: 2', 'no'],
           ['HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked', '2\r\nno\r\n0\r\n\r\n'],
           ['HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\nConnection: close', 'no'],
           ['HTTP/1.0 200 OK\r\nContent-Length: 2', 'no'],
-        ].map(([head = '', body = '']) => ({ moment, head, body })),
+        ]).map(([head = '', body = '']) => ({ moment, head, body })),
       ),
     )('C20 C23 $moment, gets the refusal of the device: $head', async ({ moment, head, body }) => {
       const { device, proceed } = await answering(`${head}\r\n\r\n${body}`)
