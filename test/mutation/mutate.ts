@@ -21,8 +21,8 @@ A mutant that turns no test red has lived: it lacks a test, or the code that it 
   --tests PART  instead, the test files whose path contains PART, such as --tests test/contract; may be repeated
   --sample N    at most N mutants of each file, spread evenly over it
   --fixed       the fixed set instead: 200 mutants over all rooms, each with the test that killed it when it was judged first, which
-                tries it again before others do. What no test near it kills, the tests of the promises try (test/contract). One that lived at first is not tried again. Exits with 1 if a mutant that was killed lives now;
-                one whose code is no more is named
+                tries it again before others do. What no test near it kills, the tests of the promises try (test/contract). One that
+                lived at first is not tried again. Exits with 1 if a mutant that was killed lives now; one whose code is no more is named
   --draw SEED   draws such a set anew, and writes it to test/mutation/fixed.json; the next --fixed records what comes of each
   --wait S      how long one test may wait (20 s): what a mutant makes wait for ever fails
   --help        this
