@@ -175,7 +175,7 @@ describe('postern check', () => {
 
   it('says of a port in use that it cannot see by whom, if it may not ask the running sidecar', async () => {
     const site = await prepareSite()
-    const { url } = await site.serve()
+    const { url } = await site.serveHere()
     site.configure({ listen: { address: new URL(url).host } })
     const sockets = readdirSync(site.stateDir).filter((name) => name.endsWith('.sock'))
     for (const name of sockets) chmodSync(join(site.stateDir, name), 0)

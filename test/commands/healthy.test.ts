@@ -30,7 +30,7 @@ async function admin(listener: RequestListener): Promise<string> {
 
 test('H121 healthy succeeds while the sidecar responds, and fails when it is gone', async () => {
   const site = await prepareSite()
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const address = new URL(sidecar.adminUrl).host
   expect(await healthy(address)).toEqual([0, `ok: /healthz at ${address}\n`])
   expect(await healthy(address, { ready: true })).toEqual([0, `ok: /readyz at ${address}\n`])

@@ -221,7 +221,7 @@ function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Prom
 it('the command for the first token, as init prints it, gets one and does not show the password', async () => {
   for (const tool of ['script', 'curl']) needs(tool)
   const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const steps = nextSteps({ program: 'postern', config: site.configFile, stateDir: site.stateDir, files: [] })
   const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
   const command = join(folder, 'command.sh')

@@ -258,7 +258,7 @@ describe('H107 an insecure setting', () => {
     const config = { listen, limits: { wrong_passwords: 'slow' } }
     const site = await prepareSite({ config, password: HASHED_PASSWORD })
     expect(await site.postern('check', '--quiet')).toMatchObject({ code: 0, stdout: '' })
-    const served = await site.serve()
+    const served = await site.serveHere()
     expect(served.log.filter(({ level }) => level >= 40)).toEqual([])
   })
 

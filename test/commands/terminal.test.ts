@@ -10,7 +10,7 @@ const LABEL = '锅炉房监控 مراقب الغلاية, third floor'
 it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no colour with NO_COLOR; in a pipe each line is whole', async () => {
   const names = makeNames({ admin: undefined, [LONG]: 'read' })
   const site = await prepareSite({ config: names.config })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const type = async (env: NodeJS.ProcessEnv, ...args: readonly string[]) => {
     const command = [process.execPath, MAIN, ...args, '--config', site.configFile]
     const line = ['sh', '-c', `stty cols 80; exec "$@"`, 'sh', ...command]

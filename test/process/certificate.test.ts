@@ -67,7 +67,7 @@ it('check, start and reload warn of a certificate that expires soon or has expir
   const serve = ({ certFile: cert, keyFile: key }: Certificate): void =>
     site.configure({ listen: { tls: { cert, key } } })
   serve(soon)
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const expiry = (): Promise<number> => sidecar.metric('postern_certificate_expiry_timestamp_seconds')
   const reasonOf = async (msg: string): Promise<unknown> => (await sidecar.waitForLog(msg)).reason
 
@@ -135,7 +135,7 @@ describe('The self-signed pair', () => {
       const before = Object.entries(files()).map(([name, content]) => [`${name}.pem`, content])
       expect(contentsOf(site)).toEqual(new Map(before as [string, string][]))
 
-      const sidecar = await site.serve()
+      const sidecar = await site.serveHere()
       expect((await sidecar.login()).status).toBe(200)
       const logged = await sidecar.waitForLog('self-signed certificate: unusable, set aside; making another')
       expect(logged).toMatchObject({ level: 50, reason })
@@ -174,7 +174,7 @@ describe('The self-signed pair', () => {
 
   it('is still served after a reload that finds its file damaged, and no file is moved', async () => {
     const site = await siteWith({})
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const key = join(site.stateDir, 'tls', 'key.pem')
     writeFileSync(key, '')
     const names = fileNamesIn(site)

@@ -5,7 +5,7 @@ import type { DaemonIo, ProgramIo } from '../../src/commands/command.ts'
 import { DEFAULT_CONFIG } from '../../src/commands/help.ts'
 import { runProgram } from '../../src/commands/program.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { systemClock } from '../../src/system/clock.ts'
+import { type Clock, systemClock } from '../../src/system/clock.ts'
 import type { Turn } from '../support/terminal.ts'
 import { ENV, MAIN, type Run } from './serve.ts'
 
@@ -108,6 +108,15 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
       stdout: written.stdout,
       stderr: written.stderr,
     })),
+  }
+}
+
+/** The real clock, until the signal aborts: from then on nothing is waited for. */
+export function impatientClock(over: AbortSignal): Clock {
+  return {
+    ...systemClock,
+    pause: (time, signal) =>
+      systemClock.pause(time, signal === undefined ? over : AbortSignal.any([signal, over])),
   }
 }
 

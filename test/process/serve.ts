@@ -11,6 +11,7 @@ import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect, send } from '../support/client.ts'
+import { type MovableClock, passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Response } from '../support/message.ts'
 import {
@@ -24,7 +25,7 @@ import {
   type YamlPart,
 } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
-import { begin, runInProcess, type Surroundings } from './in-process.ts'
+import { begin, impatientClock, runInProcess } from './in-process.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
@@ -135,7 +136,7 @@ export interface Site {
    * Starts `postern serve` in this process, for a fifth of the processor time, and waits until it listens. It has the real clock, unless it is
    * given another one. It stops when the test ends.
    */
-  serveHere(surroundings?: Pick<Surroundings, 'clock'>): Promise<Serving>
+  serveHere(options?: { readonly clock: MovableClock }): Promise<Serving>
   /** Starts a process of `postern serve` and waits until it listens: for what a process decides, such as `kill -9`, memory and permissions. */
   serve(options?: ServeOptions): Promise<Served>
   /** Starts a process of `postern serve` without waiting. */
@@ -210,8 +211,8 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
       replaceFile(configFile, JSON.stringify(yaml))
     },
     setPassword: (content) => replaceFile(passwordFile, content),
-    async serveHere(surroundings) {
-      const started = startHere(['serve', '--config', configFile], surroundings)
+    async serveHere(options) {
+      const started = startHere(['serve', '--config', configFile], options?.clock)
       const { public: url, admin } = await started.waitForLog('listening')
       return { ...started, ...clientOf(String(url), String(admin), transport, stateDir) }
     },
@@ -277,8 +278,9 @@ function launch([program = '', ...args]: readonly string[], env: Readonly<Record
 }
 
 /** Starts `postern serve` in this process. */
-function startHere(args: readonly string[], surroundings?: Surroundings): Started {
-  const { news, signal, ended } = begin(args, surroundings)
+function startHere(args: readonly string[], clock?: MovableClock): Started {
+  const impatience = new AbortController()
+  const { news, signal, ended } = begin(args, { clock: clock ?? impatientClock(impatience.signal) })
   const stderr = ended.then((run) => run.stderr)
   const reader = createLogReader(stderr)
   // The log writes each line whole.
@@ -293,7 +295,12 @@ function startHere(args: readonly string[], surroundings?: Surroundings): Starte
     if (!isOver) signal('SIGTERM')
     return exit
   }
-  closeLater(async () => void (await stop()))
+  closeLater(async () => {
+    const stopped = stop()
+    // What it would still wait for is over at once.
+    impatience.abort()
+    await (clock === undefined ? stopped : passUntil(clock, stopped))
+  })
   const { log, lines, logged, waitForLog } = reader
   return { log, lines, logged, waitForLog, stderr, signal, exit, stop }
 }
