@@ -10,7 +10,7 @@ import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { pinOf } from '../../src/device/target.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
-import { runInProcess } from '../process/in-process.ts'
+import { runAtKeyboard, runInProcess } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -212,8 +212,11 @@ it('H105 --device-ca names the certificate of the device', async () => {
   expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
-/** Runs init on a terminal. */
-function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
+const onTerminal = (args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> =>
+  runAtKeyboard(['init', '--config', config, ...args], ...dialogue)
+
+/** The same with the program itself on a terminal of the kernel, which would show what is typed. */
+function onRealTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
   const command = [process.execPath, MAIN, 'init', '--config', config, ...args]
   return runOnTerminal(command, { env: ENV }, ...dialogue)
 }
@@ -244,7 +247,7 @@ const CTRL_C = '\x03'
 
 describe('postern init on a terminal', () => {
   it('H105 H355 asks for the address and the password, which it does not show, and stores the hash of it', async () => {
-    const { code, screen } = await onTerminal(
+    const { code, screen } = await onRealTerminal(
       [],
       ['Address of the device', `${new URL(device.url).host}\r`],
       ['Choice [1]: ', '\r'],
@@ -442,7 +445,7 @@ describe('postern init on a terminal', () => {
   })
 
   it('does not show a password that is pasted with the choice before it', async () => {
-    const { code, screen } = await onTerminal(
+    const { code, screen } = await onRealTerminal(
       ['--url', device.url],
       ['Choice [1]: ', '1\rpasted-secret\rpasted-secret\r'],
     )
@@ -533,12 +536,13 @@ describe('postern init on a terminal', () => {
         ['Password again: ', CTRL_C],
       ],
     ],
-  ])('H104 Ctrl-C %s leaves nothing behind', async (_where, dialogue) => {
+  ])('H104 Ctrl-C %s leaves nothing behind', async (where, dialogue) => {
     const silent = await startDevice(() => {})
     const typed = dialogue.map(
       ([cue, answer]) => [cue, answer.replace('DEVICE', device.url).replace('SILENT', silent.url)] as const,
     )
-    const { code, screen } = await onTerminal([], ...typed)
+    const type = where === 'within the password' ? onRealTerminal : onTerminal
+    const { code, screen } = await type([], ...typed)
     expect(screen).toContain('postern init: cancelled; nothing is written\n')
     expect([code, readdirSync(folder)]).toEqual([2, []])
   })

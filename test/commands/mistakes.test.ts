@@ -186,8 +186,7 @@ describe('H107 an insecure setting', () => {
       .map((each) => /^WARNING (\S+): .+\n {8}.+; .+\n$/.exec(each)?.[1])
     expect(warned).toEqual(KEYS)
 
-    const launched = site.launch()
-    await launched.waitForLog('listening')
+    const launched = await site.serveHere()
     const lines = launched.log.filter(({ msg }) => msg.startsWith('insecure: '))
     expect(lines.map(({ level, key }) => [level, key])).toEqual(KEYS.map((key) => [40, key]))
     for (const { reason, remedy } of lines)
@@ -201,8 +200,7 @@ describe('H107 an insecure setting', () => {
     const { stdout, code } = await site.postern('check', '--quiet')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^WARNING passwords\.1\.enforce: .*false, for monitor\n {8}.+; .+\n/m)
-    const launched = site.launch()
-    await launched.waitForLog('listening')
+    const launched = await site.serveHere()
     const lines = () => launched.log.filter(({ msg }) => msg.includes('is on trial'))
     expect(lines().map(({ level, msg }) => [level, msg])).toEqual([
       [40, 'the allow of monitor is on trial: requests outside it reach the device'],

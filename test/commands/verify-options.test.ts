@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type VerifyFlags, verifyOptionsOf } from '../../src/commands/verify/verify-options.ts'
-import { runPostern } from '../process/serve.ts'
+import { runInProcess } from '../process/in-process.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 
 const URL_OF_SERVER = 'https://device.example'
@@ -260,7 +260,7 @@ describe('the options of postern verify', () => {
 
 describe('postern verify', () => {
   it('exits with 2 and a line for each problem, before the first request', async () => {
-    const { code, stdout, stderr } = await runPostern([
+    const { code, stdout, stderr } = await runInProcess([
       'verify',
       'https://localhost:1/x',
       '--quick',
@@ -289,7 +289,7 @@ describe('postern verify', () => {
     [['https://h', 'more'], 'error: too many arguments'],
     [['https://h', '--password', 'geheim'], "error: unknown option '--password'"],
   ])('exits with 2 for %j', async (args, says) => {
-    const { code, stderr } = await runPostern(['verify', ...args])
+    const { code, stderr } = await runInProcess(['verify', ...args])
     expect([code, stderr]).toEqual([2, expect.stringContaining(says)])
   })
 })

@@ -7,7 +7,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { prepareSite, runPostern } from './serve.ts'
+import { prepareSite } from './serve.ts'
 
 const MESSAGE = 'cannot connect to the device: a fault in its TLS or in upstream.url'
 
@@ -73,7 +73,7 @@ it.each([
     const kept = { device: `${site.device.url} 1-64`, ...Object.fromEntries(timed) }
     writeFileSync(join(site.stateDir, 'ceilings.json'), JSON.stringify({ '': kept }))
     await site.serveHere()
-    const { stdout } = await runPostern(['status', '--config', site.configFile])
+    const { stdout } = await site.postern('status')
     const told = stdout.replaceAll(/\s+/g, ' ')
     expect(told).toContain(alarm)
     expect(told).toContain('0 of 2 places in use')

@@ -1,40 +1,43 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { DaemonIo, ProgramIo } from '../../src/commands/command.ts'
 import { DEFAULT_CONFIG } from '../../src/commands/help.ts'
 import { runProgram } from '../../src/commands/program.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { type Clock, systemClock } from '../../src/system/clock.ts'
-import type { Turn } from '../support/terminal.ts'
+import type { Session, Turn } from '../support/terminal.ts'
 import { ENV, MAIN, type Run } from './serve.ts'
 
 /** What a command finds around it. */
 export interface Surroundings
   extends Partial<Pick<ProgramIo, 'clock' | 'env' | 'defaultConfig' | 'defaultState' | 'pages' | 'typed'>> {
-  /** What standard input has; default: nothing. */
-  readonly stdin?: string | Uint8Array
+  /** What standard input has, or the stream itself; default: nothing. */
+  readonly stdin?: string | Uint8Array | ReturnType<ProgramIo['stdin']>
   /** Standard output and standard error are a terminal of 80 columns. */
   readonly terminal?: boolean
-  /** Standard input is a terminal, too: what is typed there. */
-  readonly dialogue?: readonly Turn[]
   /** Why each text that the command writes to standard output is lost, such as a full disk. */
   readonly lost?: Error
 }
 
 /** A command that was begun. */
 export interface Begun {
-  /** What it has written so far; `screen` is both outputs as a terminal shows them. */
-  readonly written: { readonly stdout: string; readonly stderr: string; readonly screen: string }
+  /** What it has written so far. */
+  readonly written: Pick<RunHere, 'stdout' | 'stderr' | 'screen'>
   /** Emits `stdout` or `stderr` with each text. */
   readonly news: EventEmitter
   /** Sends it a signal. Throws where the command does not handle it, because it would end a process. */
   readonly signal: (name: NodeJS.Signals) => void
-  readonly ended: Promise<Run>
+  readonly ended: Promise<RunHere>
+}
+
+/** A command that ran to its end, and both of its outputs as a terminal shows them. */
+export interface RunHere extends Run {
+  readonly screen: string
 }
 
 /** Runs `postern ARGS` in this process to its end. See `begin`. */
-export function runInProcess(args: readonly string[], surroundings?: Surroundings): Promise<Run> {
+export function runInProcess(args: readonly string[], surroundings?: Surroundings): Promise<RunHere> {
   return begin(args, surroundings).ended
 }
 
@@ -44,7 +47,7 @@ export function runInProcess(args: readonly string[], surroundings?: Surrounding
  * `runOnTerminal`.
  */
 export function begin(args: readonly string[], surroundings: Surroundings = {}): Begun {
-  const { stdin = '', terminal = false, dialogue, lost, ...places } = surroundings
+  const { stdin = '', terminal: isTTY = false, lost, ...places } = surroundings
   const written = { stdout: '', stderr: '', screen: '' }
   const news = new EventEmitter().setMaxListeners(0)
   const signals = new EventEmitter()
@@ -63,7 +66,7 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     news.emit(name, text)
   }
   const output = (name: 'stdout' | 'stderr') => ({
-    isTTY: terminal || dialogue !== undefined,
+    isTTY,
     write: (text: string) => write(name, text),
   })
   const onSignals: ProgramIo['onSignals'] =
@@ -77,7 +80,8 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     stderr: output('stderr'),
     onLostOutput: (call) => (failure === undefined ? void losses.push(call) : call(failure)),
     lostOutput: () => failure,
-    stdin: () => (dialogue === undefined ? new PassThrough().end(stdin) : keyboard(dialogue, written, news)),
+    stdin: () =>
+      typeof stdin === 'string' || stdin instanceof Uint8Array ? new PassThrough().end(stdin) : stdin,
     env: ENV,
     clock: systemClock,
     defaultConfig: DEFAULT_CONFIG,
@@ -102,12 +106,7 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     signal(name) {
       if (!signals.emit(name)) throw new Error(`${args[0]} does not handle ${name}`)
     },
-    ended: runProgram(io).then((code) => ({
-      code,
-      signal: null,
-      stdout: written.stdout,
-      stderr: written.stderr,
-    })),
+    ended: runProgram(io).then((code) => ({ code, signal: null, ...written })),
   }
 }
 
@@ -120,12 +119,18 @@ export function impatientClock(over: AbortSignal): Clock {
   }
 }
 
-/** A terminal on which a person types each answer when its question is shown. */
-function keyboard(dialogue: readonly Turn[], written: Begun['written'], news: EventEmitter) {
+/**
+ * Runs `postern ARGS` in this process at a terminal, where a person types each answer when its question is shown. Throws if a question never was.
+ * What the kernel does at a terminal takes `runOnTerminal`.
+ */
+export async function runAtKeyboard(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
   const keys = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} })
+  // Node's readline looks there whether the terminal has a cursor to move.
+  vi.stubEnv('TERM', 'dumb')
+  const { written, news, ended } = begin(args, { stdin: keys, terminal: true })
   const turns = [...dialogue]
   let read = 0
-  const look = (): void => {
+  function look(): void {
     const [shown, typed] = turns[0] ?? []
     const at = shown === undefined ? -1 : written.screen.indexOf(shown, read)
     if (at < 0 || shown === undefined || typed === undefined) return
@@ -137,5 +142,7 @@ function keyboard(dialogue: readonly Turn[], written: Begun['written'], news: Ev
     })
   }
   news.on('stdout', look).on('stderr', look)
-  return keys
+  const { code } = await ended.finally(() => vi.unstubAllEnvs())
+  if (turns.length > 0) throw new Error(`"${turns[0]?.[0]}" was never shown:\n${written.screen}`)
+  return { code: code ?? 0, screen: written.screen }
 }
