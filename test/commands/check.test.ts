@@ -360,9 +360,3 @@ it.each<readonly [string, (files: { cert: string; key: string }) => void, string
     stderr: `postern serve: ${found?.message}; ${found?.remedy}\n`,
   })
 })
-
-it('postern check --help says what the lines mean', async () => {
-  const { stdout, code } = await runInProcess(['check', '--help'])
-  expect(code).toBe(0)
-  for (const text of ['--json', '--quiet', 'WARNING', 'Exit codes']) expect(stdout).toContain(text)
-})

@@ -77,52 +77,6 @@ describe('postern init without a terminal', () => {
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
   })
 
-  it.each<readonly [string, readonly string[], RegExp]>([
-    [
-      'no flag',
-      [],
-      /^postern init: --url is missing.*\npostern init: --password-file is missing.*\npostern init: there is no terminal to ask on\n$/,
-    ],
-    [
-      'no address',
-      ['--password-file', 'x'],
-      /^postern init: --url is missing: name the device.*\n.*no terminal/,
-    ],
-    ['a wrong address', ['--url', 'device'], /^postern init: --url: must be the device's address/],
-    ['no user', ['--url', 'http://h', '--shadow', 'x'], /^postern init: --user is missing/],
-    ['a user too much', ['--url', 'http://h', '--user', 'x'], /^postern init: --user belongs to/],
-    [
-      'a user beside a password file',
-      ['--url', 'http://h', '--password-file', 'x', '--user', 'x'],
-      /^postern init: --user belongs to --htpasswd/,
-    ],
-    ['a certificate alone', ['--device-ca', 'x'], /^postern init: --device-ca belongs to --url/],
-    [
-      'two sources',
-      ['--password-file', 'x', '--shadow', 'x'],
-      /^postern init: name only one of --password-file/,
-    ],
-    [
-      'no password file',
-      ['--url', 'http://h', '--password-file', '/nowhere'],
-      /\/nowhere: there is no such file; postern hash-password > \/nowhere writes a usable one/,
-    ],
-    [
-      'no folder',
-      ['--config', '/nowhere/x.yaml'],
-      /cannot write \/nowhere\/x\.yaml: ENOENT.*; create the folder/,
-    ],
-    [
-      'its own address',
-      ['--url', 'https://localhost:8443', '--password-file', 'PASSWORD', '--skip-checks'],
-      /upstream\.url: must be the device, not listen\.address/,
-    ],
-  ])('H104 with %s exits with 2 and the reason, and writes nothing', async (_what, flags, says) => {
-    const { code, stdout, stderr } = await init(...flags)
-    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)])
-    expect(readdirSync(folder)).toEqual([])
-  })
-
   it('H226 refuses a short or usual password in a file, and takes it with --weak', async () => {
     for (const weak of ['x', 'password1']) {
       writeFileSync(password, `${weak}\n`)
