@@ -23,16 +23,14 @@ beforeEach(() => {
   writeFileSync(password, 'hunter2\n')
 })
 
-/** Runs `check` or `serve` with these settings, in place of usual ones. */
-function run(command: 'check' | 'serve', set: readonly string[]): Promise<Run> {
+/** Runs `check` with these settings, in place of usual ones. */
+function check(...set: readonly string[]): Promise<Run> {
   const source = set.some((each) => each.startsWith('password.')) ? [] : [`password.file=${password}`]
   // The default ports may be in use, such as by the demo of another test.
   const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
   const sets = [...source, 'listen.tls=off', ...addresses, `state_dir=${directory}`, ...set]
-  return runInProcess([command, ...sets.flatMap((each) => ['--set', each])])
+  return runInProcess(['check', ...sets.flatMap((each) => ['--set', each])])
 }
-
-const check = (...set: readonly string[]): Promise<Run> => run('check', set)
 
 describe('postern check', () => {
   it('prints the effective configuration without its secrets, tries everything in it, and exits with 0', async () => {
@@ -54,26 +52,6 @@ describe('postern check', () => {
     expect(stdout).toMatch(/^FAILED {2}device: .+/m)
     expect(stdout).toMatch(/^ok {6}certificate: off/m)
     expect(code).toBe(1)
-  })
-
-  it.each([
-    ['a password file', 'password source', ['password.file=/nowhere']],
-    ['a certificate', 'certificate', ['listen.tls={cert: /nowhere, key: /nowhere}']],
-    ['a CA', 'device', ['upstream.tls.ca=/nowhere']],
-    ['the file of a header', 'upstream headers', ['upstream.headers.X.file=/nowhere']],
-    [
-      'the password for the device',
-      'signing in',
-      ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
-    ],
-  ])('exits with 2 if %s does not exist, as `serve` does', async (_file, what, set) => {
-    const sets = ['upstream.url=http://127.0.0.1:9', ...set]
-    const checked = await check(...sets)
-    const [, problem, remedy] =
-      new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)\n {8}.*?; (.*)$`, 'm').exec(checked.stdout) ?? []
-    expect([checked.code, checked.stderr]).toEqual([2, ''])
-    const served = await run('serve', sets)
-    expect([served.code, served.stderr]).toEqual([2, `postern serve: ${problem}; ${remedy}\n`])
   })
 
   it.each(['file', 'htpasswd.file', 'shadow.file'])(

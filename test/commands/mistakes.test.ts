@@ -4,7 +4,6 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
-import { checkCommand } from '../../src/commands/check.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
 import { PASSWORD_RULES } from '../../src/compose/insecure-passwords.ts'
 import { type ConfigWarning, insecureSettings, SETTING_RULES } from '../../src/config/insecure-settings.ts'
@@ -70,6 +69,16 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
     },
   ],
   [
+    'a password for the device that is not there',
+    {
+      config: () => ({
+        upstream: { auth: { kind: 'basic', user: 'admin', password: { file: '/nowhere' } } },
+      }),
+      says: 'signing in: FILE:1: upstream.auth.password.file: cannot read /nowhere: there is no such file',
+      remedy: 'create the file, or correct the path',
+    },
+  ],
+  [
     'a header file below a file',
     {
       config: ({ passwordFile }) => ({ upstream: { headers: { X: { file: `${passwordFile}/x` } } } }),
@@ -97,10 +106,8 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
 
 /** The failed lines of `check`, each with its hints. */
 async function failures(site: Site): Promise<readonly string[]> {
-  let out = ''
-  const stdout = { write: (text: string) => (out += text) }
-  await checkCommand({ config: site.configFile, set: [], quiet: true }, { stdout, stderr: stdout, env: {} })
-  return out.split(/^(?=FAILED|WARNING)/m).filter((line) => line.startsWith('FAILED'))
+  const { stdout } = await site.postern('check', '--quiet')
+  return stdout.split(/^(?=FAILED|WARNING)/m).filter((line) => line.startsWith('FAILED'))
 }
 
 describe('H108 check and serve say where the fault is and what to do, in the same words, about', () => {

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { checkCommand } from '../../src/commands/check.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { prepareSite, type Site } from './serve.ts'
@@ -23,10 +22,8 @@ const half = (pem: string): string => pem.slice(0, pem.length / 2)
 
 /** The line of `postern check` about the certificate, and whether the exit code is 0. */
 async function check(site: Site): Promise<{ readonly line: string; readonly passed: boolean }> {
-  let out = ''
-  const stdout = { write: (text: string) => (out += text) }
-  const code = await checkCommand({ config: site.configFile, set: [] }, { stdout, stderr: stdout, env: {} })
-  return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(out)?.[0] ?? out, passed: code === 0 }
+  const { code, stdout } = await site.postern('check')
+  return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(stdout)?.[0] ?? stdout, passed: code === 0 }
 }
 
 describe('H76 A configured pair', () => {
