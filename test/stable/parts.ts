@@ -128,8 +128,8 @@ async function exitCodes(): Promise<readonly string[]> {
     await note(`${words} without a sidecar`, site.postern(command, ...args))
   }
   const verify = ['verify', sidecar.url, '--password-file', site.passwordFile]
-  await note('verify --dry-run', runPostern([...verify, '--dry-run']))
-  await note('verify of a server that does not respond', runPostern(verify))
+  await note('verify --dry-run', runInProcess([...verify, '--dry-run']))
+  await note('verify of a server that does not respond', runInProcess(verify))
   await note('hash-password without a password', runInProcess(['hash-password']))
   await note('propose of a file that is missing', runInProcess(['propose', '/no/such/file']))
   site.configure({ no_such_key: 1 })
