@@ -5,6 +5,7 @@ import { PASSWORDS, VECTORS } from '../password/vectors.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD, type YamlPart } from '../support/sidecar.ts'
 import { underFileModes } from '../support/tools.ts'
+import { runInProcess } from './in-process.ts'
 import { prepareSite, runPostern, type Serving, type Site } from './serve.ts'
 
 /** Checks two logins, one with a wrong password, and returns the access token of the other. */
@@ -93,7 +94,6 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
       'it has no user "admin"',
     ],
   ]
-  // In parallel: each runs its own process.
   await Promise.all(
     cases.map(async ([content, source, reason], i) => {
       const [path, config] = [join(folder, `password-${i}`), join(folder, `config-${i}`)]
@@ -104,7 +104,7 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
         state_dir: `${path}-state`,
       }
       writeFileSync(config, JSON.stringify({ ...yaml, listen: { tls: 'off' } }))
-      const { code, stdout, stderr } = await runPostern(['serve', '--config', config])
+      const { code, stdout, stderr } = await runInProcess(['serve', '--config', config])
       expect([code, stdout]).toEqual([2, ''])
       expect(stderr).toMatch(/^postern serve: \/\S+config-\d:1: password\.\S+: \/.*; .*\n$/)
       expect(stderr).toContain(reason)
