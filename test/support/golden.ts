@@ -44,7 +44,7 @@ function sectionsIn(file: string): ReadonlyMap<string, string> {
 
 /** What differs from run to run, and from machine to machine, and what stands for it. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
-  [/\/tmp\/postern-test-\w+/g, 'DIR'],
+  [/(?:\/[\w.-]+)+\/postern-test-\w+/g, 'DIR'],
   [/\b(127\.\d\.\d\.\d|localhost|\[::1?\]|0\.0\.0\.0|sport = ):\d{4,5}\b/g, '$1:PORT'],
   [/sha256\/[\w+/]{43}=/g, 'sha256/PIN'],
   [/\b(?:[0-9A-F]{2}:){31}[0-9A-F]{2}\b/g, 'FINGERPRINT'],
