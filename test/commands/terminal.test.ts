@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { widthOf } from '../../src/commands/columns.ts'
-import { runInProcess } from '../process/in-process.ts'
+import { runAtKeyboard } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeNames } from '../support/names.ts'
 import { runOnTerminal } from '../support/terminal.ts'
@@ -13,8 +13,7 @@ it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no c
   const site = await prepareSite({ config: names.config })
   const sidecar = await site.serveHere()
   const configured = ['--config', site.configFile]
-  const type = async (...args: readonly string[]) =>
-    (await runInProcess([...args, ...configured], { terminal: true })).screen
+  const type = async (...args: readonly string[]) => (await runAtKeyboard([...args, ...configured])).screen
   const issued = await type('issue', '--name', LONG, '--for', '90d', '--label', LABEL)
   const [, grant = ''] = /^ {2}.* revoke --grant (\S+) --config \S+$/m.exec(issued) ?? []
   expect(grant).toMatch(new RegExp(`^${LONG}\\.[\\da-f]{16}$`))

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describedCommands } from '../../deploy/build/commands/described-commands.ts'
-import { runInProcess } from '../process/in-process.ts'
+import { begin } from '../process/in-process.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 const FILE = join(import.meta.dirname, 'usage.txt')
@@ -29,8 +29,9 @@ it('H104 H121 each line of usage.txt prints what stands there, tells no secret, 
   for (const line of readFileSync(FILE, 'utf8').split('\n')) {
     if (line.startsWith('$ postern ')) {
       const words = wordsOf(line.slice('$ postern '.length)).map((word) => word.replaceAll('DIR', folder))
-      const { code, screen } = await runInProcess(words, places)
-      document.push(line, `${screen.replaceAll(folder, 'DIR')}[${code}]`, '')
+      const { written, ended } = begin(words, places)
+      const { code } = await ended
+      document.push(line, `${written.screen.replaceAll(folder, 'DIR')}[${code}]`, '')
       isOutput = true
     } else if (line.startsWith('# ')) {
       document.push(line, '')

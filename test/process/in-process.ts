@@ -22,22 +22,17 @@ export interface Surroundings
 
 /** A command that was begun. */
 export interface Begun {
-  /** What it has written so far. */
-  readonly written: Pick<RunHere, 'stdout' | 'stderr' | 'screen'>
+  /** What it has written so far; `screen` is both outputs as a terminal shows them. */
+  readonly written: Pick<Run, 'stdout' | 'stderr'> & Pick<Session, 'screen'>
   /** Emits `stdout` or `stderr` with each text. */
   readonly news: EventEmitter
   /** Sends it a signal. Throws where the command does not handle it, because it would end a process. */
   readonly signal: (name: NodeJS.Signals) => void
-  readonly ended: Promise<RunHere>
-}
-
-/** A command that ran to its end, and both of its outputs as a terminal shows them. */
-export interface RunHere extends Run {
-  readonly screen: string
+  readonly ended: Promise<Run>
 }
 
 /** Runs `postern ARGS` in this process to its end. See `begin`. */
-export function runInProcess(args: readonly string[], surroundings?: Surroundings): Promise<RunHere> {
+export function runInProcess(args: readonly string[], surroundings?: Surroundings): Promise<Run> {
   return begin(args, surroundings).ended
 }
 
@@ -106,7 +101,12 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     signal(name) {
       if (!signals.emit(name)) throw new Error(`${args[0]} does not handle ${name}`)
     },
-    ended: runProgram(io).then((code) => ({ code, signal: null, ...written })),
+    ended: runProgram(io).then((code) => ({
+      code,
+      signal: null,
+      stdout: written.stdout,
+      stderr: written.stderr,
+    })),
   }
 }
 

@@ -25,7 +25,7 @@ import {
   type YamlPart,
 } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
-import { begin, impatientClock, type RunHere, runInProcess } from './in-process.ts'
+import { begin, impatientClock, runInProcess } from './in-process.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
@@ -142,7 +142,7 @@ export interface Site {
   /** Starts a process of `postern serve` without waiting. */
   launch(options?: ServeOptions): Launched
   /** Runs `postern COMMAND --config …` in this process to its end. */
-  postern(command: string, ...args: string[]): Promise<RunHere>
+  postern(command: string, ...args: string[]): Promise<Run>
 }
 
 export interface ServeOptions {
