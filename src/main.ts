@@ -6,9 +6,10 @@ import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG, DEFAULT_STATE, PAGES } from './commands/help.ts'
-import { openOutputs } from './commands/output.ts'
+import { openLog, openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
+import { systemClock } from './system/clock.ts'
 import { isJournal } from './system/journal.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
@@ -27,11 +28,12 @@ const io: ProgramIo = {
   ...openOutputs(),
   stdin: () => process.stdin,
   env: process.env,
+  clock: systemClock,
   defaultConfig: DEFAULT_CONFIG,
   defaultState: DEFAULT_STATE,
   pages: PAGES,
   permissions,
-  command: process.argv[2],
+  args: process.argv.slice(2),
   node: isSea() ? undefined : process.execPath,
   typed: typedProgram({
     argv0: process.argv0,
@@ -62,9 +64,10 @@ function readOutside(path: string): string | undefined {
 
 function daemon(): DaemonIo {
   keepTicksFast()
+  const sink = { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) }
   return {
     ...io,
-    logSink: { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) },
+    openLog: (settings) => openLog(settings, sink),
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),

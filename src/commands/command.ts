@@ -1,4 +1,5 @@
-import type { LogSink } from '../record/log.ts'
+import type { Logger, LogSettings } from '../record/log.ts'
+import type { Clock } from '../system/clock.ts'
 import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -21,7 +22,8 @@ export interface CommandIo {
 
 /** The further parts for a command that runs until it is stopped. */
 export interface DaemonIo extends CommandIo {
-  readonly logSink: LogSink
+  readonly clock: Clock
+  readonly openLog: (settings: LogSettings) => Promise<Logger>
   /** Calls back on each signal to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
   readonly onCrash: (listener: (error: unknown) => void) => void
@@ -29,7 +31,7 @@ export interface DaemonIo extends CommandIo {
   readonly permissions: PermissionedProcess
 }
 
-export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissions'> {
+export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'clock' | 'permissions'> {
   readonly stdout: Outputs['stdout']
   readonly stderr: Outputs['stderr']
   /** A function, because Node opens standard input at the first look. */
@@ -37,8 +39,8 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
   /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
   readonly daemon: () => DaemonIo
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
-  /** The first word of the command line. */
-  readonly command: string | undefined
+  /** The words behind the name of the program on the command line. */
+  readonly args: readonly string[]
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
   /** The words with which a person starts this program here, for commands to copy. */

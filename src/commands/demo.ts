@@ -7,8 +7,7 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { createLog, finishLog } from '../record/log.ts'
-import type { Clock } from '../system/clock.ts'
+import { finishLog } from '../record/log.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
@@ -26,10 +25,8 @@ export interface DemoOptions {
 
 /** The parts of the process that the demo uses, without the environment. */
 export interface DemoIo
-  extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'>,
-    Pick<ProgramIo, 'node' | 'program'> {
-  readonly clock: Clock
-}
+  extends Pick<DaemonIo, 'stdout' | 'stderr' | 'clock' | 'openLog' | 'onStop'>,
+    Pick<ProgramIo, 'node' | 'program'> {}
 
 const PORT = 8443
 const ADMIN_PORT = 9464
@@ -64,7 +61,7 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     })
     // Without the environment: variables for a real device must not affect the demo.
     const config = loadConfig({ file: readConfigFile(configFile) })
-    const log = await createLog(config.log, io.logSink)
+    const log = await io.openLog(config.log)
     opened.defer(() => finishLog(log))
     const sidecar = await createSidecar(config, { clock: io.clock, log })
     opened.defer(() => sidecar.stop(STOP_GRACE))

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
+import type { Logger, LogSettings, LogSink } from '../record/log.ts'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 export interface Output {
@@ -81,6 +82,12 @@ export function exitCodeWith(command: string, code: number, { stderr, lostOutput
 /** Why a text could not be written, as a clause. */
 export function lostReason(error: unknown): string {
   return `cannot write the output: ${reasonOf(error)}`
+}
+
+/** The log of a command that runs on. Its code is loaded here, because no other command has one. */
+export async function openLog(settings: LogSettings, sink: LogSink): Promise<Logger> {
+  const { createLog } = await import('../record/log.ts')
+  return createLog(settings, sink)
 }
 
 const WIDTH = 80

@@ -1,5 +1,4 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { systemClock } from '../system/clock.ts'
 import { ensurePermissions, type Needs } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
@@ -31,7 +30,7 @@ export async function runProgram(io: ProgramIo): Promise<number> {
     code = result
   }
   try {
-    await defineProgram(io, onResult, io.command).parseAsync()
+    await defineProgram(io, onResult, io.args[0]).parseAsync(io.args, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     return exitCodeWith('postern', error.exitCode === 0 ? 0 : BAD_USAGE, io)
@@ -206,7 +205,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     'propose',
     'Write the allow that fits the requests in an access log.',
     async (files: readonly string[], options: ProposeOptions) =>
-      (await import('./propose.ts')).proposeCommand(files, options, { ...io, clock: systemClock }),
+      (await import('./propose.ts')).proposeCommand(files, options, io),
   )
     .argument('[file...]', 'logs to read; none, or -, is standard input')
     .option('--name <name>', 'only requests of this name of passwords', parseOnce)
@@ -238,7 +237,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
         for (const on of [onSignal, io.onLostOutput]) on(stop)
       }
       const { demoCommand } = await import('./demo.ts')
-      return demoCommand(options, { ...io, ...io.daemon(), onStop, clock: systemClock })
+      return demoCommand(options, { ...io, ...io.daemon(), onStop })
     },
   )
     .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')

@@ -3,8 +3,7 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { certificateFiles, neededPermissions } from '../config/files.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { createLog, finishLog } from '../record/log.ts'
-import { systemClock } from '../system/clock.ts'
+import { finishLog } from '../record/log.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
@@ -56,11 +55,11 @@ async function runSidecar(
   io: DaemonIo,
 ): Promise<ExitCode> {
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
-  const log = await createLog(config.log, io.logSink)
+  const log = await io.openLog(config.log)
   // The last error handler: a bug in the handling of one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, {
-    clock: systemClock,
+    clock: io.clock,
     log,
     ownsProcess: true,
     waitsForAddresses: true,
@@ -75,7 +74,7 @@ async function runSidecar(
       else resolve()
     })
   })
-  const reloader = createReloader(sidecar, { configFile, seen, load }, log, systemClock)
+  const reloader = createReloader(sidecar, { configFile, seen, load }, log, io.clock)
   io.onReload(() => reloader.reload('signal'))
   // Not awaited: this machine may get a late address after any time, and files are watched meanwhile.
   const started =

@@ -34,7 +34,7 @@ async function servedBy(port: number): Promise<string | undefined> {
 it('H320 with admin.tls the admin listener speaks TLS only, with the certificate of listen.tls', async () => {
   needs('curl')
   const { port, configFile, ...made } = await site()
-  const launched = made.launch()
+  const launched = await made.serveHere()
   expect((await launched.waitForLog('listening')).admin).toBe(`https://127.0.0.1:${port}`)
   const { cert } = parse(readFileSync(configFile, 'utf8')).listen.tls
   const read = await run('curl', ['-sS', '--cacert', cert, `https://localhost:${port}/metrics`])
@@ -51,8 +51,7 @@ it('H320 with admin.tls the admin listener speaks TLS only, with the certificate
 
 it('H320 a new certificate is served there, too, and the old one while the new one cannot be used', async () => {
   const { port, configFile, ...made } = await site()
-  const launched = made.launch()
-  await launched.waitForLog('listening')
+  const launched = await made.serveHere()
   const { cert, key } = parse(readFileSync(configFile, 'utf8')).listen.tls
   const before = await servedBy(port)
   writeFileSync(`${cert}.new`, 'no certificate')
@@ -70,7 +69,7 @@ it('H320 a new certificate is served there, too, and the old one while the new o
 
 it('H320 the cookie of the live page is Secure, and a page over cleartext is another origin', async () => {
   const made = await site({ admin: { password_file: pagePasswordFile() } })
-  await made.launch().waitForLog('listening')
+  await made.serveHere()
   const socket = connect({ host: '127.0.0.1', port: made.port, rejectUnauthorized: false })
   await once(socket, 'secureConnect')
   closeLater(() => {
@@ -102,14 +101,13 @@ it('H321 healthy trusts the configured certificate also when it has expired', as
     notAfter: new Date(Date.now() - day),
   })
   const made = await site({ listen: { tls: { cert: certFile, key: keyFile } } })
-  await made.launch().waitForLog('listening')
+  await made.serveHere()
   expect(await made.postern('healthy')).toMatchObject({ code: 0 })
 })
 
 it('H321 healthy trusts the configured certificate and no other', async () => {
   const made = await site()
-  const launched = made.launch()
-  await launched.waitForLog('listening')
+  const launched = await made.serveHere()
   const where = `/healthz at 127.0.0.1:${made.port}`
   expect(await made.postern('healthy')).toMatchObject({ code: 0, stdout: `ok: ${where}\n` })
   expect(await made.postern('healthy', '--ready')).toMatchObject({ code: 0 })
@@ -133,7 +131,7 @@ it('H321 healthy trusts the configured certificate and no other', async () => {
 it('H321 healthy fails until a self-signed certificate is there, then trusts it', async () => {
   const made = await site({ listen: { tls: 'auto' } })
   expect(await made.postern('healthy')).toMatchObject({ code: 1 })
-  await made.launch().waitForLog('listening')
+  await made.serveHere()
   expect(await made.postern('healthy')).toMatchObject({ code: 0 })
   expect(readFileSync(join(made.stateDir, 'tls', 'cert.pem'), 'utf8')).toContain('BEGIN CERTIFICATE')
 })
@@ -166,8 +164,7 @@ it('H321 healthy says that what listens there speaks no TLS', async () => {
 
 it('H320 a stop does not wait for a client that shakes no hands', async () => {
   const made = await site()
-  const launched = made.launch()
-  await launched.waitForLog('listening')
+  const launched = await made.serveHere()
   const client = connectTcp(made.port, '127.0.0.1')
   await once(client, 'connect')
   const closed = once(client, 'close')
@@ -180,8 +177,7 @@ it('H320 a stop does not wait for a client that shakes no hands', async () => {
 
 it('H320 switching it is left for a restart, and the log says so', async () => {
   const made = await site()
-  const launched = made.launch()
-  await launched.waitForLog('listening')
+  const launched = await made.serveHere()
   const yaml = parse(readFileSync(made.configFile, 'utf8'))
   writeFileSync(made.configFile, stringify({ ...yaml, admin: { ...yaml.admin, tls: 'off' } }))
   launched.signal('SIGHUP')

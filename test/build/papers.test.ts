@@ -12,7 +12,10 @@ import {
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { writePapers } from '../../deploy/build/papers.ts'
+import { releaseOptions } from '../../deploy/build/release-options.ts'
+import { checkKey } from '../../deploy/build/signature.ts'
 import { sumLines, sumsIn } from '../../deploy/build/sums.ts'
+import { readVendor } from '../../deploy/build/vendor.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { shellBlock } from '../support/pages.ts'
@@ -197,19 +200,26 @@ describe('npm run release', () => {
       },
     )
 
-  it.each([
-    ['--sign', '/no/such/key', 'cannot read the key /no/such/key: ENOENT'],
-    ['--sign', join(ROOT, 'package.json'), 'is no key of ssh-keygen'],
-    ['--apt', '/srv/apt', '--apt takes --gpg KEY'],
-    ['--gpg', 'me', 'add --apt DIR'],
-    ['--vendor', '/no/such/vendor', 'cannot read the vendor file /no/such/vendor: ENOENT'],
-    ['--unknown', 'x', "Unknown option '--unknown'"],
-  ])('%s %s: %s', async (option, value, message) => {
-    if (value.endsWith('package.json')) needs('ssh-keygen')
-    const { code, stdout, stderr } = await release([option, value])
+  it('says why it makes nothing, in a line, and exits with 1', async () => {
+    const { code, stdout, stderr } = await release(['--sign', '/no/such/key'])
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toMatch(/^release: /)
-    expect(stderr).toContain(message)
+    expect(stderr).toMatch(/^release: cannot read the key \/no\/such\/key: ENOENT.*\n$/)
+  })
+
+  const options = (...args: readonly string[]) => releaseOptions([...args], ROOT, ROOT)
+  it.each<readonly [given: string, judge: () => unknown, message: string]>([
+    ['--sign FILE', () => checkKey(join(ROOT, 'package.json')), 'is no key of ssh-keygen'],
+    ['--apt DIR', () => options('--apt', '/srv/apt'), '--apt takes --gpg KEY'],
+    ['--gpg KEY', () => options('--gpg', 'me'), 'add --apt DIR'],
+    [
+      '--vendor FILE',
+      () => readVendor('/no/such/vendor'),
+      'cannot read the vendor file /no/such/vendor: ENOENT',
+    ],
+    ['--unknown', () => options('--unknown', 'x'), "Unknown option '--unknown'"],
+  ])('refuses %s', async (given, judge, message) => {
+    if (given.startsWith('--sign')) needs('ssh-keygen')
+    await expect((async () => judge())()).rejects.toThrow(message)
   })
 
   it('names the npm that it takes before it builds, where npm is older', async () => {

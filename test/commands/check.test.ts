@@ -1,16 +1,11 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { CheckResult } from '../../src/commands/check/finding.ts'
-import { checkCommand } from '../../src/commands/check.ts'
-import { type CommandIo, reportFailure } from '../../src/commands/command.ts'
-import type { ConfigOptions } from '../../src/commands/configuration.ts'
-import { serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { folderToServe, startNginx } from '../devices/webdav-servers.ts'
-import { prepareSite, runPostern, type Site } from '../process/serve.ts'
+import { runInProcess } from '../process/in-process.ts'
+import { prepareSite, type Run, runPostern, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -28,80 +23,35 @@ beforeEach(() => {
   writeFileSync(password, 'hunter2\n')
 })
 
-interface Ran {
-  readonly code: number
-  readonly out: string
-  readonly err: string
-}
-
-type Command = (options: ConfigOptions, io: CommandIo) => Promise<number>
-
-/** Runs a command as `main.ts` does. */
-async function run(name: string, command: Command, set: readonly string[]): Promise<Ran> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+/** Runs `check` with these settings, in place of usual ones. */
+function check(...set: readonly string[]): Promise<Run> {
   const source = set.some((each) => each.startsWith('password.')) ? [] : [`password.file=${password}`]
   // The default ports may be in use, such as by the demo of another test.
   const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
   const sets = [...source, 'listen.tls=off', ...addresses, `state_dir=${directory}`, ...set]
-  const [out, err] = [text(stdout), text(stderr)]
-  const code = await command({ set: sets }, { stdout, stderr, env: {} }).catch((error: unknown) =>
-    reportFailure(name, error, { env: {}, stderr }),
-  )
-  stdout.end()
-  stderr.end()
-  return { code, out: await out, err: await err }
-}
-
-const check = (...set: readonly string[]): Promise<Ran> => run('check', checkCommand, set)
-
-/** A `serve` that must fail at its start, because nothing stops it later. */
-const failingServe: Command = (options, io) => {
-  const permissions = { permission: undefined, env: {}, readOutside: () => undefined, restart() {} }
-  const logSink = { terminal: false, fd: 1 }
-  const daemon = () => ({ ...io, permissions, logSink, onStop() {}, onReload() {}, onCrash() {} })
-  return serveCommand(options, { ...io, permissions, daemon })
+  return runInProcess(['check', ...sets.flatMap((each) => ['--set', each])])
 }
 
 describe('postern check', () => {
   it('prints the effective configuration without its secrets, tries everything in it, and exits with 0', async () => {
     const device = await startDevice()
-    const { code, out } = await check(`upstream.url=${device.url}`, 'upstream.headers.X-Key=hunter2')
-    expect(out).toContain(`url: ${device.url}`)
-    expect(out).not.toContain('hunter2')
-    expect(out).toMatch(/^ok {6}password source: readable$/m)
-    expect(out).toMatch(
+    const { code, stdout } = await check(`upstream.url=${device.url}`, 'upstream.headers.X-Key=hunter2')
+    expect(stdout).toContain(`url: ${device.url}`)
+    expect(stdout).not.toContain('hunter2')
+    expect(stdout).toMatch(/^ok {6}password source: readable$/m)
+    expect(stdout).toMatch(
       /^ok {6}upstream headers: 1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/m,
     )
-    expect(out).toContain(`ok      device: ${device.url} answered 200`)
+    expect(stdout).toContain(`ok      device: ${device.url} answered 200`)
     expect(code).toBe(0)
   })
 
   it('exits with 1 and names what does not work if `serve` would start nevertheless', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
-    const { code, out } = await check(`upstream.url=${url}`)
-    expect(out).toMatch(/^FAILED {2}device: .+/m)
-    expect(out).toMatch(/^ok {6}certificate: off/m)
+    const { code, stdout } = await check(`upstream.url=${url}`)
+    expect(stdout).toMatch(/^FAILED {2}device: .+/m)
+    expect(stdout).toMatch(/^ok {6}certificate: off/m)
     expect(code).toBe(1)
-  })
-
-  it.each([
-    ['a password file', 'password source', ['password.file=/nowhere']],
-    ['a certificate', 'certificate', ['listen.tls={cert: /nowhere, key: /nowhere}']],
-    ['a CA', 'device', ['upstream.tls.ca=/nowhere']],
-    ['the file of a header', 'upstream headers', ['upstream.headers.X.file=/nowhere']],
-    [
-      'the password for the device',
-      'signing in',
-      ['upstream.auth={kind: basic, user: admin, password: {file: /nowhere}}'],
-    ],
-  ])('exits with 2 if %s does not exist, as `serve` does', async (_file, what, set) => {
-    const sets = ['upstream.url=http://127.0.0.1:9', ...set]
-    const checked = await check(...sets)
-    const [, problem, remedy] =
-      new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)\n {8}.*?; (.*)$`, 'm').exec(checked.out) ?? []
-    expect([checked.code, checked.err]).toEqual([2, ''])
-    const served = await run('serve', failingServe, sets)
-    expect([served.code, served.err]).toEqual([2, `postern serve: ${problem}; ${remedy}\n`])
   })
 
   it.each(['file', 'htpasswd.file', 'shadow.file'])(
@@ -113,10 +63,10 @@ describe('postern check', () => {
       for (const file of [password, users]) chmodSync(file, 0o644)
       const sets =
         key === 'file' ? [] : [`password.${key}=${users}`, `password.${key.replace('file', 'user')}=admin`]
-      const { code, out } = await check(`upstream.url=${device.url}`, ...sets)
+      const { code, stdout } = await check(`upstream.url=${device.url}`, ...sets)
       const file = key === 'file' ? password : users
-      expect(out).toContain(`WARNING password.${key}: ${file}: others can read it\n`)
-      expect(out).toContain(`or replace it; chmod 0640 ${file}\n`)
+      expect(stdout).toContain(`WARNING password.${key}: ${file}: others can read it\n`)
+      expect(stdout).toContain(`or replace it; chmod 0640 ${file}\n`)
       expect(code).toBe(0)
     },
   )
@@ -133,10 +83,10 @@ describe('postern check', () => {
   })
 
   it('exits with 2 and one line for each problem of the configuration', async () => {
-    const { code, out, err } = await check('upstream.url=ftp://x', 'limits.api.request=5')
-    expect(out).toBe('')
-    expect(err).toContain('upstream.url')
-    expect(err).toContain('did you mean limits.api.requests?')
+    const { code, stdout, stderr } = await check('upstream.url=ftp://x', 'limits.api.request=5')
+    expect(stdout).toBe('')
+    expect(stderr).toContain('upstream.url')
+    expect(stderr).toContain('did you mean limits.api.requests?')
     expect(code).toBe(2)
   })
 
@@ -147,8 +97,8 @@ describe('postern check', () => {
       peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
     })
     const set = [`upstream.url=${device.url}`, 'upstream.reuse=never', 'upstream.headers.X-Key=hunter2']
-    const bytesIn = ({ out }: Ran) =>
-      / has (\d+) bytes from curl, (\d+) from Chromium\n/.exec(out)?.slice(1).map(Number)
+    const bytesIn = ({ stdout }: Run) =>
+      / has (\d+) bytes from curl, (\d+) from Chromium\n/.exec(stdout)?.slice(1).map(Number)
     const bytes = bytesIn(await check(...set))
     expect(sizes.slice(1, 3)).toEqual(bytes)
     expect(bytes?.[1]).toBeGreaterThan(800)
@@ -168,7 +118,7 @@ describe('postern check', () => {
     const root = folderToServe()
     writeFileSync(join(root, 'index.html'), '<p>page</p>\n'.repeat(40_000))
     const url = (await startNginx(root, 'gzip on;')) ?? expect.fail('it did not start')
-    expect((await check(`upstream.url=${url}`)).out).toContain('write upstream: {headers: {Via: null}}')
+    expect((await check(`upstream.url=${url}`)).stdout).toContain('write upstream: {headers: {Via: null}}')
     const lengths: number[] = []
     for (const headers of [{}, { Via: null }]) {
       const sidecar = await startSidecar({ device: { url }, config: { upstream: { headers } } })
@@ -182,9 +132,11 @@ describe('postern check', () => {
     'H273 refuses %j, which is no path, before it asks anything',
     async (page) => {
       const device = await startDevice()
-      await expect(runCheck(device.url, [], { pages: [page] })).rejects.toThrow(
-        'PATH must be a path of one service',
-      )
+      const refused = await runCheck(device.url, [], page)
+      expect(refused).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('PATH must be a path of one service'),
+      })
       expect(device.requests).toEqual([])
     },
   )
@@ -192,15 +144,16 @@ describe('postern check', () => {
   it.each(['up', '/a b', '/a\r\nX: y', '/up#x', '', '/cam/../up'])('refuses to post to %j', async (path) => {
     const device = await startDevice()
     const route = [`upstream.routes./cam/.url=${device.url}`]
-    await expect(runCheck(device.url, route, { uploads: path })).rejects.toThrow(
-      /^--uploads must be a path of one service/,
-    )
+    expect(await runCheck(device.url, route, '--uploads', path)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^postern check: --uploads must be a path of one service/),
+    })
     expect(device.requests).toEqual([])
   })
 
   it('says of a port in use that it cannot see by whom, if it may not ask the running sidecar', async () => {
     const site = await prepareSite()
-    const { url } = await site.serve()
+    const { url } = await site.serveHere()
     site.configure({ listen: { address: new URL(url).host } })
     const sockets = readdirSync(site.stateDir).filter((name) => name.endsWith('.sock'))
     for (const name of sockets) chmodSync(join(site.stateDir, name), 0)
@@ -219,12 +172,9 @@ interface Report {
 }
 
 /** Runs `check --json`. */
-async function reportOf(site: Site, options: { readonly quiet?: boolean } = {}): Promise<Report> {
-  let out = ''
-  const stdout = { write: (text: string) => (out += text) }
-  const io = { stdout, stderr: stdout, env: {} }
-  const code = await checkCommand({ config: site.configFile, set: [], json: true, ...options }, io)
-  return { code, ...JSON.parse(out) }
+async function reportOf(site: Site, ...flags: readonly string[]): Promise<Report> {
+  const { code, stdout } = await site.postern('check', '--json', ...flags)
+  return { code, ...JSON.parse(stdout) }
 }
 
 const named = ({ checks }: Report, name: string): CheckResult | undefined =>
@@ -320,7 +270,7 @@ describe('H107 the report of check', () => {
         '        clients get an error for every request but those for tokens; nothing listens there: switch the device on, or correct host and port in upstream.url\n',
     )
     expect(code).toBe(1)
-    const json = await reportOf(site, { quiet: true })
+    const json = await reportOf(site, '--quiet')
     expect(json.checks.map(({ name }) => name)).toEqual(['device'])
   })
 
@@ -387,10 +337,4 @@ it.each<readonly [string, (files: { cert: string; key: string }) => void, string
     code: 2,
     stderr: `postern serve: ${found?.message}; ${found?.remedy}\n`,
   })
-})
-
-it('postern check --help says what the lines mean', async () => {
-  const { stdout, code } = await runPostern(['check', '--help'])
-  expect(code).toBe(0)
-  for (const text of ['--json', '--quiet', 'WARNING', 'Exit codes']) expect(stdout).toContain(text)
 })

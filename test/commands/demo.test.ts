@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { reportFailure } from '../../src/commands/command.ts'
 import { type DemoOptions, demoCommand, generatePassword } from '../../src/commands/demo.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
+import { createLogOn } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { realClock } from '../support/clock.ts'
@@ -50,7 +51,7 @@ function startDemo(
   const exit = demoCommand(options, {
     stdout: { write: (text) => printed.resolve(text) },
     stderr,
-    logSink: { terminal: false, fd: openSync('/dev/null', 'w') },
+    openLog: async ({ level }) => createLogOn(level, { write() {} }),
     // However slow the machine is, the commands come within one window.
     clock: { ...realClock(), monotonic: () => START },
     node: program.node,

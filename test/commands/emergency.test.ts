@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { runInProcess } from '../process/in-process.ts'
-import { prepareSite, replaceFile, type Served, type Site } from '../process/serve.ts'
+import { prepareSite, replaceFile, type Serving, type Site } from '../process/serve.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const COMMANDS = [
@@ -15,7 +15,7 @@ const COMMANDS = [
 
 describe('While the configuration file has a mistake, the commands for emergencies', () => {
   let site: Site
-  let sidecar: Served
+  let sidecar: Serving
   let good: Record<string, unknown>
 
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describe('While the configuration file has a mistake, the commands for emergenci
     const { adminUrl, stop } = await startSidecar()
     await stop()
     site = await prepareSite({ config: { admin: { address: new URL(adminUrl).host } } })
-    sidecar = await site.serve()
+    sidecar = await site.serveHere()
     good = JSON.parse(readFileSync(site.configFile, 'utf8'))
   })
 
@@ -110,7 +110,7 @@ describe('While the configuration file has a mistake, the commands for emergenci
       transport: 'tls',
       config: { admin: { address: '127.0.0.1:0', tls: 'on' } },
     })
-    const served = await secure.serve()
+    const served = await secure.serveHere()
     const { host } = new URL(served.adminUrl)
     secure.configure({ limmits: {}, admin: { address: host } })
     expect((await secure.postern('healthy')).stdout).toBe(`ok: /healthz at ${host}\n`)

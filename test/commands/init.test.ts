@@ -10,7 +10,7 @@ import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { pinOf } from '../../src/device/target.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
-import { runInProcess } from '../process/in-process.ts'
+import { runAtKeyboard, runInProcess } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -75,52 +75,6 @@ describe('postern init without a terminal', () => {
     expect(await init('--url', device.url, ...flags(users))).toMatchObject({ code: 0 })
     expect(written().password).toEqual(source(users))
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
-  })
-
-  it.each<readonly [string, readonly string[], RegExp]>([
-    [
-      'no flag',
-      [],
-      /^postern init: --url is missing.*\npostern init: --password-file is missing.*\npostern init: there is no terminal to ask on\n$/,
-    ],
-    [
-      'no address',
-      ['--password-file', 'x'],
-      /^postern init: --url is missing: name the device.*\n.*no terminal/,
-    ],
-    ['a wrong address', ['--url', 'device'], /^postern init: --url: must be the device's address/],
-    ['no user', ['--url', 'http://h', '--shadow', 'x'], /^postern init: --user is missing/],
-    ['a user too much', ['--url', 'http://h', '--user', 'x'], /^postern init: --user belongs to/],
-    [
-      'a user beside a password file',
-      ['--url', 'http://h', '--password-file', 'x', '--user', 'x'],
-      /^postern init: --user belongs to --htpasswd/,
-    ],
-    ['a certificate alone', ['--device-ca', 'x'], /^postern init: --device-ca belongs to --url/],
-    [
-      'two sources',
-      ['--password-file', 'x', '--shadow', 'x'],
-      /^postern init: name only one of --password-file/,
-    ],
-    [
-      'no password file',
-      ['--url', 'http://h', '--password-file', '/nowhere'],
-      /\/nowhere: there is no such file; postern hash-password > \/nowhere writes a usable one/,
-    ],
-    [
-      'no folder',
-      ['--config', '/nowhere/x.yaml'],
-      /cannot write \/nowhere\/x\.yaml: ENOENT.*; create the folder/,
-    ],
-    [
-      'its own address',
-      ['--url', 'https://localhost:8443', '--password-file', 'PASSWORD', '--skip-checks'],
-      /upstream\.url: must be the device, not listen\.address/,
-    ],
-  ])('H104 with %s exits with 2 and the reason, and writes nothing', async (_what, flags, says) => {
-    const { code, stdout, stderr } = await init(...flags)
-    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)])
-    expect(readdirSync(folder)).toEqual([])
   })
 
   it('H226 refuses a short or usual password in a file, and takes it with --weak', async () => {
@@ -212,8 +166,11 @@ it('H105 --device-ca names the certificate of the device', async () => {
   expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
-/** Runs init on a terminal. */
-function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
+const onTerminal = (args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> =>
+  runAtKeyboard(['init', '--config', config, ...args], ...dialogue)
+
+/** The same with the program itself on a terminal of the kernel, which would show what is typed. */
+function onRealTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
   const command = [process.execPath, MAIN, 'init', '--config', config, ...args]
   return runOnTerminal(command, { env: ENV }, ...dialogue)
 }
@@ -221,7 +178,7 @@ function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Prom
 it('the command for the first token, as init prints it, gets one and does not show the password', async () => {
   for (const tool of ['script', 'curl']) needs(tool)
   const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const steps = nextSteps({ program: 'postern', config: site.configFile, stateDir: site.stateDir, files: [] })
   const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
   const command = join(folder, 'command.sh')
@@ -244,7 +201,7 @@ const CTRL_C = '\x03'
 
 describe('postern init on a terminal', () => {
   it('H105 H355 asks for the address and the password, which it does not show, and stores the hash of it', async () => {
-    const { code, screen } = await onTerminal(
+    const { code, screen } = await onRealTerminal(
       [],
       ['Address of the device', `${new URL(device.url).host}\r`],
       ['Choice [1]: ', '\r'],
@@ -442,7 +399,7 @@ describe('postern init on a terminal', () => {
   })
 
   it('does not show a password that is pasted with the choice before it', async () => {
-    const { code, screen } = await onTerminal(
+    const { code, screen } = await onRealTerminal(
       ['--url', device.url],
       ['Choice [1]: ', '1\rpasted-secret\rpasted-secret\r'],
     )
@@ -533,12 +490,13 @@ describe('postern init on a terminal', () => {
         ['Password again: ', CTRL_C],
       ],
     ],
-  ])('H104 Ctrl-C %s leaves nothing behind', async (_where, dialogue) => {
+  ])('H104 Ctrl-C %s leaves nothing behind', async (where, dialogue) => {
     const silent = await startDevice(() => {})
     const typed = dialogue.map(
       ([cue, answer]) => [cue, answer.replace('DEVICE', device.url).replace('SILENT', silent.url)] as const,
     )
-    const { code, screen } = await onTerminal([], ...typed)
+    const type = where === 'within the password' ? onRealTerminal : onTerminal
+    const { code, screen } = await type([], ...typed)
     expect(screen).toContain('postern init: cancelled; nothing is written\n')
     expect([code, readdirSync(folder)]).toEqual([2, []])
   })

@@ -13,7 +13,7 @@ import { listen } from '../../src/system/listen.ts'
 import type { ListenAddress } from '../../src/system/listen-address.ts'
 import { lockStateFolder } from '../../src/tokens/state-folder.ts'
 import { runInProcess } from '../process/in-process.ts'
-import { prepareSite, runPostern, type Served } from '../process/serve.ts'
+import { prepareSite, runPostern, type Serving } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
@@ -143,7 +143,7 @@ describe('H322 `--instance`', () => {
   it('finds the running sidecar by its state folder, whatever `state_dir` its file says', async () => {
     const stateDir = join(places.defaultState, 'devices', 'boiler')
     const site = await prepareSite({ config: { state_dir: stateDir } })
-    const sidecar: Served = await site.serve()
+    const sidecar: Serving = await site.serveHere()
     const accessToken = (await sidecar.grant()).access_token
     write('boiler', '127.0.0.1:0', sidecar.adminUrl.replace('http://', ''), { state_dir: '/nowhere' })
     write('pump', '127.0.0.1:0', '127.0.0.1:0', { state_dir: stateDir })

@@ -4,7 +4,6 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
-import { checkCommand } from '../../src/commands/check.ts'
 import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
 import { PASSWORD_RULES } from '../../src/compose/insecure-passwords.ts'
 import { type ConfigWarning, insecureSettings, SETTING_RULES } from '../../src/config/insecure-settings.ts'
@@ -70,6 +69,16 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
     },
   ],
   [
+    'a password for the device that is not there',
+    {
+      config: () => ({
+        upstream: { auth: { kind: 'basic', user: 'admin', password: { file: '/nowhere' } } },
+      }),
+      says: 'signing in: FILE:1: upstream.auth.password.file: cannot read /nowhere: there is no such file',
+      remedy: 'create the file, or correct the path',
+    },
+  ],
+  [
     'a header file below a file',
     {
       config: ({ passwordFile }) => ({ upstream: { headers: { X: { file: `${passwordFile}/x` } } } }),
@@ -97,10 +106,8 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
 
 /** The failed lines of `check`, each with its hints. */
 async function failures(site: Site): Promise<readonly string[]> {
-  let out = ''
-  const stdout = { write: (text: string) => (out += text) }
-  await checkCommand({ config: site.configFile, set: [], quiet: true }, { stdout, stderr: stdout, env: {} })
-  return out.split(/^(?=FAILED|WARNING)/m).filter((line) => line.startsWith('FAILED'))
+  const { stdout } = await site.postern('check', '--quiet')
+  return stdout.split(/^(?=FAILED|WARNING)/m).filter((line) => line.startsWith('FAILED'))
 }
 
 describe('H108 check and serve say where the fault is and what to do, in the same words, about', () => {
@@ -186,8 +193,7 @@ describe('H107 an insecure setting', () => {
       .map((each) => /^WARNING (\S+): .+\n {8}.+; .+\n$/.exec(each)?.[1])
     expect(warned).toEqual(KEYS)
 
-    const launched = site.launch()
-    await launched.waitForLog('listening')
+    const launched = await site.serveHere()
     const lines = launched.log.filter(({ msg }) => msg.startsWith('insecure: '))
     expect(lines.map(({ level, key }) => [level, key])).toEqual(KEYS.map((key) => [40, key]))
     for (const { reason, remedy } of lines)
@@ -201,8 +207,7 @@ describe('H107 an insecure setting', () => {
     const { stdout, code } = await site.postern('check', '--quiet')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^WARNING passwords\.1\.enforce: .*false, for monitor\n {8}.+; .+\n/m)
-    const launched = site.launch()
-    await launched.waitForLog('listening')
+    const launched = await site.serveHere()
     const lines = () => launched.log.filter(({ msg }) => msg.includes('is on trial'))
     expect(lines().map(({ level, msg }) => [level, msg])).toEqual([
       [40, 'the allow of monitor is on trial: requests outside it reach the device'],
@@ -258,7 +263,7 @@ describe('H107 an insecure setting', () => {
     const config = { listen, limits: { wrong_passwords: 'slow' } }
     const site = await prepareSite({ config, password: HASHED_PASSWORD })
     expect(await site.postern('check', '--quiet')).toMatchObject({ code: 0, stdout: '' })
-    const served = await site.serve()
+    const served = await site.serveHere()
     expect(served.log.filter(({ level }) => level >= 40)).toEqual([])
   })
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { widthOf } from '../../src/commands/columns.ts'
+import { runAtKeyboard } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite } from '../process/serve.ts'
 import { makeNames } from '../support/names.ts'
 import { runOnTerminal } from '../support/terminal.ts'
@@ -10,13 +11,10 @@ const LABEL = '锅炉房监控 مراقب الغلاية, third floor'
 it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no colour with NO_COLOR; in a pipe each line is whole', async () => {
   const names = makeNames({ admin: undefined, [LONG]: 'read' })
   const site = await prepareSite({ config: names.config })
-  const sidecar = await site.serve()
-  const type = async (env: NodeJS.ProcessEnv, ...args: readonly string[]) => {
-    const command = [process.execPath, MAIN, ...args, '--config', site.configFile]
-    const line = ['sh', '-c', `stty cols 80; exec "$@"`, 'sh', ...command]
-    return (await runOnTerminal(line, { env: { ...ENV, ...env }, term: 'xterm-256color' })).screen
-  }
-  const issued = await type({ NO_COLOR: '1' }, 'issue', '--name', LONG, '--for', '90d', '--label', LABEL)
+  const sidecar = await site.serveHere()
+  const configured = ['--config', site.configFile]
+  const type = async (...args: readonly string[]) => (await runAtKeyboard([...args, ...configured])).screen
+  const issued = await type('issue', '--name', LONG, '--for', '90d', '--label', LABEL)
   const [, grant = ''] = /^ {2}.* revoke --grant (\S+) --config \S+$/m.exec(issued) ?? []
   expect(grant).toMatch(new RegExp(`^${LONG}\\.[\\da-f]{16}$`))
   const path = `/${'p'.repeat(40)}/${'q'.repeat(30)}`
@@ -34,14 +32,13 @@ it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no c
     revoke: ['revoke', '--grant', 'none'],
   }
   for (const [name, args] of Object.entries(commands)) {
-    const screen = await type({ NO_COLOR: '1' }, ...args)
+    const screen = await type(...args)
     const wide = screen.split('\n').filter((line) => widthOf(line) > 80 && line.trim().includes(' '))
     // A command to copy is whole.
     expect(
       wide.filter((line) => !line.includes(' && ')),
       name,
     ).toEqual([])
-    expect(screen, name).not.toContain('\u001b')
     const [command = '', ...flags] = args
     const piped = await site.postern(command, ...flags)
     const [seen, whole] = [screen, piped.stderr + piped.stdout].map((text) =>
@@ -51,5 +48,9 @@ it('H328 on a terminal of 80 columns each command fits, cuts no id, and has no c
   }
   const status = await site.postern('status')
   expect(status.stdout).toMatch(new RegExp(`^${grant} {2}operator .* ${LABEL}$`, 'm'))
-  expect(await type({}, 'status')).toContain(`\n${grant}\n`)
+  // The program itself, on a terminal of the kernel.
+  const command = [process.execPath, MAIN, 'status', ...configured]
+  const real = await runOnTerminal(command, { env: { ...ENV, NO_COLOR: '1' }, term: 'xterm-256color' })
+  expect(real.screen).toContain(`\n${grant}\n`)
+  expect(real.screen).not.toContain('\u001b')
 })

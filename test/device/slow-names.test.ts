@@ -95,9 +95,9 @@ it('H46 an address that could not be connected to is looked up again', async () 
 })
 
 it('H107 check says that the name is slow to resolve, and what to do', async () => {
-  const { printed } = await runCheck('http://check.example', ['upstream.connect_timeout=300ms'])
-  expect(printed).toContain('(dns_timeout)')
-  expect(printed).toContain('takes longer to resolve than upstream.connect_timeout')
+  const { stdout } = await runCheck('http://check.example', ['upstream.connect_timeout=300ms'])
+  expect(stdout).toContain('(dns_timeout)')
+  expect(stdout).toContain('takes longer to resolve than upstream.connect_timeout')
 })
 
 it('H46 a connection that waits for the device, and not for its name, is connection_timeout', async () => {

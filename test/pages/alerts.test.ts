@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { panelsOf, ROOT, readDashboard } from '../grafana/dashboard.ts'
-import { prepareSite, type Served, type Site } from '../process/serve.ts'
+import { prepareSite, type Serving, type Site } from '../process/serve.ts'
 import { startDevice } from '../support/device.ts'
 import { readPage } from '../support/pages.ts'
 import { until } from '../support/redis.ts'
@@ -32,7 +32,7 @@ const commands = codes.filter(
 )
 
 let site: Site
-let sidecar: Served
+let sidecar: Serving
 /** Programs that stand in for those of a machine with the Debian package. */
 let programs: string
 
@@ -45,7 +45,7 @@ beforeAll(async () => {
   site = await prepareSite({ device, transport: 'tls' })
   mkdirSync(site.stateDir, { recursive: true, mode: 0o700 })
   writeFileSync(join(site.stateDir, 'tokens.db'), 'not a database'.repeat(1_000), { mode: 0o600 })
-  sidecar = await site.serve()
+  sidecar = await site.serveHere()
   await sidecar.login('wrong')
   const { access_token: token } = await sidecar.grant()
   await sidecar.request({ path: '/cut', token })

@@ -25,7 +25,7 @@ it('docs/data.md names every file in the state folder, and every field of an acc
     },
   })
   site.configure({ passwords: [{ name: 'admin', file: site.passwordFile }] })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await sidecar.grant()
   await sidecar.request({ token, path: '/status?action=on' })
   await sidecar.request({ path: '/status' })
@@ -61,7 +61,7 @@ it('docs/data.md names every file in the state folder, and every field of an acc
   expect([program, restart.replace(/ *#.*/, '')]).toEqual(['postern', 'systemctl restart postern'])
   expect((await site.postern(command, ...args)).code).toBe(0)
   await sidecar.stop()
-  const after = await site.serve()
+  const after = await site.serveHere()
   expect(await after.use(token)).toBe(401)
   expect((await site.postern('explain')).stdout).not.toContain('/status')
 })

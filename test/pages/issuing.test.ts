@@ -11,7 +11,7 @@ const PAGE = 'docs/issuing.md'
 it('H292 the commands of docs/issuing.md make the files that Prometheus and a probe read', async () => {
   needs('curl')
   const site = await prepareSite({ transport: 'tls' })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const folder = join(site.directory, 'machine')
   mkdirSync(join(folder, 'bin'), { recursive: true })
   const program = join(folder, 'bin', 'postern')

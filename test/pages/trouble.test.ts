@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { prepareSite, type Served, type Site } from '../process/serve.ts'
+import { prepareSite, type Serving, type Site } from '../process/serve.ts'
 import { fencesOf, readPage, shellBlock } from '../support/pages.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs, run } from '../support/tools.ts'
@@ -26,7 +26,7 @@ it('docs/alerts.md begins with what to type', () => {
 })
 
 /** Runs each line of a block by itself, as in a fresh shell on the machine of this sidecar. Returns what it printed. */
-async function typeOn(site: Site, sidecar: Served, block: string): Promise<readonly string[]> {
+async function typeOn(site: Site, sidecar: Serving, block: string): Promise<readonly string[]> {
   const programs = join(site.directory, 'programs')
   mkdirSync(programs)
   const log = join(site.directory, 'log')
@@ -58,7 +58,7 @@ describe('what the pages say to type first shows what is wrong', () => {
     needs('bash')
     needs('curl')
     const site = await prepareSite({ config: { enforce: false } })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     await sidecar.request({ path: '/refused' })
     const printed = (await typeOn(site, sidecar, block)).join('')
     expect(printed).toMatch(block.includes('status') ? /ObservingOnly|enforce/ : /device: \S+ answered/)
@@ -70,7 +70,7 @@ describe('what the pages say to type first shows what is wrong', () => {
     needs('redis-server')
     const redis = await startRedis()
     const site = await prepareSite({ config: { tokens: { store: `valkey://${redis.at}` } } })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const [ready = '', metrics = ''] = await typeOn(
       site,
       sidecar,

@@ -8,76 +8,91 @@ import { opensslCertificate } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
-import { prepareSite, runPostern, type Site } from './serve.ts'
+import { runInProcess } from './in-process.ts'
+import { prepareSite, runPostern, type Serving, type Site } from './serve.ts'
 
-/** Node 24.21 and 26.10 crash when they describe a certificate on one of these curves: NIST has no name for them. */
-const CHAINS: readonly (readonly [string, curve: string, behind: string | undefined])[] = [
-  ['of an authority on brainpoolP256r1', 'brainpoolP256r1', undefined],
-  ['of an authority on secp256k1', 'secp256k1', undefined],
-  ['of an authority on prime239v1', 'prime239v1', undefined],
-  ['of a usual authority, and behind it a forged one on brainpoolP256r1', 'P-256', 'brainpoolP256r1'],
+/**
+ * Node 24.21 and 26.10 crash when they describe a certificate on one of these curves: NIST has no name for them. The first runs in processes of
+ * their own, because each command has to keep Node from that; the others end this one where they crash.
+ */
+const CHAINS: readonly (readonly [
+  string,
+  curve: string,
+  behind: string | undefined,
+  where: 'alone' | 'here',
+])[] = [
+  ['of an authority on brainpoolP256r1', 'brainpoolP256r1', undefined, 'alone'],
+  ['of an authority on secp256k1', 'secp256k1', undefined, 'here'],
+  ['of an authority on prime239v1', 'prime239v1', undefined, 'here'],
+  ['of a usual authority, and behind it a forged one on brainpoolP256r1', 'P-256', 'brainpoolP256r1', 'here'],
 ]
 
-describe.each(CHAINS)('C20 no certificate of a server ends the process: one %s', (_name, curve, behind) => {
-  let chain: Chain
-  let device: Device
+describe.each(CHAINS)(
+  'C20 no certificate of a server ends the process: one %s',
+  (_name, curve, behind, where) => {
+    const serve = (site: Pick<Site, 'serve' | 'serveHere'>): Promise<Serving> =>
+      where === 'alone' ? site.serve() : site.serveHere()
+    const postern = where === 'alone' ? runPostern : runInProcess
+    let chain: Chain
+    let device: Device
 
-  beforeAll(async () => {
-    if (!isInstalled('openssl')) return
-    chain = chainOf(curve, behind)
-    device = await startDevice(undefined, { tls: pairOf(chain) })
-  })
-
-  const site = (): Promise<Site> => prepareSite({ device, config: { upstream: { tls: { ca: chain.ca } } } })
-
-  it('of the device, beside serve', async () => {
-    needs('openssl')
-    const sidecar = await (await site()).serve()
-    const { access_token: token } = await sidecar.grant()
-    expect(await sidecar.use(token)).toBe(200)
-    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
-  })
-
-  it('of the device, beside check', async () => {
-    needs('openssl')
-    const { configFile } = await site()
-    const { signal, stdout } = await runPostern(['check', '--config', configFile])
-    expect(signal).toBe(null)
-    expect(stdout).toMatch(/^ok +device: /m)
-  })
-
-  it('of the listeners of a sidecar, beside verify and healthy', async () => {
-    needs('openssl')
-    const own = { tls: { cert: chain.certFile, key: chain.keyFile } }
-    const { configFile, passwordFile, ...site } = await prepareSite({
-      transport: 'tls',
-      config: { listen: own, admin: { tls: 'on', address: `127.0.0.1:${await unusedPort()}` } },
+    beforeAll(async () => {
+      if (!isInstalled('openssl')) return
+      chain = chainOf(curve, behind)
+      device = await startDevice(undefined, { tls: pairOf(chain) })
     })
-    const { url } = await site.serve()
-    const flags = ['--ca', chain.ca, '--quick', '--only', 'C10,C11']
-    const verified = await runPostern(['verify', url, '--password-file', passwordFile, ...flags])
-    expect(verified).toMatchObject({ signal: null, stdout: expect.stringMatching(/^kept +C11/m) })
-    expect(await runPostern(['healthy', '--config', configFile])).toMatchObject({ code: 0, signal: null })
-  })
 
-  it('of the shared store', async () => {
-    needs('openssl')
-    const port = await unusedPort()
-    await startRedis({
-      settings: [
-        `tls-port ${port}`,
-        `tls-cert-file ${chain.certFile}`,
-        `tls-key-file ${chain.keyFile}`,
-        'tls-auth-clients no',
-      ],
+    const site = (): Promise<Site> => prepareSite({ device, config: { upstream: { tls: { ca: chain.ca } } } })
+
+    it('of the device, beside serve', async () => {
+      needs('openssl')
+      const sidecar = await serve(await site())
+      const { access_token: token } = await sidecar.grant()
+      expect(await sidecar.use(token)).toBe(200)
+      expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
     })
-    const store = { tokens: { store: `valkeys://127.0.0.1:${port}` }, store: { tls: { ca: chain.ca } } }
-    const sidecar = await (await prepareSite({ config: store })).serve()
-    const { access_token: token } = await sidecar.grant()
-    expect(await sidecar.use(token)).toBe(200)
-    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
-  })
-})
+
+    it('of the device, beside check', async () => {
+      needs('openssl')
+      const { configFile } = await site()
+      const { signal, stdout } = await postern(['check', '--config', configFile])
+      expect(signal).toBe(null)
+      expect(stdout).toMatch(/^ok +device: /m)
+    })
+
+    it('of the listeners of a sidecar, beside verify and healthy', async () => {
+      needs('openssl')
+      const own = { tls: { cert: chain.certFile, key: chain.keyFile } }
+      const { configFile, passwordFile, ...site } = await prepareSite({
+        transport: 'tls',
+        config: { listen: own, admin: { tls: 'on', address: `127.0.0.1:${await unusedPort()}` } },
+      })
+      const { url } = await serve(site)
+      const flags = ['--ca', chain.ca, '--quick', '--only', 'C10,C11']
+      const verified = await postern(['verify', url, '--password-file', passwordFile, ...flags])
+      expect(verified).toMatchObject({ signal: null, stdout: expect.stringMatching(/^kept +C11/m) })
+      expect(await postern(['healthy', '--config', configFile])).toMatchObject({ code: 0, signal: null })
+    })
+
+    it('of the shared store', async () => {
+      needs('openssl')
+      const port = await unusedPort()
+      await startRedis({
+        settings: [
+          `tls-port ${port}`,
+          `tls-cert-file ${chain.certFile}`,
+          `tls-key-file ${chain.keyFile}`,
+          'tls-auth-clients no',
+        ],
+      })
+      const store = { tokens: { store: `valkeys://127.0.0.1:${port}` }, store: { tls: { ca: chain.ca } } }
+      const sidecar = await serve(await prepareSite({ config: store }))
+      const { access_token: token } = await sidecar.grant()
+      expect(await sidecar.use(token)).toBe(200)
+      expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+    })
+  },
+)
 
 describe('C20 a device with a certificate of its own on brainpoolP256r1', () => {
   let pair: ReturnType<typeof opensslCertificate>
@@ -92,8 +107,7 @@ describe('C20 a device with a certificate of its own on brainpoolP256r1', () => 
   it('is named by check', async () => {
     needs('openssl')
     const { configFile } = await prepareSite({ device })
-    const { signal, stdout } = await runPostern(['check', '--config', configFile])
-    expect(signal).toBe(null)
+    const { stdout } = await runInProcess(['check', '--config', configFile])
     expect(stdout).toMatch(/is self-signed; .*write under upstream: tls: \{pin: sha256/s)
   })
 
@@ -105,7 +119,7 @@ describe('C20 a device with a certificate of its own on brainpoolP256r1', () => 
     needs('openssl')
     const { raw } = new X509Certificate(readFileSync(pair.certFile))
     const tls = { ...keys, ...(how === 'ca' ? { ca: pair.certFile } : { pin: pinOf(raw) }) }
-    const sidecar = await (await prepareSite({ device, config: { upstream: { tls } } })).serve()
+    const sidecar = await (await prepareSite({ device, config: { upstream: { tls } } })).serveHere()
     const { access_token: token } = await sidecar.grant()
     expect(await sidecar.use(token)).toBe(200)
     expect(await sidecar.stop()).toEqual({ code: 0, signal: null })

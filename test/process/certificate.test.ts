@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { checkCommand } from '../../src/commands/check.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { prepareSite, type Site } from './serve.ts'
@@ -23,10 +22,8 @@ const half = (pem: string): string => pem.slice(0, pem.length / 2)
 
 /** The line of `postern check` about the certificate, and whether the exit code is 0. */
 async function check(site: Site): Promise<{ readonly line: string; readonly passed: boolean }> {
-  let out = ''
-  const stdout = { write: (text: string) => (out += text) }
-  const code = await checkCommand({ config: site.configFile, set: [] }, { stdout, stderr: stdout, env: {} })
-  return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(out)?.[0] ?? out, passed: code === 0 }
+  const { code, stdout } = await site.postern('check')
+  return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(stdout)?.[0] ?? stdout, passed: code === 0 }
 }
 
 describe('H76 A configured pair', () => {
@@ -67,7 +64,7 @@ it('check, start and reload warn of a certificate that expires soon or has expir
   const serve = ({ certFile: cert, keyFile: key }: Certificate): void =>
     site.configure({ listen: { tls: { cert, key } } })
   serve(soon)
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const expiry = (): Promise<number> => sidecar.metric('postern_certificate_expiry_timestamp_seconds')
   const reasonOf = async (msg: string): Promise<unknown> => (await sidecar.waitForLog(msg)).reason
 
@@ -135,7 +132,7 @@ describe('The self-signed pair', () => {
       const before = Object.entries(files()).map(([name, content]) => [`${name}.pem`, content])
       expect(contentsOf(site)).toEqual(new Map(before as [string, string][]))
 
-      const sidecar = await site.serve()
+      const sidecar = await site.serveHere()
       expect((await sidecar.login()).status).toBe(200)
       const logged = await sidecar.waitForLog('self-signed certificate: unusable, set aside; making another')
       expect(logged).toMatchObject({ level: 50, reason })
@@ -174,7 +171,7 @@ describe('The self-signed pair', () => {
 
   it('is still served after a reload that finds its file damaged, and no file is moved', async () => {
     const site = await siteWith({})
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const key = join(site.stateDir, 'tls', 'key.pem')
     writeFileSync(key, '')
     const names = fileNamesIn(site)

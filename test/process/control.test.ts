@@ -4,19 +4,19 @@ import { readRevocation } from '../../src/admin/operator-revocation.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { prepareSite, runPostern, type Served, type Site, tokensOf } from './serve.ts'
+import { prepareSite, runPostern, type Serving, type Site, tokensOf } from './serve.ts'
 import { broken, holdResponses } from './streams.ts'
 
 const REVOKED = 'postern_tokens_revoked_total'
 
 describe('Through the control socket,', () => {
   let site: Site
-  let sidecar: Served
+  let sidecar: Serving
 
   beforeAll(async () => {
     site = await prepareSite({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
     holdResponses(site.device)
-    sidecar = await site.serve()
+    sidecar = await site.serveHere()
   })
 
   beforeEach(() => sidecar.revoke({ all: true }))
@@ -248,13 +248,13 @@ describe('Through the control socket,', () => {
 })
 
 describe('RFC 7009 at oauth.revocation_path', () => {
-  let sidecar: Served
+  let sidecar: Serving
   let site: Site
 
   beforeAll(async () => {
     site = await prepareSite({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
     holdResponses(site.device)
-    sidecar = await site.serve()
+    sidecar = await site.serveHere()
   })
 
   const revoke = (form: Record<string, string> | string): Promise<Response> =>
@@ -340,7 +340,7 @@ describe('RFC 7009 at oauth.revocation_path', () => {
 
 it('RFC 7009 is off by default: the path belongs to the device', async () => {
   const site = await prepareSite()
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token } = await sidecar.grant()
   const path = '/oauth/revoke'
   expect((await sidecar.postToken({ token: access_token }, { path })).status).toBe(401)

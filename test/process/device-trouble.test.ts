@@ -7,14 +7,14 @@ import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { prepareSite, runPostern } from './serve.ts'
+import { prepareSite } from './serve.ts'
 
 const MESSAGE = 'cannot connect to the device: a fault in its TLS or in upstream.url'
 
 it('H109 after three failures the log explains why the certificate of the device is refused, once', async () => {
   const device = await startDevice(undefined, { tls: await makeCertificate() })
   const site = await prepareSite({ device })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await sidecar.grant()
   for (let i = 0; i < 3; i += 1) expect(await sidecar.use(token)).toBe(500)
   expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({
@@ -30,7 +30,7 @@ it('H109 after three failures the log explains why the certificate of the device
 it('H109 the log explains that the device speaks TLS where the configuration says http', async () => {
   const device = await startDevice(undefined, { tls: await makeCertificate() })
   const site = await prepareSite({ device: { url: device.url.replace('https:', 'http:') } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await sidecar.grant()
   for (let i = 0; i < 3; i += 1) expect(await sidecar.use(token)).toBe(500)
   expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({ remedy: `set upstream.url to ${device.url}` })
@@ -39,7 +39,7 @@ it('H109 the log explains that the device speaks TLS where the configuration say
 it('a device that has answered over cleartext is never sent the first bytes of TLS', async () => {
   const device = await startDevice()
   const site = await prepareSite({ device })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await sidecar.grant()
   expect(await sidecar.use(token)).toBe(200)
   device.handle((_, response) => void response.destroy())
@@ -72,8 +72,8 @@ it.each([
     mkdirSync(site.stateDir, { recursive: true })
     const kept = { device: `${site.device.url} 1-64`, ...Object.fromEntries(timed) }
     writeFileSync(join(site.stateDir, 'ceilings.json'), JSON.stringify({ '': kept }))
-    await site.serve()
-    const { stdout } = await runPostern(['status', '--config', site.configFile])
+    await site.serveHere()
+    const { stdout } = await site.postern('status')
     const told = stdout.replaceAll(/\s+/g, ' ')
     expect(told).toContain(alarm)
     expect(told).toContain('0 of 2 places in use')

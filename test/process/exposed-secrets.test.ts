@@ -2,11 +2,11 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
-import { prepareSite, replaceFile, type Served } from './serve.ts'
+import { prepareSite, replaceFile, type Serving } from './serve.ts'
 
 const OPEN = 'a file with a secret is open to other users'
 
-const warnings = ({ logged }: Served): unknown[] => logged(OPEN).map(({ key, reason }) => [key, reason])
+const warnings = ({ logged }: Serving): unknown[] => logged(OPEN).map(({ key, reason }) => [key, reason])
 
 it('the log at start and `check` warn of each file with a secret that other users can read or write', async () => {
   const { certFile, keyFile } = await makeCertificate()
@@ -39,7 +39,7 @@ it('the log at start and `check` warn of each file with a secret that other user
     ['upstream.routes./b/.headers.X-Key.file', 'others can write it'],
     ['upstream.routes./b/.auth.password.file', 'others can write it'],
   ]
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   expect(warnings(sidecar)).toEqual(expected)
   expect(sidecar.logged(OPEN)[0]).toMatchObject({
     level: 40,
@@ -59,7 +59,7 @@ it('a file whose mode is opened later causes one warning, at its next change or 
   const key = join(site.directory, 'key')
   writeFileSync(key, 'one\n', { mode: 0o600 })
   site.configure({ upstream: { headers: { 'X-Key': { file: key } } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   expect(warnings(sidecar)).toEqual([])
 
   chmodSync(site.passwordFile, 0o644)

@@ -9,7 +9,7 @@ import { MOST_ISSUED } from '../../src/tokens/state.ts'
 import { makeNames, OF_MONITOR } from '../support/names.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
-import { ENV, MAIN, prepareSite, type Served, type Site } from './serve.ts'
+import { ENV, MAIN, prepareSite, type Serving, type Site } from './serve.ts'
 
 const ISSUED = 'token issued by the operator'
 
@@ -23,13 +23,13 @@ async function issue(
   return JSON.parse(stdout)
 }
 
-const grantIds = async (sidecar: Served): Promise<readonly string[]> =>
+const grantIds = async (sidecar: Serving): Promise<readonly string[]> =>
   (await sidecar.status()).grants.map(({ id }) => id)
 
 it('H292 `postern issue` prints a token once, with the rights of its name, and everything but the token can be seen', async () => {
   const names = makeNames({ admin: undefined, monitor: OF_MONITOR })
   const site = await prepareSite({ config: names.config })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const label = 'ticket "4711" – Prüfstand'
   const run = await site.postern('issue', '--name', 'monitor', '--for', '90d', '--label', label)
   const token = run.stdout.trimEnd()
@@ -84,7 +84,7 @@ it('H292 `postern issue` prints a token once, with the rights of its name, and e
 
 it('H293 a flag that is wrong, or a name that there is not, ends with 2, says what is right, and issues nothing', async () => {
   const site = await prepareSite({ config: makeNames({ admin: undefined, monitor: 'read' }).config })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const label = (text: string) => ['--name', 'admin', '--for', '1h', '--label', text]
   const wrong: readonly (readonly [flags: readonly string[], says: RegExp])[] = [
     [['--name', 'admin'], /--for: say for how long/],
@@ -135,7 +135,7 @@ it('H293 a flag that is wrong, or a name that there is not, ends with 2, says wh
 
 it('H292 a token whose output is lost is revoked, because nobody has it, and the exit code says so', async () => {
   const site = await prepareSite()
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const command = [process.execPath, MAIN, 'issue', '--config', site.configFile, '--for', '1h']
   const toFullDisk = ['sh', '-c', 'exec "$@" > /dev/full', 'sh', ...command]
   for (const [[program = '', ...args], code] of [
@@ -169,7 +169,7 @@ it('H293 where nothing could end a token, or where no sidecar runs, none is issu
     stdout: '',
     stderr: expect.stringContaining('no sidecar is running'),
   })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const run = await site.postern('issue', '--for', '1h')
   expect(run).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('with password.device') })
   expect(await grantIds(sidecar)).toEqual([])
@@ -185,7 +185,7 @@ it('H294 C8 an issued token survives a restart, and none a new password of its n
     await issue(site, '--name', 'monitor', '--for', '90d'),
   ]
   await first.kill()
-  const second = await site.serve()
+  const second = await site.serveHere()
   expect(await Promise.all([admin, monitor].map(({ accessToken }) => second.use(accessToken)))).toEqual([
     200, 200,
   ])
@@ -198,7 +198,7 @@ it('H294 C8 an issued token survives a restart, and none a new password of its n
   ])
   await second.stop()
   names.set('monitor', 'another password of it')
-  const third = await site.serve()
+  const third = await site.serveHere()
   expect(await third.use(monitor.accessToken)).toBe(401)
   const last = await issue(site, '--name', 'monitor', '--for', '1h')
   site.configure({ passwords: names.config.passwords.slice(0, 1) })

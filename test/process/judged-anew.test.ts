@@ -9,22 +9,22 @@ import { startRedis } from '../support/redis.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
 import { storeTimeout } from './other-bounds.ts'
-import { prepareSite, type Served, type ServeOptions, type Site } from './serve.ts'
+import { prepareSite, type ServeOptions, type Serving, type Site } from './serve.ts'
 import { bearer, holdResponses, openResponse, openTunnel, type Stream } from './streams.ts'
 
 interface Started {
   readonly site: Site
-  readonly served: Served
+  readonly served: Serving
 }
 
 async function start(config: YamlPart, options?: ServeOptions): Promise<Started> {
   const site = await prepareSite({ transport: 'tls', config })
   holdResponses(site.device)
-  return { site, served: await site.serve(options) }
+  return { site, served: await (options === undefined ? site.serveHere() : site.serve(options)) }
 }
 
 /** Opens a stream over HTTP/1 and HTTP/2, a download and a tunnel with these fields; `path` begins their paths. */
-function openAll(served: Served, fields: readonly string[], from?: string): Promise<readonly Stream[]> {
+function openAll(served: Serving, fields: readonly string[], from?: string): Promise<readonly Stream[]> {
   return Promise.all([
     openResponse(served, fields, '/events/1', 'tls', from),
     openResponse(served, fields, '/download/1', 'tls', from),

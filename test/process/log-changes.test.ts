@@ -6,7 +6,7 @@ it.each(['tls', 'h2'] as const)('H312 H313 the log says who changed what, by %s'
   const names = makeNames({ admin: undefined, monitor: undefined })
   const log = { access: 'changes' }
   const site = await prepareSite({ transport, config: { ...names.config, log } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await logInAs(sidecar, 'monitor')
   expect((await sidecar.request({ path: '/do?action=read', token })).status).toBe(200)
   expect((await sidecar.request({ path: '/do?action=reboot&pin=1234', method: 'POST', token })).status).toBe(
@@ -35,7 +35,7 @@ it.each(['tls', 'h2'] as const)(
       reached.push(url)
       response.destroy()
     })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const { access_token: token } = await sidecar.grant()
     for (let i = 0; i < 12; i += 1)
       expect((await sidecar.request({ path: `/reboot/${i}`, method: 'POST', token })).status).toBe(500)

@@ -18,7 +18,7 @@ it('H248 check, the start and status say the same figure, also where the unit bo
 it('H248 outside a unit, check and the start say at most 512 MiB, and a number is taken as it is', async () => {
   const site = await prepareSite()
   const before = await site.postern('check')
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { limit, plan } = await sidecar.waitForLog('memory for clients')
   expect(Number(limit)).toBeLessThanOrEqual(512 * 1024 ** 2)
   expect(before.stdout).toContain(FIGURE.exec(String(plan))?.[0])

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { prepareSite, type Served, type Site, tokensOf } from './serve.ts'
+import { prepareSite, type Serving, type Site, tokensOf } from './serve.ts'
 import { holdResponses, openStreams } from './streams.ts'
 
 const CHANGED = 'the password has changed'
@@ -13,17 +13,17 @@ const EVERYTHING = { admin: undefined, monitor: undefined, backup: undefined }
 interface Started {
   readonly names: Names
   readonly site: Site
-  readonly sidecar: Served
+  readonly sidecar: Serving
 }
 
 async function start(allows: Readonly<Record<string, unknown>>, config: YamlPart = {}): Promise<Started> {
   const names = makeNames(allows)
   const site = await prepareSite({ transport: 'tls', config: { ...names.config, ...config } })
   holdResponses(site.device)
-  return { names, site, sidecar: await site.serve() }
+  return { names, site, sidecar: await site.serveHere() }
 }
 
-const statusOfRefresh = async (sidecar: Served, token: string): Promise<number> =>
+const statusOfRefresh = async (sidecar: Serving, token: string): Promise<number> =>
   (await sidecar.refresh(token)).status
 
 /** Reloads the configuration without these names, or with another `allow`. */
@@ -70,7 +70,7 @@ describe('C8 H194 several passwords', () => {
     site.configure({
       passwords: [{ ...monitor }, { ...admin }, { name: 'renamed', file: names.files.backup }],
     })
-    const again = await site.serve()
+    const again = await site.serveHere()
     expect(await again.use(tokens.admin?.access_token ?? '')).toBe(200)
     for (const name of ['monitor', 'backup']) {
       expect(await again.use(tokens[name]?.access_token ?? ''), name).toBe(401)
@@ -85,7 +85,7 @@ describe('C8 H194 several passwords', () => {
     await sidecar.stop()
     names.set('monitor', passwordOf('admin'))
     names.set('admin', passwordOf('monitor'))
-    const again = await site.serve()
+    const again = await site.serveHere()
     expect(await again.use(monitor.access_token)).toBe(401)
   })
 
@@ -95,7 +95,7 @@ describe('C8 H194 several passwords', () => {
     ['neither', { someone: undefined, other: undefined }, 401],
   ])('H194 a token file of one password is read as that of %s', async (_who, allows, status) => {
     const site = await prepareSite()
-    const first = await site.serve()
+    const first = await site.serveHere()
     const tokens = await first.grant()
     await first.stop()
     const names = makeNames(allows)
@@ -104,7 +104,7 @@ describe('C8 H194 several passwords', () => {
     site.configure(names.config)
     // What one start has decided, the next one finds decided, whatever it is.
     for (const start of heir === 'admin' ? ['first', 'second'] : ['first']) {
-      const sidecar = await site.serve()
+      const sidecar = await site.serveHere()
       expect(await sidecar.use(tokens.access_token), start).toBe(status)
       expect(await statusOfRefresh(sidecar, tokens.refresh_token), start).toBe(status === 200 ? 200 : 400)
       const ids = (await sidecar.status()).grants.map(({ id }) => id)
@@ -116,17 +116,17 @@ describe('C8 H194 several passwords', () => {
     }
     // Its password has changed before Postern is started with names.
     names.set(heir, 'another password')
-    expect(await (await site.serve()).use(tokens.access_token)).toBe(401)
+    expect(await (await site.serveHere()).use(tokens.access_token)).toBe(401)
   })
 
   it('H194 back to one password, no token of a name works', async () => {
     const names = makeNames({ admin: undefined })
     const site = await prepareSite({ config: names.config })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const tokens = await logInAs(sidecar, 'admin')
     await sidecar.stop()
     site.configure({ passwords: undefined, password: { file: names.files.admin } })
-    const again = await site.serve()
+    const again = await site.serveHere()
     expect(await again.use(tokens.access_token)).toBe(401)
     expect(tokensOf(await again.login(passwordOf('admin'))).token_type).toBe('Bearer')
   })

@@ -4,12 +4,13 @@ import { mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
+import { runInProcess } from './in-process.ts'
 import { ENV, MAIN, prepareSite } from './serve.ts'
 
 interface Ended {
@@ -34,72 +35,90 @@ async function bash(line: string, { args = [] as readonly string[], temporary = 
   return { code, stdout, stderr }
 }
 
-/** A folder with a sidecar, and the command lines of every command that prints. Each of them succeeds. */
-async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
+/** The command lines of every command that prints, beside a sidecar. Each of them succeeds. */
+async function commandLines(): Promise<readonly (readonly [name: string, ...args: string[]])[]> {
   const site = await prepareSite({ password: await hashPassword(PASSWORD) })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   await sidecar.grant()
   const configured = ['--config', site.configFile]
   const { host } = new URL(sidecar.adminUrl)
-  const password = join(temporaryDirectory(), 'password')
+  const folder = temporaryDirectory()
+  const [password, log] = [join(folder, 'password'), join(folder, 'log')]
   writeFileSync(password, PASSWORD, { mode: 0o600 })
-  const log = join(temporaryDirectory(), 'log')
   writeFileSync(
     log,
     '{"time":"2026-11-26T10:00:00Z","grant":"0","method":"GET","path":"/a","status":200,"msg":"request"}\n',
   )
-  return new Map([
-    ['--help', ['--help']],
-    ['--version', ['--version']],
-    ['verify --help', ['verify', '--help']],
-    ['check', ['check', ...configured]],
-    ['check --json', ['check', '--json', ...configured]],
-    ['healthy', ['healthy', ...configured, '--set', `admin.address=${host}`]],
-    ['status', ['status', ...configured]],
-    ['status --json', ['status', '--json', ...configured]],
-    ['explain', ['explain', ...configured]],
-    ['revoke', ['revoke', '--all', ...configured]],
-    ['verify --dry-run', ['verify', sidecar.url, '--password-file', password, '--dry-run']],
-    ['verify', ['verify', sidecar.url, '--password-file', password, '--only', 'C11', '--quick']],
-    ['propose', ['propose', log]],
-    ['hash-password', ['hash-password']],
-    ['init', ['init', '--url', site.device.url, '--password-file', password, '--skip-checks']],
+  const written = ['--config', join(folder, 'postern.yaml')]
+  return [
+    ['--help'],
+    ['--version'],
+    ['verify', '--help'],
+    ['check', ...configured],
+    ['check', '--json', ...configured],
+    ['healthy', ...configured, '--set', `admin.address=${host}`],
+    ['status', ...configured],
+    ['status', '--json', ...configured],
+    ['explain', ...configured],
+    ['revoke', '--all', ...configured],
+    ['verify', sidecar.url, '--password-file', password, '--dry-run'],
+    ['verify', sidecar.url, '--password-file', password, '--only', 'C11', '--quick'],
+    ['propose', log],
+    ['hash-password'],
+    ['init', '--url', site.device.url, '--password-file', password, '--skip-checks', ...written],
     // Not the default ports: the demo of another test may have to do with them.
-    ['demo', ['demo', '--port', '0', '--admin-port', '0']],
-    ['demo --device', ['demo', '--device', '127.0.0.1:0']],
-  ])
+    ['demo', '--port', '0', '--admin-port', '0'],
+    ['demo', '--device', '127.0.0.1:0'],
+  ]
 }
 
-const inEmptyFolder = (command: string): string => `cd "$(mktemp -d "$TMPDIR/XXXXXX")" && ${command}`
+/** Of these the program itself is run: help, a command that ends, and one that runs on. */
+const ALONE: readonly (readonly string[])[] = [
+  ['--help'],
+  ['hash-password'],
+  ['demo', '--port', '0', '--admin-port', '0'],
+]
+
+const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code })
+
+/** Runs every command whose output is lost so, and then the program itself in a line of bash; `judge` gets how they end. */
+async function loseOutput(
+  lost: Error,
+  line: string,
+  judge: (ended: Pick<Ended, 'code' | 'stderr'>, args: readonly string[]) => void,
+): Promise<void> {
+  vi.stubEnv('TMPDIR', temporaryDirectory())
+  for (const args of await commandLines()) judge(await runInProcess(args, { lost, stdin: PASSWORD }), args)
+  // What the demo made is gone.
+  expect(readdirSync(process.env.TMPDIR ?? '').filter((name) => name.startsWith('postern-demo'))).toEqual([])
+  vi.unstubAllEnvs()
+  needs('bash')
+  for (const args of ALONE) {
+    const temporary = temporaryDirectory()
+    judge(await bash(line, { args, temporary }), args)
+    expect(readdirSync(temporary)).toEqual([])
+  }
+}
 
 describe('every command', () => {
   it('H121 whose reader has left ends with 141, as by SIGPIPE, and says nothing', async () => {
-    needs('bash')
-    for (const [name, args] of await commandLines()) {
-      const temporary = temporaryDirectory()
-      // `false` never reads, and has ended when the command begins to write.
-      const { code, stderr } = await bash(inEmptyFolder('postern "$@" | false'), { args, temporary })
-      expect([name, code, stderr]).toEqual([name, 141, expect.not.stringMatching(/EPIPE|Error|postern/)])
-      if (name.startsWith('demo')) {
-        const [folder = ''] = readdirSync(temporary)
-        expect([readdirSync(temporary), readdirSync(join(temporary, folder))]).toEqual([[folder], []])
-      }
-    }
+    // `false` never reads, and has ended when the command begins to write.
+    await loseOutput(failure('EPIPE', 'write EPIPE'), 'postern "$@" | false', ({ code, stderr }, args) => {
+      expect([args, code, stderr]).toEqual([args, 141, expect.not.stringMatching(/EPIPE|Error|postern/)])
+    })
   })
 
   it('H121 whose output meets a full disk says so, and ends with 1', async () => {
-    needs('bash')
-    for (const [name, args] of await commandLines()) {
-      const temporary = temporaryDirectory()
-      const { code, stderr } = await bash(inEmptyFolder('postern "$@" > /dev/full'), { args, temporary })
-      expect([name, code, stderr]).toEqual([
-        name,
+    const full = failure('ENOSPC', 'ENOSPC: no space left on device, write')
+    await loseOutput(full, 'postern "$@" > /dev/full', ({ code, stderr }, args) => {
+      expect([args, code, stderr]).toEqual([
+        args,
         1,
         expect.stringMatching(/^postern[\w -]*: cannot write the output: ENOSPC: no space left on device/m),
       ])
-      expect(stderr.match(/cannot write/g), name).toHaveLength(1)
+      expect(stderr.match(/cannot write/g), args.join(' ')).toHaveLength(1)
       expect(stderr).not.toContain('    at ')
-    }
+    })
   })
 })
 

@@ -16,7 +16,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { PASSWORDS, VECTORS } from '../password/vectors.ts'
 import { livedTime } from '../support/lived-time.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { prepareSite, type Served, type Site } from './serve.ts'
+import { prepareSite, type Serving, type Site } from './serve.ts'
 import { holdResponses, openStreams, type Stream } from './streams.ts'
 
 const CHANGED = 'the password has changed'
@@ -24,15 +24,15 @@ const NONE = ['', 'block', ''] as const
 const TROUBLE = 'the password source cannot be used; the last good password stays valid'
 const RESTORED = 'the password source can be used again'
 
-const revoked = (sidecar: Served): Promise<number> =>
+const revoked = (sidecar: Serving): Promise<number> =>
   sidecar.metric('postern_tokens_revoked_total', 'reason="password_changed"')
 
 /** By `fetch`, whose connection outlives the question: the sidecar is killed at the end of the test. */
-const asked = async ({ adminUrl }: Served): Promise<string> => (await fetch(`${adminUrl}/readyz`)).text()
+const asked = async ({ adminUrl }: Serving): Promise<string> => (await fetch(`${adminUrl}/readyz`)).text()
 
 describe('C8 A changed password', () => {
   let site: Site
-  let sidecar: Served
+  let sidecar: Serving
   let password = PASSWORD
   let changes = 0
   /** How often each log message has been awaited. */
@@ -41,7 +41,7 @@ describe('C8 A changed password', () => {
   beforeAll(async () => {
     site = await prepareSite({ transport: 'tls' })
     holdResponses(site.device)
-    sidecar = await site.serve()
+    sidecar = await site.serveHere()
   })
 
   /** Waits for the next line with this message. The last test checks that there were no others. */
@@ -209,7 +209,7 @@ it('H75 C8 a changed password behind a swapped symbolic link, as Kubernetes swap
   symlinkSync('..old', join(folder, '..data'))
   symlinkSync('..data/password', join(folder, 'password'))
   site.configure({ password: { file: join(folder, 'password') } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token } = await sidecar.grant('old')
   const streams = await openStreams(sidecar, access_token)
   const now = livedTime(() => asked(sidecar))
@@ -230,7 +230,7 @@ it('C8 a password that changed while the sidecar was down revokes every stored t
   await first.kill()
   utimesSync(site.passwordFile, new Date(), new Date())
 
-  const second = await site.serve()
+  const second = await site.serveHere()
   expect(await second.use(access_token)).toBe(200) // the file was touched, the password is the same
   await second.stop()
   site.setPassword('changed meanwhile\n')
@@ -247,7 +247,7 @@ it('C8 a password that changed while the sidecar was down revokes every stored t
 
   // A change back to the first password does not restore revoked tokens.
   site.setPassword(`${PASSWORD}\n`)
-  const fourth = await site.serve()
+  const fourth = await site.serveHere()
   expect(await Promise.all([access_token, fresh.access_token].map((token) => fourth.use(token)))).toEqual([
     401, 401,
   ])
@@ -256,7 +256,7 @@ it('C8 a password that changed while the sidecar was down revokes every stored t
 it('C8 the token file holds the fingerprint of the password from the first login on, and not before', async () => {
   const site = await prepareSite()
   /** The derivation of a start takes 15 ms; these take longer. */
-  const settle = async (sidecar: Served): Promise<void> => {
+  const settle = async (sidecar: Serving): Promise<void> => {
     for (let i = 0; i < 30; i += 1) await sidecar.status()
   }
   const names = (): readonly unknown[] => {
@@ -266,12 +266,12 @@ it('C8 the token file holds the fingerprint of the password from the first login
     return rows.map(({ key }) => key)
   }
 
-  const first = await site.serve()
+  const first = await site.serveHere()
   await settle(first)
   await first.stop()
   expect(names()).toEqual([])
 
-  const second = await site.serve()
+  const second = await site.serveHere()
   await second.grant()
   await second.stop()
   expect(names()).toEqual(['password_fingerprint', 'password_salt'])
@@ -286,5 +286,5 @@ it('H71 C8 a token issued right after a password change survives an immediate ki
   await Promise.all(streams.map((stream) => stream.broken))
   const { access_token } = await first.grant('just changed')
   await first.kill()
-  expect(await (await site.serve()).use(access_token)).toBe(200)
+  expect(await (await site.serveHere()).use(access_token)).toBe(200)
 })

@@ -5,10 +5,11 @@ import { PASSWORDS, VECTORS } from '../password/vectors.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD, type YamlPart } from '../support/sidecar.ts'
 import { underFileModes } from '../support/tools.ts'
-import { prepareSite, runPostern, type Served, type Site } from './serve.ts'
+import { runInProcess } from './in-process.ts'
+import { prepareSite, runPostern, type Serving, type Site } from './serve.ts'
 
 /** Checks two logins, one with a wrong password, and returns the access token of the other. */
-async function expectLogin(sidecar: Served, right: string, wrong: string): Promise<string> {
+async function expectLogin(sidecar: Serving, right: string, wrong: string): Promise<string> {
   const [yes, no] = await Promise.all([sidecar.login(right), sidecar.login(wrong)])
   expect([no.status, no.json().error]).toEqual([400, 'invalid_grant'])
   expect([yes.status, yes.json().token_type]).toEqual([200, 'Bearer'])
@@ -28,7 +29,7 @@ async function expectAll(site: Site, source: YamlPart, lines: readonly [string, 
   const [first] = lines
   write(first?.[1] ?? '')
   site.configure({ password: { file: undefined, ...source } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   for (const [i, [password]] of lines.entries()) {
     const token = await expectLogin(sidecar, password, `${password}.`)
     const next = lines[i + 1]
@@ -93,7 +94,6 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
       'it has no user "admin"',
     ],
   ]
-  // In parallel: each runs its own process.
   await Promise.all(
     cases.map(async ([content, source, reason], i) => {
       const [path, config] = [join(folder, `password-${i}`), join(folder, `config-${i}`)]
@@ -104,7 +104,7 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
         state_dir: `${path}-state`,
       }
       writeFileSync(config, JSON.stringify({ ...yaml, listen: { tls: 'off' } }))
-      const { code, stdout, stderr } = await runPostern(['serve', '--config', config])
+      const { code, stdout, stderr } = await runInProcess(['serve', '--config', config])
       expect([code, stdout]).toEqual([2, ''])
       expect(stderr).toMatch(/^postern serve: \/\S+config-\d:1: password\.\S+: \/.*; .*\n$/)
       expect(stderr).toContain(reason)

@@ -14,7 +14,7 @@ it('a refused reload is an alarm of status with file and line, until one is appl
   writeFileSync(broken, 'no certificate\n')
   const site = await prepareSite({ transport: 'tls' })
   site.configure({ listen: { tls: { cert: certFile, key: keyFile } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const alarms = async (): Promise<readonly string[]> => {
     const found = await control<StatusAnswer>(site.stateDir, { method: 'GET', path: '/status' })
     return found.alarms.flatMap(({ name, what }) => (name === 'PosternReloadFailed' ? [what] : []))

@@ -7,7 +7,7 @@ import { connect } from '../support/client.ts'
 import type { Connection } from '../support/message.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { prepareSite, replaceFile, type Served, type Site } from './serve.ts'
+import { prepareSite, replaceFile, type Serving, type Site } from './serve.ts'
 import { duringStart } from './starting.ts'
 import { DOWNLOAD_SIZE, type Held, holdResponses } from './streams.ts'
 
@@ -16,11 +16,11 @@ const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effe
 const AFTER_RESTART = 'these keys take effect after a restart'
 
 type Result = 'success' | 'failure'
-const reloads = (sidecar: Served, result: Result): Promise<number> =>
+const reloads = (sidecar: Serving, result: Result): Promise<number> =>
   sidecar.metric('postern_config_reloads_total', `result="${result}"`)
 
 /** Calls `act` and waits until it has caused one reload with this result. */
-async function expectReload(sidecar: Served, result: Result, act: () => void): Promise<void> {
+async function expectReload(sidecar: Serving, result: Result, act: () => void): Promise<void> {
   const before = await reloads(sidecar, result)
   act()
   await expect.poll(() => reloads(sidecar, result), { interval: 20 }).toBe(before + 1)
@@ -41,7 +41,7 @@ function servedName(url: string): Promise<string> {
 /** A sidecar with an open connection of each kind. */
 interface Running {
   readonly site: Site
-  readonly sidecar: Served
+  readonly sidecar: Serving
   readonly held: Held
   readonly token: string
   /** Checks that these connections are still open and work. */
@@ -52,7 +52,7 @@ async function startRunning(config: YamlPart, certificate: Certificate): Promise
   const { certFile: cert, keyFile: key } = certificate
   const site = await prepareSite({ transport: 'tls', config: { ...config, listen: { tls: { cert, key } } } })
   const held = holdResponses(site.device)
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { url } = sidecar
   const { access_token: token } = await sidecar.grant()
   const fields = ['Authorization', `Bearer ${token}`]
@@ -75,7 +75,7 @@ it('H76 a change of configuration or certificate right after the start takes eff
   const [certificate, other] = await Promise.all([makeCertificate('first'), makeCertificate('second')])
   const { certFile: cert, keyFile: key } = certificate
   const site = await prepareSite({ transport: 'tls', config: { listen: { tls: { cert, key } } } })
-  const sidecar = await site.serve() // the sidecar has just read its files
+  const sidecar = await site.serveHere() // the sidecar has just read its files
   replaceFile(key, other.key)
   replaceFile(cert, other.cert)
   site.configure({ limits: { api: { requests: 1234 } } })
@@ -321,7 +321,7 @@ it('H229 a reload says that the next start will fail without a password file, as
   const page = join(site.directory, 'page')
   writeFileSync(page, 'the password of the page\n', { mode: 0o600 })
   site.configure({ admin: { password_file: page } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const failing = () =>
     sidecar.log
       .filter(({ msg }) => msg.startsWith('the next start will fail'))
@@ -347,7 +347,7 @@ it('H229 a reload says that the next start will fail without the account, or wit
   for (const file of [users, others])
     writeFileSync(file, 'device:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n', { mode: 0o600 })
   site.configure({ password: { file: undefined, htpasswd: { file: users, user: 'device' } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const failing = () =>
     sidecar.log.filter(({ msg }) => msg.startsWith('the next start will fail')).map(({ reason }) => reason)
   replaceFile(users, 'somebody:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n')

@@ -14,7 +14,7 @@ it('C6 by default a refresh returns the same refresh token, also after a crash, 
   expect(refreshed).toMatchObject({ refresh_token: granted.refresh_token, expires_in: 3600 })
   const [{ expiresAt = 0 } = {}] = (await first.status()).grants
   await first.kill()
-  const second = await site.serve()
+  const second = await site.serveHere()
   const again = tokensOf(await second.refresh(granted.refresh_token))
   expect(again.refresh_token).toBe(granted.refresh_token)
   const access = [granted, refreshed, again].map(({ access_token }) => access_token)
@@ -27,7 +27,7 @@ it('C6 by default a refresh returns the same refresh token, also after a crash, 
 
 it('C6 two refreshes in the same millisecond get the same new pair, on two connections and on one', async () => {
   const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '10m' } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { refresh_token } = await sidecar.grant()
   const responses = await Promise.all(Array.from({ length: 8 }, () => sidecar.refresh(refresh_token)))
   const pairs = responses.map((response) => tokensOf(response))
@@ -52,7 +52,7 @@ it('C6 two refreshes in the same millisecond get the same new pair, on two conne
 
 it('C6 a client that lost the response with its connection gets the same tokens when it retries', async () => {
   const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '10m' } } })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { refresh_token } = await sidecar.grant()
   const connection = await sidecar.connect()
   const lost = connection.start({
@@ -108,7 +108,7 @@ it('C6 a refresh whose response was lost in a crash can be retried within the gr
   await second.kill()
 
   site.configure({ tokens: { refresh_grace: '0s' } })
-  const third = await site.serve()
+  const third = await site.serveHere()
   expect(outcome(await third.refresh(refresh_token))).toEqual(REFUSED)
   expect(outcome(await third.refresh(found.refresh_token))).toEqual(REFUSED)
   expect(await third.use(found.access_token)).toBe(401)

@@ -6,7 +6,7 @@ import { machineNames } from '../../src/system/machine-names.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { needs, run, underFileModes } from '../support/tools.ts'
 import { connectAs, namesOf } from '../support/trusting-client.ts'
-import { prepareSite, type Served, type Site } from './serve.ts'
+import { prepareSite, type Serving, type Site } from './serve.ts'
 
 const DAY = 86_400_000
 const REMADE = 'self-signed certificate: made anew, with the same key'
@@ -33,7 +33,7 @@ function chainIn(site: Site): readonly X509Certificate[] {
   return blocks.map((block) => new X509Certificate(block))
 }
 
-const portOf = ({ url }: Served): string => new URL(url).port
+const portOf = ({ url }: Serving): string => new URL(url).port
 
 describe.concurrent('H110 A client that trusts `tls/cert.pem` connects', () => {
   it('by each name and address that the machine has', async () => {
@@ -41,7 +41,7 @@ describe.concurrent('H110 A client that trusts `tls/cert.pem` connects', () => {
     const { names, addresses } = machineNames()
     const site = await siteWith('auto')
     site.configure({ listen: { address: '[::]:0' } })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const ca = join(site.stateDir, 'tls', 'cert.pem')
     for (const name of ['localhost', '127.0.0.1', '::1', ...names, ...addresses]) {
       const host = name.includes(':') ? `[${name}]` : name
@@ -56,7 +56,7 @@ describe.concurrent('H110 A client that trusts `tls/cert.pem` connects', () => {
   it('by the names of listen.tls.names and loopback only, as strict clients check them', async () => {
     needs('openssl')
     const site = await siteWith({ names: ['Device.example', '*.lab.example', '192.0.2.7', '2001:db8::7'] })
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const ca = join(site.stateDir, 'tls', 'cert.pem')
     const checked = async (how: string, name: string): Promise<boolean> => {
       const at = ['-connect', `127.0.0.1:${portOf(sidecar)}`, '-CAfile', ca]
@@ -78,7 +78,7 @@ describe.concurrent('H110 A client that trusts `tls/cert.pem` connects', () => {
 
 it('H111 a reload with other names makes the certificate anew: clients that trust the file go on, open connections live', async () => {
   const site = await siteWith({ names: ['one.example', 'two.example'] })
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const [trusted, key] = [stored(site), stored(site, 'key')]
   const token = await sidecar.grant()
   const before = await sidecar.connect()
@@ -98,7 +98,7 @@ it('H111 a reload with other names makes the certificate anew: clients that trus
   expect(readdirSync(join(site.stateDir, 'tls')).sort()).toEqual(['cert.pem', 'key.pem'])
 
   await sidecar.stop()
-  const again = await site.serve()
+  const again = await site.serveHere()
   await connectAs('three.example', again.url, trusted)
   expect(again.logged(REMADE)).toEqual([])
 })
@@ -107,7 +107,7 @@ describe.concurrent('H113 The self-signed pair of an earlier start', () => {
   it('gets the names that it lacks, and clients that trust it go on', async () => {
     const old = await makeCertificate('box')
     const site = await siteWith({ names: ['device.example'] }, old)
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     const { added } = await sidecar.waitForLog(REMADE)
     expect(added).toEqual(['::1', 'device.example'])
     await connectAs('device.example', sidecar.url, old.cert)
@@ -123,7 +123,7 @@ describe.concurrent('H113 The self-signed pair of an earlier start', () => {
       notAfter: new Date(Date.now() + 9 * DAY),
     })
     const site = await siteWith({ names: ['localhost', '127.0.0.1'] }, old)
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     expect(await sidecar.waitForLog(REMADE)).toMatchObject({ renewed: true })
     expect(sidecar.logged('the certificate expires soon')).toEqual([])
     const expiry = await sidecar.metric('postern_certificate_expiry_timestamp_seconds')
@@ -139,7 +139,7 @@ describe.concurrent('H113 The self-signed pair of an earlier start', () => {
   it('stays as it is if Postern did not make it', async () => {
     const rsa = await makeCertificate('rsa', { keyType: 'rsa' })
     const site = await siteWith('auto', rsa)
-    const sidecar = await site.serve()
+    const sidecar = await site.serveHere()
     await connectAs('localhost', sidecar.url, rsa.cert)
     expect([stored(site), stored(site, 'key')]).toEqual([rsa.cert, rsa.key])
     await sidecar.waitForLog('self-signed certificate: not made by Postern, so it stays as it is')

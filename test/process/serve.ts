@@ -11,6 +11,7 @@ import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect, send } from '../support/client.ts'
+import { type MovableClock, passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Connection, Response } from '../support/message.ts'
 import {
@@ -24,7 +25,7 @@ import {
   type YamlPart,
 } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
-import { runInProcess } from './in-process.ts'
+import { begin, impatientClock, runInProcess } from './in-process.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
@@ -70,23 +71,27 @@ export interface Status {
   readonly places: readonly PlacesCondition[]
 }
 
-/** A process of `postern serve`. It is killed when the test ends. */
-export interface Launched {
-  readonly pid: number
+/** `postern serve` that was started. */
+export interface Started {
   /** The log so far. */
   readonly log: readonly LogLine[]
-  /** The lines on standard output so far, unparsed, and all of standard error when the process has ended. */
+  /** The lines on standard output so far, unparsed, and all of standard error when the command has ended. */
   readonly lines: readonly string[]
   readonly stderr: Promise<string>
-  /** Waits for a line with the text `msg` for which `fields` holds; rejects when the process ends without one. */
+  /** Waits for a line with the text `msg` for which `fields` holds; rejects when the command ends without one. */
   waitForLog(msg: string, fields?: (line: LogLine) => boolean): Promise<LogLine>
   logged(msg: string): readonly LogLine[]
   signal(name: NodeJS.Signals): void
   readonly exit: Promise<Exit>
-  /** `kill -9`. */
-  kill(): Promise<void>
   /** Sends SIGTERM and waits for the exit. */
   stop(): Promise<Exit>
+}
+
+/** A process of `postern serve`. It is killed when the test ends. */
+export interface Launched extends Started {
+  readonly pid: number
+  /** `kill -9`. */
+  kill(): Promise<void>
 }
 
 /** A client of the public, admin and control interfaces of a sidecar. */
@@ -110,8 +115,11 @@ export interface Client {
   revoke(which: object): Promise<void>
 }
 
-/** A `postern serve` that listens. */
+/** A process of `postern serve` that listens. */
 export type Served = Launched & Client
+
+/** A `postern serve` that listens, be it in this process. */
+export type Serving = Started & Client
 
 /** The surroundings of a sidecar, which survive its restarts: folder, configuration, password and device. */
 export interface Site {
@@ -124,11 +132,16 @@ export interface Site {
   configure(part: YamlPart): void
   /** Replaces the password file. */
   setPassword(content: string): void
-  /** Starts `postern serve` and waits until it listens. */
+  /**
+   * Starts `postern serve` in this process, for a fifth of the processor time, and waits until it listens. It has the real clock, unless it is
+   * given another one. It stops when the test ends.
+   */
+  serveHere(options?: { readonly clock: MovableClock }): Promise<Serving>
+  /** Starts a process of `postern serve` and waits until it listens: for what a process decides, such as `kill -9`, memory and permissions. */
   serve(options?: ServeOptions): Promise<Served>
-  /** Starts `postern serve` without waiting. */
+  /** Starts a process of `postern serve` without waiting. */
   launch(options?: ServeOptions): Launched
-  /** Runs `postern COMMAND --config …` to its end: `serve` in a process of its own, any other command in this one. */
+  /** Runs `postern COMMAND --config …` in this process to its end. */
   postern(command: string, ...args: string[]): Promise<Run>
 }
 
@@ -198,14 +211,18 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
       replaceFile(configFile, JSON.stringify(yaml))
     },
     setPassword: (content) => replaceFile(passwordFile, content),
+    async serveHere(options) {
+      const started = startHere(['serve', '--config', configFile], options?.clock)
+      const { public: url, admin } = await started.waitForLog('listening')
+      return { ...started, ...clientOf(String(url), String(admin), transport, stateDir) }
+    },
     async serve(options) {
       const launched = launchHere(options)
       const { public: url, admin } = await launched.waitForLog('listening')
       return { ...launched, ...clientOf(String(url), String(admin), transport, stateDir) }
     },
     launch: launchHere,
-    postern: (command, ...args) =>
-      (command === 'serve' ? runPostern : runInProcess)([command, '--config', configFile, ...args]),
+    postern: (command, ...args) => runInProcess([command, '--config', configFile, ...args]),
   }
 }
 
@@ -239,14 +256,14 @@ function launch([program = '', ...args]: readonly string[], env: Readonly<Record
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   const exit = endOf(child)
   const stderr = text(child.stderr)
-  const { log, lines, waitForLog } = readLog(child, stderr)
+  const { log, lines, logged, waitForLog } = readLog(child, stderr)
   return {
     pid: child.pid ?? 0,
     log,
     lines,
-    stderr,
+    logged,
     waitForLog,
-    logged: (msg) => log.filter((line) => line.msg === msg),
+    stderr,
     signal: (name) => child.kill(name),
     exit,
     async kill() {
@@ -260,29 +277,65 @@ function launch([program = '', ...args]: readonly string[], env: Readonly<Record
   }
 }
 
+/** Starts `postern serve` in this process. */
+function startHere(args: readonly string[], clock?: MovableClock): Started {
+  const impatience = new AbortController()
+  const { news, signal, ended } = begin(args, { clock: clock ?? impatientClock(impatience.signal) })
+  const stderr = ended.then((run) => run.stderr)
+  const reader = createLogReader(stderr)
+  // The log writes each line whole.
+  news.on('stdout', (line: string) => reader.read(line.trimEnd()))
+  let isOver = false
+  const exit = ended.then(({ code }) => {
+    isOver = true
+    reader.end()
+    return { code, signal: null }
+  })
+  async function stop(): Promise<Exit> {
+    if (!isOver) signal('SIGTERM')
+    return exit
+  }
+  closeLater(async () => {
+    const stopped = stop()
+    // What it would still wait for is over at once.
+    impatience.abort()
+    await (clock === undefined ? stopped : passUntil(clock, stopped))
+  })
+  const { log, lines, logged, waitForLog } = reader
+  return { log, lines, logged, waitForLog, stderr, signal, exit, stop }
+}
+
 /** Reads the log of a process as it is written. */
-export function readLog(
-  child: ChildProcess,
+export function readLog(child: ChildProcess, stderr: Promise<string>): LogReader {
+  const reader = createLogReader(stderr)
+  if (child.stdout === null) throw new Error('the log is not piped')
+  createInterface(child.stdout).on('line', reader.read).once('close', reader.end)
+  return reader
+}
+
+type LogReader = Pick<Started, 'log' | 'lines' | 'logged' | 'waitForLog'>
+
+/** Keeps the lines of a log. @param stderr what to tell where the log ends without an awaited line */
+function createLogReader(
   stderr: Promise<string>,
-): Pick<Served, 'log' | 'lines' | 'waitForLog'> {
+): LogReader & { readonly read: (line: string) => void; readonly end: () => void } {
   const log: LogLine[] = []
   const lines: string[] = []
   const news = new EventEmitter().setMaxListeners(0)
   let over = false
-  if (child.stdout === null) throw new Error('the log is not piped')
-  createInterface(child.stdout)
-    .on('line', (line) => {
-      lines.push(line)
-      if (line.startsWith('{')) log.push(JSON.parse(line))
-      news.emit('news')
-    })
-    .once('close', () => {
-      over = true
-      news.emit('news')
-    })
   return {
     log,
     lines,
+    logged: (msg) => log.filter((line) => line.msg === msg),
+    read(line) {
+      lines.push(line)
+      if (line.startsWith('{')) log.push(JSON.parse(line))
+      news.emit('news')
+    },
+    end() {
+      over = true
+      news.emit('news')
+    },
     async waitForLog(msg, fields = () => true) {
       for (;;) {
         const line = log.find((each) => each.msg === msg && fields(each))

@@ -3,40 +3,49 @@ import http2 from 'node:http2'
 import net from 'node:net'
 import { join } from 'node:path'
 import tls from 'node:tls'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
+import { type MovableClock, passUntil, stillClock } from '../support/clock.ts'
 import { rawConnection, rawPeer } from '../support/raw.ts'
 import { openWebSocket } from '../support/websocket.ts'
-import { stopGrace } from './other-bounds.ts'
-import { prepareSite, type Served, type Site } from './serve.ts'
+import { prepareSite, type Serving, type Site } from './serve.ts'
 import { duringStart } from './starting.ts'
-import { broken, holdResponses } from './streams.ts'
+import { bearer, broken, holdResponses, openResponse } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
-const TIMEOUTS = { idle_timeout: '10m' }
-/** Longer than a test may take, so that an end by one of these deadlines fails it. */
-const LONG = { listen: TIMEOUTS, upstream: { response_timeout: '10m', idle_timeout: '10m' } }
-const LONG_GRACE = 600_000
+/** How long requests in flight may take to finish (ms). */
+const GRACE = 10_000
 
-/** Starts a sidecar whose stop gives requests in flight so long (ms). */
-const serve = (site: Site, grace = LONG_GRACE): Promise<Served> =>
-  site.serve({ env: { NODE_OPTIONS: stopGrace(grace) } })
+let clock: MovableClock
+
+beforeEach(() => {
+  clock = stillClock()
+})
+
+const serve = (site: Site): Promise<Serving> => site.serveHere({ clock })
+
+/** Lets time pass until the sidecar has stopped. It closes these connections itself: before the grace is over, which would end them, too. */
+async function expectStop(sidecar: Serving, ...closed: readonly Promise<unknown>[]): Promise<void> {
+  const before = clock.monotonic()
+  await passUntil(clock, Promise.all(closed))
+  expect(clock.monotonic() - before).toBeLessThan(GRACE)
+  expect(await passUntil(clock, sidecar.exit)).toEqual(CLEAN)
+}
 
 /** Sends SIGTERM and waits until the sidecar is no longer ready. */
-async function askToStop(sidecar: Served): Promise<void> {
+async function askToStop(sidecar: Serving): Promise<void> {
   sidecar.signal('SIGTERM')
   await expect.poll(() => sidecar.ready(), { interval: 10 }).toBe(503)
 }
 
-const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
-
 /** Starts a sidecar with a response in flight: the device has sent its first piece. */
-async function serveSlowly() {
-  const site = await prepareSite({ config: LONG })
+async function serveSlowly(start: (site: Site) => Promise<Serving> = serve) {
+  const site = await prepareSite()
   const held = holdResponses(site.device)
-  const sidecar = await serve(site)
+  const sidecar = await start(site)
   const tokens = await sidecar.grant()
   const connection = await sidecar.connect()
   const slow = connection.start({ path: '/events/slow', fields: bearer(tokens.access_token) })
@@ -51,20 +60,20 @@ describe('Stopping by SIGTERM', () => {
     await askToStop(sidecar)
     await expect(sidecar.request({ token: access_token })).rejects.toThrow('ECONNREFUSED')
     // Longer than the time after which idle connections are closed: this one must not count as idle.
-    await expect.poll(() => sidecar.ready(), { interval: 700 }).toBe(503)
+    await clock.advance(700)
     held.get('/events/slow')?.end('last piece')
     expect((await slow.response).text).toBe('first piece\nlast piece')
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar)
     expect(sidecar.log.at(-1)?.msg).toBe('stopped')
 
     // Every issued token is stored.
-    const again = await site.serve()
+    const again = await site.serveHere()
     expect(await again.use(access_token)).toBe(200)
     expect((await again.refresh(refresh_token)).status).toBe(200)
   })
 
   it('closes a persistent connection right after its running exchange, not after its idle timeout', async () => {
-    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const site = await prepareSite({ transport: 'tls' })
     const held = holdResponses(site.device)
     const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
@@ -75,15 +84,14 @@ describe('Stopping by SIGTERM', () => {
     await idle.send({ fields: bearer(access_token) })
     await askToStop(sidecar)
     // The download goes on after the time in which an idle connection may still bring a request.
-    await idle.closed
+    await passUntil(clock, idle.closed)
     held.get('/download/slow')?.end(Buffer.alloc(1_000_000 - 'first piece\n'.length))
     expect((await download.response).body).toHaveLength(1_000_000)
-    await connection.closed
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar, connection.closed)
   })
 
   it('closes idle connections: persistent, of HTTP/2, silent, and half-closed before the TLS handshake', async () => {
-    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const site = await prepareSite({ transport: 'tls' })
     const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const tcp = sidecar.url.replace('https', 'http')
@@ -97,14 +105,14 @@ describe('Stopping by SIGTERM', () => {
     left.end()
     await once(left.socket, 'finish')
     ;(await rawConnection(sidecar.url)).socket.destroy()
-    expect(await sidecar.stop()).toEqual(CLEAN)
-    await Promise.all([...idle.map(({ closed }) => closed), handshaken.closed, silent.closed])
+    sidecar.signal('SIGTERM')
+    await expectStop(sidecar, ...idle.map(({ closed }) => closed), handshaken.closed, silent.closed)
   })
 
   it('closes connections to a Unix socket that never begin their TLS handshake', async () => {
     const path = join(temporaryDirectory(), 'postern.sock')
     const site = await prepareSite({
-      config: { ...LONG, listen: { ...TIMEOUTS, address: `unix:${path}` } },
+      config: { listen: { address: `unix:${path}` } },
       transport: 'tls',
     })
     const sidecar = await serve(site)
@@ -112,20 +120,21 @@ describe('Stopping by SIGTERM', () => {
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
     const shaken = rawPeer(tls.connect({ path, rejectUnauthorized: false }))
     await once(shaken.socket, 'secureConnect')
-    expect(await sidecar.stop()).toEqual(CLEAN)
-    await Promise.all([...silent, shaken].map(({ closed }) => closed))
+    sidecar.signal('SIGTERM')
+    await expectStop(sidecar, ...[...silent, shaken].map(({ closed }) => closed))
   })
 
   it('closes a cleartext connection without a request', async () => {
-    const site = await prepareSite({ config: LONG })
+    const site = await prepareSite()
     const sidecar = await serve(site)
     const silent = await rawConnection(sidecar.url)
-    expect(await sidecar.stop()).toEqual(CLEAN)
-    await silent.closed
+    sidecar.signal('SIGTERM')
+    await expectStop(sidecar, silent.closed)
   })
 
   it('still answers a request on a persistent connection, and closes the connection after it', async () => {
     const { sidecar, access_token, held, slow } = await serveSlowly()
+    const accepted = nextAccepted(sidecar.url)
     const kept = await rawConnection(sidecar.url)
     const request = `GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${access_token}\r\n\r\n`
     kept.write(request)
@@ -133,12 +142,14 @@ describe('Stopping by SIGTERM', () => {
     kept.forget()
     // Without its first bytes, the connection would be closed after half a second.
     kept.write(request.slice(0, 9))
+    await hasRead(await accepted, request.length + 9)
     await askToStop(sidecar)
+    await clock.advance(700)
     kept.write(request.slice(9))
     expect(await kept.closed).toMatch(/^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n/i)
     held.get('/events/slow')?.end()
     await slow.response
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar)
   })
 
   it('still answers the next request if the response in flight has promised persistence', async () => {
@@ -149,11 +160,11 @@ describe('Stopping by SIGTERM', () => {
     expect((await slow.response).header('connection')).not.toBe('close')
     const last = await next
     expect([last.status, last.header('connection')]).toEqual([200, 'close'])
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar)
   })
 
   it('sends GOAWAY on HTTP/2 sessions, and lets their running streams finish', async () => {
-    const site = await prepareSite({ config: LONG, transport: 'h2' })
+    const site = await prepareSite({ transport: 'h2' })
     const held = holdResponses(site.device)
     const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
@@ -171,11 +182,11 @@ describe('Stopping by SIGTERM', () => {
     held.get('/events/h2')?.end('last piece')
     await once(stream, 'end')
     expect(text).toBe('first piece\nlast piece')
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar)
   })
 
   it('closes tunnels to the client and to the device', async () => {
-    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const site = await prepareSite({ transport: 'tls' })
     holdResponses(site.device)
     const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
@@ -183,46 +194,42 @@ describe('Stopping by SIGTERM', () => {
     const closed = once(socket, 'close')
     sidecar.signal('SIGTERM')
     await closed
-    expect(await sidecar.exit).toEqual(CLEAN)
+    await expectStop(sidecar)
     await site.device.waitForOpenConnections(0)
   })
 
   it('breaks off responses that outlast the grace, and exits with 0', async () => {
-    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const site = await prepareSite({ transport: 'tls' })
     holdResponses(site.device)
-    const sidecar = await serve(site, 1_000)
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const exchanges = await Promise.all(
-      (['tls', 'h2'] as const).map(async (transport) => {
-        const connection = await connect({ transport, url: sidecar.url })
-        const path = `/events/${transport}`
-        const exchange = connection.start({ path, fields: bearer(access_token) })
-        await exchange.waitFor('first piece')
-        return exchange
-      }),
+      (['tls', 'h2'] as const).map((transport) =>
+        openResponse(sidecar, bearer(access_token), `/events/${transport}`, transport),
+      ),
     )
-    const asked = Date.now()
-    sidecar.signal('SIGTERM')
-    await Promise.all(exchanges.map(broken))
-    expect(await sidecar.exit).toEqual(CLEAN)
-    const { msg, time } = sidecar.log.at(-1) ?? expect.fail('it says that it stops')
-    expect(msg).toBe('stopped')
-    expect(Date.parse(String(time)) - asked).toBeGreaterThan(990)
+    await askToStop(sidecar)
+    await clock.advance(GRACE - 1)
+    expect(exchanges.map(({ open }) => open)).toEqual([true, true])
+    await clock.advance(1)
+    await Promise.all(exchanges.map((exchange) => exchange.broken))
+    expect(await passUntil(clock, sidecar.exit)).toEqual(CLEAN)
+    expect(sidecar.log.at(-1)?.msg).toBe('stopped')
   })
 
   it('refuses what still waits for a place, also beside a client that reads nothing, and exits with 0', async () => {
-    const site = await prepareSite({
-      config: { ...LONG, upstream: { ...LONG.upstream, max_in_flight: 1 } },
-    })
+    const site = await prepareSite({ config: { upstream: { max_in_flight: 1 } } })
     site.device.handle(() => {})
-    const sidecar = await serve(site, 1_000)
+    const sidecar = await serve(site)
     const { access_token } = await sidecar.grant()
     const clients = await Promise.all([1, 2, 3].map(() => rawConnection(sidecar.url)))
     const head = `Host: x\r\nAuthorization: Bearer ${access_token}\r\nContent-Length: 2\r\n\r\nab`
     for (const [i, client] of clients.entries()) client.write(`PUT /${i} HTTP/1.1\r\n${head}`)
     await expect.poll(() => sidecar.metric('postern_upstream_queued')).toBe(2)
     clients.at(-1)?.socket.pause()
-    expect(await sidecar.stop()).toEqual(CLEAN)
+    await askToStop(sidecar)
+    await clock.advance(GRACE)
+    expect(await passUntil(clock, sidecar.exit)).toEqual(CLEAN)
     const first = site.device.requests[0]?.target.slice(1)
     const waited = clients.find((_, i) => i < 2 && String(i) !== first)
     expect(await waited?.closed).toMatch(/^HTTP\/1\.1 500 (.*\r\n)*retry-after: \d+\r\n/i)
@@ -230,7 +237,8 @@ describe('Stopping by SIGTERM', () => {
   })
 
   it.each(['SIGTERM', 'SIGINT'] as const)('ends at once at a second signal, %s', async (second) => {
-    const { sidecar, slow } = await serveSlowly()
+    // The program itself handles both.
+    const { sidecar, slow } = await serveSlowly((site) => site.serve())
     await askToStop(sidecar)
     sidecar.signal(second)
     expect(await sidecar.exit).toEqual(CLEAN)
@@ -241,6 +249,6 @@ describe('Stopping by SIGTERM', () => {
     const site = await prepareSite()
     const sidecar = await duringStart(site, ({ signal }) => signal('SIGTERM'))
     expect(await sidecar.exit).toEqual(CLEAN)
-    expect((await site.serve()).logged('token file: unusable, set aside; starting empty')).toEqual([])
+    expect((await site.serveHere()).logged('token file: unusable, set aside; starting empty')).toEqual([])
   })
 })

@@ -51,7 +51,7 @@ it('a token keeps its grant, its client and its expiry across a crash', async ()
   const before = await first.status()
   await first.kill()
 
-  const second = await site.serve()
+  const second = await site.serveHere()
   const after = await second.status()
   expect(after.tokens).toEqual(before.tokens)
   const facts = ({ grants }: Status): unknown[] =>
@@ -112,7 +112,7 @@ it('C8 a revoked token stays revoked after a kill, whether an operator or a clie
   await second.revoke({ all: true })
   await second.kill()
 
-  const third = await site.serve()
+  const third = await site.serveHere()
   expect(await Promise.all(grants.map(({ access_token }) => third.use(access_token)))).toEqual(
     grants.map(() => 401),
   )
@@ -169,7 +169,7 @@ it('the state folder stores digests: none of its files contains a token or the p
   expectNoSecrets()
   await sidecar.kill()
   expectNoSecrets()
-  const again = await site.serve()
+  const again = await site.serveHere()
   await again.stop()
   expectNoSecrets()
 })
@@ -191,7 +191,7 @@ it('H258 a second sidecar on the same folder exits and names the one that runs, 
   await first.grant()
   await first.kill()
   // The kernel has released the lock, and the stale socket is no obstacle.
-  const third = await site.serve()
+  const third = await site.serveHere()
   expect((await third.status()).grants).toHaveLength(2)
   expect(await third.use(access_token)).toBe(200)
 })
@@ -247,13 +247,13 @@ it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside
       writeFileSync(database, bytes)
     },
   ]
-  let sidecar = await site.serve()
+  let sidecar = await site.serveHere()
   for (const [done, damage] of damages.entries()) {
     const { access_token } = await sidecar.grant()
     await sidecar.stop() // moves everything from the write-ahead log into the file
     damage()
     const damaged = readFileSync(database)
-    sidecar = await site.serve()
+    sidecar = await site.serveHere()
     const line = await sidecar.waitForLog('token file: unusable, set aside; starting empty')
     expect(line).toMatchObject({ level: 50, fault: expect.stringMatching(/^(damaged|foreign)$/) })
     expect(String(line.path)).toMatch(/tokens\.db\.(damaged|foreign)-\d{4}-\d\d-\d\dT/)
@@ -264,7 +264,9 @@ it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
   }
   // The new token file is durable.
-  const { access_token } = await sidecar.grant()
-  await sidecar.kill()
-  expect(await (await site.serve()).use(access_token)).toBe(200)
+  await sidecar.stop()
+  const last = await site.serve()
+  const { access_token } = await last.grant()
+  await last.kill()
+  expect(await (await site.serveHere()).use(access_token)).toBe(200)
 })

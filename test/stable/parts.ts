@@ -13,7 +13,7 @@ import { planJson, reportJson } from '../../src/verify/report.ts'
 import type { Report } from '../../src/verify/verdict.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { runInProcess } from '../process/in-process.ts'
-import { prepareSite, runPostern, type Served, type Site } from '../process/serve.ts'
+import { prepareSite, runPostern, type Serving, type Site } from '../process/serve.ts'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
 import { exchangeRecord } from '../support/exchange-record.ts'
@@ -83,11 +83,11 @@ function logFields(): readonly string[] {
 /** A sidecar that has done something of everything. */
 async function usedSidecar(): Promise<{
   readonly site: Site
-  readonly sidecar: Served
+  readonly sidecar: Serving
   readonly id: string
 }> {
   const site = await prepareSite()
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const { access_token: token } = await sidecar.grant()
   await sidecar.use(token)
   await sidecar.request({ path: '/refused' })
@@ -128,8 +128,8 @@ async function exitCodes(): Promise<readonly string[]> {
     await note(`${words} without a sidecar`, site.postern(command, ...args))
   }
   const verify = ['verify', sidecar.url, '--password-file', site.passwordFile]
-  await note('verify --dry-run', runPostern([...verify, '--dry-run']))
-  await note('verify of a server that does not respond', runPostern(verify))
+  await note('verify --dry-run', runInProcess([...verify, '--dry-run']))
+  await note('verify of a server that does not respond', runInProcess(verify))
   await note('hash-password without a password', runInProcess(['hash-password']))
   await note('propose of a file that is missing', runInProcess(['propose', '/no/such/file']))
   site.configure({ no_such_key: 1 })

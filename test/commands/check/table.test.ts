@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { TABLE } from '../../../src/commands/check/table.ts'
-import { tryCase } from './case.ts'
+import { golden } from '../../support/golden.ts'
+import { type Case, tryCase } from './case.ts'
 import { DEVICE_CASES } from './device-cases.ts'
 import { HOST_CASES } from './host-cases.ts'
 import { LOGIN_CASES } from './login-cases.ts'
@@ -9,9 +11,14 @@ import { UPLOAD_CASES } from './upload-cases.ts'
 
 const CASES = [...HOST_CASES, ...STORE_CASES, ...DEVICE_CASES, ...LOGIN_CASES, ...UPLOAD_CASES]
 
+const printed = golden(join(import.meta.dirname, 'check.txt'))
+const titleOf = ({ part, row, title }: Case): string => `${part}, ${row}: ${title}`
+
 describe('H107 check finds', () => {
-  it.each(CASES)('$title', tryCase)
+  it.each(CASES)('$title', async (each) => printed.put(titleOf(each), await tryCase(each)))
 })
+
+it('H107 what check prints is what check.txt says', () => printed.expectSame(CASES.map(titleOf)))
 
 /** Rows that no test of this machine can cause, each with the reason. */
 const NOT_CAUSED = new Map([
