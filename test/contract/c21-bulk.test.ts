@@ -49,9 +49,10 @@ function open(transport: 'tls' | 'h2', { url }: Served, token: string, method: s
 }
 
 describe.each(['strict', 'tolerant'])('C21 1 GiB with the %s parser', { timeout: 600_000 }, (parser) => {
-  it('C21 passes at constant memory as upload and download, over HTTP/1 and HTTP/2', async () => {
+  it('C21 passes at constant memory as upload, download and echo, over HTTP/1 and HTTP/2', async () => {
     const device = await startDevice(async (request, response) => {
       if (request.method === 'GET') await pipeline(pieces, response)
+      else if (request.method === 'PUT') await pipeline(request, response)
       else response.end(String(await count(request)))
     })
     const site = await prepareSite({
@@ -62,7 +63,7 @@ describe.each(['strict', 'tolerant'])('C21 1 GiB with the %s parser', { timeout:
     const sidecar = await site.serve()
     const token = (await sidecar.grant()).access_token
     for (const transport of ['tls', 'h2'] as const) {
-      for (const method of ['GET', 'POST']) {
+      for (const method of ['GET', 'POST', 'PUT']) {
         const before = figuresOf(sidecar.pid).resident
         let most = before
         const timer = setInterval(() => {
@@ -74,6 +75,10 @@ describe.each(['strict', 'tolerant'])('C21 1 GiB with the %s parser', { timeout:
         if (method === 'GET') {
           up.end()
           expect(await count(await down)).toBe(SIZE)
+        } else if (method === 'PUT') {
+          const echoed = down.then(count)
+          await pipeline(pieces, up)
+          expect(await echoed).toBe(SIZE)
         } else {
           await pipeline(pieces, up)
           const [counted] = await once(await down, 'data')
