@@ -26,15 +26,15 @@ export function touchedBy(changed) {
   return LONG_TESTS.filter(touches).map(({ tests }) => tests)
 }
 
-/** The files that have changed since everything was run; undefined: this clone does not have that commit. */
-export function changedSinceWhole(whole = readFileSync(join(root, '.ci/whole'), 'utf8').trim()) {
+/**
+ * The files that have changed since everything was run, at the commit in `.ci/whole`.
+ * @returns {readonly string[] | undefined} undefined: there is no such file, or this clone does not have that commit
+ */
+export function changedSinceWhole() {
   try {
-    const shown = execFileSync('git', ['diff', '--name-only', whole], {
-      cwd: root,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    })
-    return shown.split('\n').filter(Boolean)
+    const whole = readFileSync(join(root, '.ci/whole'), 'utf8').trim()
+    const options = { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }
+    return execFileSync('git', ['diff', '--name-only', whole], options).split('\n').filter(Boolean)
   } catch {
     return undefined
   }
