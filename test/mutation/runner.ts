@@ -19,6 +19,9 @@ export interface Answer {
   readonly tookEach: Readonly<Record<string, number>>
 }
 
+/** The projects of Vitest that `npm test` does not run. */
+const OTHER_TREES = ['long', 'bench']
+
 /**
  * The process in which tests run against mutants. The changed text is handed to Vitest in place of the file's, in memory: the file itself
  * stays as it is. The process is one of its own so that a mutant that never ends can be killed with it.
@@ -44,7 +47,9 @@ async function serve(): Promise<void> {
     },
     { plugins: [{ name: 'mutant', enforce: 'pre', load }] },
   )
-  const known = await vitest.globTestSpecifications()
+  const known = (await vitest.globTestSpecifications()).filter(
+    ({ project }) => !OTHER_TREES.includes(project.name),
+  )
   process.on('message', async (asked: Question) => {
     const started = performance.now()
     vitest.invalidateFile(question.path)
