@@ -22,13 +22,14 @@ const { values, positionals } = parseArgs({
   options: {
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     workers: { type: 'string', default: '2' },
+    project: { type: 'string', default: 'test' },
     exclude: { type: 'string', multiple: true, default: [] },
   },
 })
 const [runs, ...paths] = positionals
 const numbers = [runs, values.seed, values.workers].map(Number)
 if (!numbers.every((number) => Number.isSafeInteger(number) && number >= 0) || numbers[0] === 0) {
-  console.error('.ci/steady RUNS [PATHS] [--seed N] [--workers N] [--exclude GLOB]')
+  console.error('.ci/steady RUNS [PATHS] [--seed N] [--workers N] [--project NAME] [--exclude GLOB]')
   process.exit(2)
 }
 const [count = 1, seed = 0, workers = 2] = numbers
@@ -152,6 +153,7 @@ async function run(number, random) {
       'node_modules/vitest/vitest.mjs',
       ...[
         'run',
+        `--project=${values.project}`,
         `--maxWorkers=${workers}`,
         '--reporter=default',
         '--reporter=json',
