@@ -55,16 +55,20 @@ const issueAt = (member: Member, handout: object = {}): Promise<Issued> =>
 const statusOf = async ({ sidecar }: Member, token: string): Promise<number> =>
   (await sidecar.request({ path: '/status', token })).status
 
+/** Waits until a token works. Behind an hour, or where the clock passed more quickly than the store answers, the connections to it begin anew. */
+async function works(at: Member, token: string): Promise<void> {
+  await poll(async () => {
+    const status = await statusOf(at, token)
+    expect([200, 500]).toContain(status)
+    return status
+  }).toBe(200)
+}
+
 it('H296 an issued token works at every sidecar beyond the life of access tokens, and both tell of it', async () => {
   const [one, two] = await startTwo({ access_lifetime: '1s', capacity: 4 })
   const { accessToken, grant } = await issueAt(one)
   for (const at of [one, two, one, two]) {
-    await poll(async () => {
-      const status = await statusOf(at, accessToken)
-      // Behind the hour, the connections to the store begin anew.
-      expect([200, 500]).toContain(status)
-      return status
-    }).toBe(200)
+    await works(at, accessToken)
     await clock.leap(HOUR)
   }
   const refused = async () =>
@@ -143,6 +147,6 @@ it('H296 the list of issued grants may get lost: the bound and the logins know t
   // The next look after the tokens is due.
   await clock.advance(10_000)
   await poll(async () => (await redis.command('ZCARD', list)).trim()).toBe(String(MOST_ISSUED))
+  await works(two, accessToken)
   await expect(issueAt(two)).rejects.toThrow('as many tokens as may be valid')
-  expect(await statusOf(two, accessToken)).toBe(200)
 })
