@@ -3,7 +3,7 @@ import { nextTurn } from '../../src/system/clock.ts'
 import { startBlackHole } from '../support/black-hole.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { passUntil } from '../support/clock.ts'
-import { startDevice } from '../support/device.ts'
+import { startDevice, startRawDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -95,7 +95,12 @@ describe('C19 A fault of the device is reported to the client, in the metrics an
       async () => (await startDevice(undefined, { tls: await makeCertificate() })).url,
       'tls_certificate_error',
     ],
-    ['H46 no TLS', async () => (await startDevice()).url.replace('http:', 'https:'), 'tls_protocol_error'],
+    [
+      'H46 no TLS',
+      // It ends nothing, so that its words are read.
+      async () => (await startRawDevice((peer) => peer.write(ok))).url.replace('http:', 'https:'),
+      'tls_protocol_error',
+    ],
   ])('C19 %s', async (_name, urlOf, failure) => {
     await withEveryParser(
       nothing,
