@@ -22,17 +22,20 @@ const { values, positionals } = parseArgs({
   options: {
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
     workers: { type: 'string', default: '2' },
+    busy: { type: 'string', default: String(availableParallelism()) },
     project: { type: 'string', default: 'test' },
     exclude: { type: 'string', multiple: true, default: [] },
   },
 })
 const [runs, ...paths] = positionals
-const numbers = [runs, values.seed, values.workers].map(Number)
+const numbers = [runs, values.seed, values.workers, values.busy].map(Number)
 if (!numbers.every((number) => Number.isSafeInteger(number) && number >= 0) || numbers[0] === 0) {
-  console.error('.ci/steady RUNS [PATHS] [--seed N] [--workers N] [--project NAME] [--exclude GLOB]')
+  console.error(
+    '.ci/steady RUNS [PATHS] [--seed N] [--workers N] [--busy N] [--project NAME] [--exclude GLOB]',
+  )
   process.exit(2)
 }
-const [count = 1, seed = 0, workers = 2] = numbers
+const [count = 1, seed = 0, workers = 2, busyPrograms = 1] = numbers
 
 /** In the environment of all that is started, to find what outlives its parent. */
 const MARK = `STEADY_RUN=${randomUUID()}`
@@ -119,10 +122,10 @@ async function disturb(root, random, over) {
   }
 }
 
-/** Keeps every core busy, until `over` or until this process is gone. */
+/** Starts programs that keep a core busy each, until `over` or until this process is gone. */
 function keepBusy(over) {
   const loop = 'const { ppid } = process; while (process.ppid === ppid) for (let i = 0; i < 1e8; i += 1);'
-  for (let i = 0; i < availableParallelism(); i += 1) {
+  for (let i = 0; i < busyPrograms; i += 1) {
     const busy = spawn(process.execPath, ['-e', loop], { stdio: 'ignore', env: environment })
     over.addEventListener('abort', () => busy.kill('SIGKILL'))
   }
@@ -209,7 +212,7 @@ function outcomeOf(report, number, code) {
 
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => ending.abort())
 
-console.log(`seed ${seed}, ${count} runs, ${workers} workers beside ${availableParallelism()} busy cores`)
+console.log(`seed ${seed}, ${count} runs, ${workers} workers beside ${busyPrograms} busy programs`)
 const random = createRandom(seed)
 const often = new Map()
 for (let number = 1; number <= count && !ending.signal.aborted; number += 1) {
