@@ -54,11 +54,13 @@ describe('The mutants of a text', () => {
   })
 })
 
-it('the neighbours of a file are the tests in the folder of its name and those that import it, but not through test/support', () => {
+it('the neighbours of a file are the tests of its room and those that import it, but not through test/support', () => {
   const importing = (path: string): string => `import { it } from '${path}'\n`
   const tests = new Map([
     ['test/gate/other.test.ts', ''],
+    ['test/gate/inner/other.test.ts', ''],
     ['test/gates/other.test.ts', ''],
+    ['test/main.test.ts', ''],
     ['test/limits/direct.test.ts', importing('../../src/gate/admit.ts')],
     ['test/limits/help.ts', importing('../../src/gate/admit.ts')],
     ['test/limits/through.test.ts', importing('./help.ts')],
@@ -67,9 +69,15 @@ it('the neighbours of a file are the tests in the folder of its name and those t
   ])
   expect(neighboursOf('src/gate/admit.ts', tests)).toEqual([
     'test/gate/other.test.ts',
+    'test/gate/inner/other.test.ts',
     'test/limits/direct.test.ts',
     'test/limits/through.test.ts',
   ])
+  expect(neighboursOf('src/gate/inner/least.ts', tests)).toEqual([
+    'test/gate/other.test.ts',
+    'test/gate/inner/other.test.ts',
+  ])
+  expect(neighboursOf('src/main.ts', tests)).toEqual(['test/main.test.ts'])
 })
 
 it('a mutant is killed by a test or by time, or lives; the quickest tests come first', async () => {

@@ -13,7 +13,7 @@ import { changedFiles, readSubject, type Subject, UsageError } from './subject.t
 const HELP = `npm run mutate -- [options] [FILE[:LINE[-LINE]]...]
 
 Changes one thing at a time in a source file (a number, a comparison, a condition, an operator, an element, a statement)
-and runs the tests near it: those in the folder under test/ with the same name, and those that import the file.
+and runs the tests near it: those of its room (of test/gate for src/gate/admit.ts), and those that import the file.
 A mutant that turns no test red has lived: it lacks a test, or the code that it changed is not needed.
 
   FILE          a .ts or .js file under src/, whole or these lines of it

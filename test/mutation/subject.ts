@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { join, posix, relative, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { importsOf, readTree, type SourceTree } from '../support/source-tree.ts'
 import { type Mutant, mutantsOf } from './mutants.ts'
@@ -88,8 +88,14 @@ export function changedFiles(ref: string, root: string = process.cwd()): string[
   return files
 }
 
+/** The room of a source file or a test: its first folder, or none if it is in no room, such as `src/main.ts`. */
+function roomOf(path: string): string {
+  const [, room = '', inRoom] = path.split('/')
+  return inRoom === undefined ? '' : room
+}
+
 /**
- * The test files near a source file: those in the folder under `test/` with the name of its folder, and those that import it,
+ * The test files near a source file: those of its room, the folder under `test/` with the name of its first folder, and those that import it,
  * directly or through a file beside them. `test/support` does not count: through it nearly every test imports every source file.
  * @param name the path from the root, as in `tree`
  */
@@ -102,8 +108,8 @@ export function neighboursOf(name: string, tree: SourceTree): string[] {
   for (const importer of importers) {
     for (const { path, imported } of imports) if (imported.includes(importer)) importers.add(path)
   }
-  const folder = `${posix.dirname(name).replace(/^src/, 'test')}/`
-  return testsIn(tree).filter((path) => importers.has(path) || path.startsWith(folder))
+  const room = roomOf(name)
+  return testsIn(tree).filter((path) => importers.has(path) || roomOf(path) === room)
 }
 
 const testsIn = (tree: SourceTree): string[] => [...tree.keys()].filter((path) => path.endsWith('.test.ts'))
