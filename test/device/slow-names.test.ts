@@ -1,7 +1,7 @@
 import dns from 'node:dns/promises'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
-import { afterAll, beforeEach, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { parseStoreUrl } from '../../src/config/store-fields.ts'
 import { createConnections } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
@@ -36,6 +36,11 @@ beforeEach(() => {
     // The cast holds because every caller of this process asks for all addresses.
     return answer.promise as never
   })
+})
+
+/** The process resolves few names at a time, for the test files after this one, too. */
+afterEach(() => {
+  for (const answer of answers) answer.resolve(HOME)
 })
 
 afterAll(() => {
