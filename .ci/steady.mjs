@@ -158,6 +158,9 @@ async function run(number, random) {
         'run',
         `--project=${values.project}`,
         `--maxWorkers=${workers}`,
+        // The files of a worker share their modules.
+        '--sequence.shuffle.files',
+        `--sequence.seed=${seed + number}`,
         '--reporter=default',
         '--reporter=json',
         `--outputFile.json=${report}`,
