@@ -1,7 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
-import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { passUntil } from '../support/clock.ts'
 import {
@@ -24,6 +23,7 @@ import {
 import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { passUntilClosed } from '../support/pass-serving.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { type AttackKind, startAttack } from './attack.ts'
 
 let sidecar: TestSidecar
 let token: string

@@ -14,9 +14,9 @@ import { stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import type { BareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
-import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 import { socketPair } from '../support/socket-pair.ts'
+import { unhurried } from './pace.ts'
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
 function refusedExchange(part: Partial<UpgradeExchange> = {}): Forwarded<BareExchange & UpgradeExchange> {

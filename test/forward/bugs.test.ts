@@ -10,8 +10,8 @@ import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
 import { bareExchange } from '../support/exchange.ts'
 import { admitted, PLAIN } from '../support/forward.ts'
-import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
+import { unhurried } from './pace.ts'
 
 /** A service of the device whose connections are this one. All that a round trip without a response needs. */
 function serviceWith(

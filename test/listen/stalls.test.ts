@@ -5,12 +5,12 @@ import { nextTurn } from '../../src/system/clock.ts'
 import { hasRead, nextAccepted, nextConnecting } from '../support/accepted.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import type { Response } from '../support/message.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { nextRequest, OK, startScripted } from '../support/scripted.ts'
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 /** How long the process stands still (ms): longer than each deadline of these tests. */
 const STALL = 120_000

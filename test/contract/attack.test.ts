@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { type AttackKind, startAttack } from './attack.ts'
-import { temporaryDirectory } from './certificate.ts'
-import { startDevice } from './device.ts'
-import { startSidecar, type TestSidecar } from './sidecar.ts'
 
 const CONNECTIONS = 2
 

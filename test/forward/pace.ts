@@ -1,6 +1,6 @@
 import type { RoundTripService } from '../../src/forward/round-trip-service.ts'
 import type { Clock } from '../../src/system/clock.ts'
-import { stillClock } from './clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 /** Paces of a device that no other request waits for. `longest`: how long (ms) a client may read nothing. */
 export function unhurried(

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, METHODS, type ServerResponse } from
 import { Duplex } from 'node:stream'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { readInPieces } from './http1-intake.ts'
+import { readInPieces } from './intake.ts'
 
 /** A request as Node's parser reads it in its strictest mode. */
 export interface NodesReading {

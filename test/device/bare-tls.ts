@@ -12,8 +12,8 @@ import {
 } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import type { Certificate } from './certificate.ts'
-import { closeLater } from './cleanup.ts'
+import type { Certificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 const RSA = 0x002f
 const DHE = 0x0033

@@ -1,5 +1,5 @@
-import type { Request } from './message.ts'
-import type { Transport } from './transports.ts'
+import type { Request } from '../support/message.ts'
+import type { Transport } from '../support/transports.ts'
 
 export interface OddRequest {
   readonly name: string

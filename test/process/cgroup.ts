@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { closeLater } from './cleanup.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 /** A cgroup that bounds the memory of the programs in it. */
 export interface MemoryCgroup {

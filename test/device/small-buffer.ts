@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { closeLater } from './cleanup.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 /**
  * A device whose TLS has no room for a long first message: it passes a connection on to `port` if it `takes` a message of this length (bytes),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { needs, run } from './tools.ts'
+import { needs, run } from '../support/tools.ts'
 
 const CONTROL = join(import.meta.dirname, '../../deploy/debian/control')
 

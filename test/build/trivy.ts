@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryDirectory } from './certificate.ts'
-import { needs, needsForeign, needsLibrary, run } from './tools.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { needs, needsForeign, needsLibrary, run } from '../support/tools.ts'
 
 const MAKER = join(import.meta.dirname, 'advisories.go')
 

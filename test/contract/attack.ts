@@ -16,7 +16,7 @@ import {
   resetStream,
   SETTING,
   settings,
-} from './http2-frames.ts'
+} from '../support/http2-frames.ts'
 
 export type AttackKind =
   | 'idle'

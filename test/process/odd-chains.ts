@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { opensslCertificate } from './openssl-server.ts'
+import { opensslCertificate } from '../support/openssl-server.ts'
 
 /** What a server shows, and the authority that its clients trust. Each a PEM file. */
 export interface Chain {

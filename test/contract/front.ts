@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { startDevice } from './device.ts'
-import { expectError } from './errors.ts'
-import type { Response } from './message.ts'
-import { type RawPeer, rawConnection } from './raw.ts'
-import { headOf, responsesIn } from './raw-responses.ts'
-import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from './sidecar.ts'
-import type { Transport } from './transports.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import type { Response } from '../support/message.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import type { Transport } from '../support/transports.ts'
 
 /** A sidecar with a live token: a request with it can be refused only for the fault that the case names. */
 export interface Front {

@@ -15,7 +15,7 @@ import {
   SETTING,
   SETTINGS_ACK,
   settings,
-} from './http2-frames.ts'
+} from '../support/http2-frames.ts'
 
 /** Where a flood goes, and the login that some of them need. */
 export interface FloodTarget {

@@ -3,7 +3,7 @@ import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
 import type { RequestBody } from '../../src/listen/request-body.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { stillClock } from './clock.ts'
+import { stillClock } from '../support/clock.ts'
 
 /** A message as the sidecar parses it. */
 interface ReadMessage {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { closeLater } from './cleanup.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 

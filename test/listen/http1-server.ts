@@ -4,11 +4,23 @@ import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
-import type { Account } from '../../src/memory/account.ts'
+import { Account, type Holder } from '../../src/memory/account.ts'
 import type { Clock } from '../../src/system/clock.ts'
-import { NO_HOLDER, roomyAccount } from './account.ts'
-import { closeLater } from './cleanup.ts'
-import { stillClock } from './clock.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
+
+/** An account that never fills. */
+export function roomyAccount(): Account {
+  return new Account({ limit: 2 ** 40, clock: stillClock(), onStage() {}, onShed() {} })
+}
+
+/** A holder from which nothing is taken. */
+export const NO_HOLDER: Holder = {
+  working: true,
+  atDevice: false,
+  giveUpUnread: () => 0,
+  drop() {},
+}
 
 const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }
 

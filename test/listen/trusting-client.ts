@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { isIP } from 'node:net'
 import tls from 'node:tls'
-import { closeLater } from './cleanup.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 /**
  * Connects to a sidecar as a client that trusts only `ca` and that calls the sidecar `name`. The connection goes to the host of

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Source } from '../../deploy/build/source.ts'
 import type { Vendor } from '../../deploy/build/vendor.ts'
-import { temporaryDirectory } from './certificate.ts'
-import { closeLater } from './cleanup.ts'
-import { needs, run } from './tools.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { needs, run } from '../support/tools.ts'
 
 /** A vendor whose address is the one in the printed commands. */
 export const VENDOR: Vendor = {
