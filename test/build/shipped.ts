@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { unitEnvironment } from '../../bench/unit-environment.ts'
 import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
-import { BUNDLE_VARIABLE } from '../support/bundle.ts'
+import { BUNDLE_VARIABLE } from '../support/made-once.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { expect } from 'vitest'
 
 /** What a program prints, as one document with a section for each title: `vitest run --update=all FILE` writes its file anew. */
-export interface Golden {
+interface Golden {
   /** Keeps what a test has seen. */
   readonly put: (title: string, text: string) => void
   /**

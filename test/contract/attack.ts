@@ -28,7 +28,7 @@ export type AttackKind =
   | 'zero windows'
 
 /** TLS connections with one behaviour. Each is reopened when the sidecar closes it. */
-export interface AttackPlan {
+interface AttackPlan {
   readonly kind: AttackKind
   readonly port: number
   /** Connections open at a time. */
@@ -43,7 +43,7 @@ export interface AttackPlan {
   readonly path: string
 }
 
-export interface AttackReport {
+interface AttackReport {
   /** Completed handshakes. */
   readonly opened: number
   /** Connections that the sidecar closed, before or after the handshake. */

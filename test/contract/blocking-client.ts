@@ -1,7 +1,7 @@
 import { once } from 'node:events'
+import { responsesIn } from '../support/http1-reader.ts'
 import type { Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
-import { responsesIn } from '../support/raw-responses.ts'
 
 /** The request body: its size, and whether it is chunked or has a `Content-Length`. */
 export interface Upload {

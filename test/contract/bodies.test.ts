@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { passServing } from '../support/pass-serving.ts'
-import { responsesIn } from '../support/raw-responses.ts'
+import { responsesIn } from '../support/http1-reader.ts'
 import { describeTransports } from '../support/transports.ts'
+import { passServing } from '../support/waiting.ts'
 import { get, post, SMUGGLED, sharedFront, startFront } from './front.ts'
 
 /** A request inside a body: a parser that frames the body otherwise would run it. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { limitsOf } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'

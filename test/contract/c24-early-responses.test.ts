@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { startRawDevice } from '../support/device.ts'
-import { brokenBy } from '../support/scripted.ts'
+import { brokenBy, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, rowsOver } from '../support/transports.ts'
 import { sendThenRead } from './blocking-client.ts'

@@ -1,7 +1,7 @@
 import type { Request } from '../support/message.ts'
 import type { Transport } from '../support/transports.ts'
 
-export interface OddRequest {
+interface OddRequest {
   readonly name: string
   readonly request: Request
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { headOf, responsesIn } from '../support/http1-reader.ts'
 import { describeTransports } from '../support/transports.ts'
 import { get, post, SMUGGLED, sharedFront, startFront } from './front.ts'
 

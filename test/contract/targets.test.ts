@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { get, sharedFront, startFront } from './front.ts'
 

@@ -15,7 +15,7 @@ import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { startBareTls } from './bare-tls.ts'
 import { startSmallBuffer } from './small-buffer.ts'
 

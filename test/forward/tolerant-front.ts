@@ -8,9 +8,9 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { startHttp1Server } from '../listen/http1-server.ts'
+import { PLAIN } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { PLAIN } from '../support/forward.ts'
 import { unhurried } from './pace.ts'
 
 export interface Front {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { destinationOf, hasOverride, isOverride } from '../../src/http/overrides.ts'
+import { requestHead } from '../support/exchange.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-import { requestHead } from '../support/request-head.ts'
 import { LOOK_ALIKES, OVERRIDES } from './override-names.ts'
 
 it('H203 names are told apart in any case and punctuation, and in linear time', () => {

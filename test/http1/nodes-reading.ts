@@ -5,7 +5,7 @@ import { nextTurn } from '../../src/system/clock.ts'
 import { readInPieces } from './intake.ts'
 
 /** A request as Node's parser reads it in its strictest mode. */
-export interface NodesReading {
+interface NodesReading {
   readonly event: string
   readonly method: string | undefined
   readonly target: string | undefined
@@ -19,7 +19,7 @@ export interface NodesReading {
 const EVENTS = ['request', 'checkContinue', 'checkExpectation', 'upgrade', 'connect']
 
 /** How Node reads a sequence of messages. */
-export interface NodesRow {
+interface NodesRow {
   readonly messages: readonly NodesReading[]
   /** The error code for the bytes after them that Node refuses, or undefined where it waits for more. */
   readonly fault: string | undefined
@@ -83,7 +83,7 @@ export async function readRowByNode(bytes: Buffer): Promise<NodesRow> {
 }
 
 /** How the sidecar and Node read the same bytes. */
-export interface Comparison {
+interface Comparison {
   /** Whether the sidecar accepted the first message as a request. */
   readonly accepted: boolean
   /** Where Node reads the message differently. */

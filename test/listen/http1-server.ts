@@ -10,12 +10,12 @@ import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 
 /** An account that never fills. */
-export function roomyAccount(): Account {
+function roomyAccount(): Account {
   return new Account({ limit: 2 ** 40, clock: stillClock(), onStage() {}, onShed() {} })
 }
 
 /** A holder from which nothing is taken. */
-export const NO_HOLDER: Holder = {
+const NO_HOLDER: Holder = {
   working: true,
   atDevice: false,
   giveUpUnread: () => 0,

@@ -18,7 +18,7 @@ import {
 } from '../support/http2-frames.ts'
 
 /** Where a flood goes, and the login that some of them need. */
-export interface FloodTarget {
+interface FloodTarget {
   readonly host: string
   readonly port: number
   readonly token: string
@@ -192,7 +192,7 @@ const OPENING_AT_ONCE = 64
 const REOPENED_AFTER = 50
 
 /** Floods until `stop` is called. `opened`: the connections that were opened so far. */
-export function startFlood(name: string, target: FloodTarget): { opened: () => number; stop: () => void } {
+function startFlood(name: string, target: FloodTarget): { opened: () => number; stop: () => void } {
   const flood = FLOODS[name]
   if (flood === undefined) throw new Error(`no flood is called ${name}: ${Object.keys(FLOODS).join(', ')}`)
   const { connections, addresses, alpn, raw, reads, opening, again } = flood

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { closeLater } from '../support/cleanup.ts'
 
 /** A cgroup that bounds the memory of the programs in it. */
-export interface MemoryCgroup {
+interface MemoryCgroup {
   /** The first words of a command line: the command behind them runs in the cgroup. */
   readonly prefix: readonly string[]
   /** How often the kernel has killed a process in it for its memory. */

@@ -3,10 +3,10 @@ import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 /** What a round gives, or what comes of it: texts by label, the lines of a text with `\n` between them. */
-export type Parts = Readonly<Record<string, string | undefined>>
+type Parts = Readonly<Record<string, string | undefined>>
 
 /** What the cases of some files have in common. */
-export interface CaseFamily {
+interface CaseFamily {
   /** The labels of what a round gives. */
   readonly given: readonly string[]
   /** The labels of what comes of it. */

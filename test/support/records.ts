@@ -4,6 +4,14 @@ import { control } from '../../src/commands/control.ts'
 import type { Explanation, RequestRow } from '../../src/record/explanation.ts'
 import type { TestSidecar } from './sidecar.ts'
 
+/** The lines of the access log so far, parsed. */
+export function accessLines(sidecar: Pick<TestSidecar, 'logLines'>): Record<string, unknown>[] {
+  return sidecar
+    .logLines()
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'request')
+}
+
 /** What the control socket answers. */
 export const ask = (sidecar: TestSidecar, path: string): Promise<object> =>
   control(join(sidecar.directory, 'state'), { method: 'GET', path })

@@ -1,5 +1,14 @@
 import fc from 'fast-check'
 
+/** Random numbers from a seed: every run sends the same requests, so a failure can be reproduced. */
+export function randomNumbers(seed: number): (sides: number) => number {
+  let state = seed
+  return (sides) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff
+    return (state >> 8) % sides
+  }
+}
+
 /** Halves of surrogate pairs, from U+D800, are no code points of a string. */
 const SURROGATES = 0x800
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** What a process holds according to /proc; zeros where there is no /proc or no such process. */
-export interface ProcessFigures {
+interface ProcessFigures {
   /** Resident memory in bytes. */
   readonly resident: number
   /** The most resident memory since its start, in bytes. */
@@ -34,4 +34,15 @@ function isSocket(path: string): boolean {
   } catch {
     return false // closed in the meantime
   }
+}
+
+/** Collects all garbage of this thread. What a `WeakRef` was asked for in this turn stays until the next. */
+export function collectGarbage(): void {
+  if (globalThis.gc === undefined) throw new Error('vitest.config.ts starts the tests with --expose-gc')
+  globalThis.gc()
+}
+
+/** This process stands still (ms), as on a machine that is busy or suspended. What peers send meanwhile waits in the kernel. */
+export function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
