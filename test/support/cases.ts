@@ -51,7 +51,7 @@ const INDENT = '    '
 
 /**
  * Makes tests of the cases in text files, whose form README.md describes. A case that fails names its file and line, and
- * `vitest -u` writes what came into the files.
+ * `vitest --update=all` writes what came into the files.
  * @param path a file, or a folder of them
  */
 export function runCases(path: string, family: CaseFamily): void {
@@ -89,12 +89,12 @@ function runFile(file: string, family: CaseFamily): void {
         }
       })
     })
-  it('stands as `vitest -u` writes it', async () => {
+  it('stands as `vitest --update=all` writes it', async () => {
     await expect(written(text, cases, isUpdating() ? came : new Map())).toMatchFileSnapshot(file)
   })
 }
 
-/** Whether `vitest -u` runs. */
+/** Whether `vitest --update=all` runs. */
 function isUpdating(): boolean {
   return expect.getState().snapshotState.snapshotUpdateState === 'all'
 }
