@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { LONG_TESTS } from './.ci/long-tests.mjs'
-import { PATIENCE } from './test/support/patience.ts'
+import { PATIENCE } from './test/support/running-test.ts'
 
 /** The tests of a tree, beside those of a bench. */
 const LONG = LONG_TESTS.map(({ tests }) => (tests.endsWith('/') ? `${tests}**/*.test.ts` : tests))
@@ -23,9 +23,9 @@ export default defineConfig({
     // Programs in Go live for seconds here: with little garbage to collect, promtool takes a quarter less processor time.
     env: { GOGC: '800' },
     setupFiles: ['test/support/setup.ts'],
-    // For test/support/collect-garbage.ts.
+    // For `collectGarbage` of test/support/processes.ts.
     execArgv: ['--expose-gc'],
-    globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
+    globalSetup: ['test/support/made-once.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
     testTimeout: 5 * PATIENCE,
     hookTimeout: 5 * PATIENCE,

@@ -7,9 +7,9 @@ import { expect, it } from 'vitest'
 import { bashCompletion } from '../deploy/build/commands/bash-completion.ts'
 import { type DescribedProgram, describedCommands } from '../deploy/build/commands/described-commands.ts'
 import { manPage } from '../deploy/build/commands/man-page.ts'
+import { missingInDepends } from './build/library-needs.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
-import { missingInDepends } from './support/library-needs.ts'
 import { needs, run } from './support/tools.ts'
 
 /** The commands, and one with a choice and all characters that shells treat in a special way. */

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { installedBundle } from './build/shipped.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { runningTest } from './support/running-test.ts'
-import { installedBundle } from './support/shipped.ts'
 import { run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')

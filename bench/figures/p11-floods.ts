@@ -16,7 +16,7 @@ import { residentMemory, watchMemory } from '../process-usage.ts'
 import type { Program } from '../program.ts'
 import { cleaningUp, say } from '../run-program.ts'
 
-const FLOODS = fileURLToPath(new URL('../../test/support/memory-floods.ts', import.meta.url))
+const FLOODS = fileURLToPath(new URL('../../test/machine/memory-floods.ts', import.meta.url))
 
 /** Those that all three programs can get: they need no token. */
 const NAMES = [

@@ -9,7 +9,7 @@ import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/state.ts'
-import { liveRequests } from '../../test/support/live-requests.ts'
+import { liveRequests } from '../../test/tokens/live-requests.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
 import type { Server } from './server.ts'
 

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { rawConnection } from '../support/raw.ts'
-import { sendAndReset } from '../support/send-and-reset.ts'
+import { rawConnection, sendAndReset } from '../support/raw.ts'
 import { loginForm, revocation, startAdmin } from './viewing.ts'
 
 it('H153 a page of another site can neither revoke, sign in or out, nor take up streams', async () => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { passUntil } from '../support/clock.ts'
-import { PAGE_PASSWORD } from '../support/page-login.ts'
+import { PAGE_PASSWORD } from '../support/passwords.ts'
 import { loginForm, revocation, startAdmin } from './viewing.ts'
 
 it('H152 with a password nothing of the page is served without a login, not even on loopback', async () => {

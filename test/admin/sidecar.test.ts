@@ -4,7 +4,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
-import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-login.ts'
+import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/passwords.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 it('H152 a sidecar serves its page after a login, tells it what happens, and ends its stream when it stops', async () => {

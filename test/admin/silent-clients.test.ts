@@ -7,7 +7,7 @@ import { inTurn } from '../../src/admin/in-turn.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { stillClock } from '../support/clock.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { socketPair } from '../support/raw.ts'
 
 /** A connection whose client has sent a request; it reads only what the test lets it read. */
 async function request(onRequest: RequestListener) {

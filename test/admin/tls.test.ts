@@ -9,7 +9,7 @@ import { parse, stringify } from 'yaml'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
+import { PAGE_PASSWORD, pagePasswordFile } from '../support/passwords.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs, run } from '../support/tools.ts'
 

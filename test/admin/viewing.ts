@@ -15,7 +15,7 @@ import { secondOf } from '../page/calm.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
+import { PAGE_PASSWORD, pagePasswordFile } from '../support/passwords.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 
 /** An overview that a test drives. */

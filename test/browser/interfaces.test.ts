@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { resting, useBrowser } from '../page/browser.ts'
 import { startTransmission } from '../sign-in/session-devices.ts'
 import { realClock } from '../support/clock.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { startConsole, startSyncthing } from './interfaces.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { passUntil } from '../support/clock.ts'
-import { makeNames, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { makeNames, OF_MONITOR, passwordOf } from '../support/passwords.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from './browsing.ts'
 
 it('H193 H194 the session of a browser may do what the name of its password may do, and ends with it', async () => {

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { MAIN, makeBundle, makeScript } from '../../deploy/build/bundle.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { installedBundle } from '../support/shipped.ts'
 import { run } from '../support/tools.ts'
+import { installedBundle } from './shipped.ts'
 
 it('the same source gives the same files in another folder', async () => {
   const [first, second] = [join(installedBundle(), 'dist'), join(temporaryDirectory(), 'another')]

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { imageFile } from '../../deploy/build/image-file.ts'
-import { SOURCE, VENDOR } from '../support/release-key.ts'
+import { SOURCE, VENDOR } from './release-key.ts'
 
 const TEMPLATE = readFileSync(join(import.meta.dirname, '../../deploy/Dockerfile'), 'utf8')
 

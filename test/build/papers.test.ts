@@ -19,8 +19,8 @@ import { readVendor } from '../../deploy/build/vendor.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { shellBlock } from '../support/pages.ts'
-import { makeReleaseKey, SOURCE, signersIn, VENDOR } from '../support/release-key.ts'
 import { needs, type Run, run } from '../support/tools.ts'
+import { makeReleaseKey, SOURCE, signersIn, VENDOR } from './release-key.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const VERIFY = shellBlock('docs/installing.md', 'ssh-keygen -Y verify')

@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest'
 import { makeSbom } from '../../deploy/build/sbom.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { shellBlock } from '../support/pages.ts'
-import { VENDOR } from '../support/release-key.ts'
-import { type Advisory, scan } from '../support/trivy.ts'
+import { VENDOR } from './release-key.ts'
+import { type Advisory, scan } from './trivy.ts'
 
 /** The validator of CycloneDX, with the schema that the list names. */
 const validator = new JsonStrictValidator(Version.v1dot5)

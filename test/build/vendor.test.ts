@@ -7,8 +7,8 @@ import { readVendor, type Vendor, vendorText } from '../../deploy/build/vendor.t
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { blocksOf } from '../support/pages.ts'
-import { VENDOR } from '../support/release-key.ts'
 import { needs, run } from '../support/tools.ts'
+import { VENDOR } from './release-key.ts'
 
 function written(text: string): string {
   const file = join(temporaryDirectory(), 'vendor.yaml')

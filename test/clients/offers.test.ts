@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { DeviceRequest } from '../support/device.ts'
+import { responsesIn } from '../support/http1-reader.ts'
 import { rawConnection } from '../support/raw.ts'
-import { responsesIn } from '../support/raw-responses.ts'
 import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 

@@ -9,7 +9,7 @@ import { prepareSite, type Run, runPostern, type Site } from '../process/serve.t
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
-import { nextRequest, startScripted } from '../support/scripted.ts'
+import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { needs, underFileModes } from '../support/tools.ts'
 import { runCheck } from './run-check.ts'
@@ -92,7 +92,7 @@ describe('postern check', () => {
 
   it('H172 prints the bytes of the heads that the device gets, as it gets them', async () => {
     const sizes: number[] = []
-    const device = await startScripted(async (peer) => {
+    const device = await startRawDevice(async (peer) => {
       sizes.push((await nextRequest(peer)).length)
       peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
     })

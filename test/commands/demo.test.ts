@@ -11,7 +11,7 @@ import { createLogOn } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { realClock } from '../support/clock.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { needs, run } from '../support/tools.ts'
 
 interface Demo {

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { control } from '../../src/commands/control.ts'
-import { accessLines } from '../support/access-lines.ts'
-import { ask, explained, explanationsOf, recent } from '../support/explained.ts'
-import { golden } from '../support/golden.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { startHoldingDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
+import { accessLines, ask, explained, explanationsOf, recent } from '../support/records.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { waitForQueued } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { golden } from './golden.ts'
 import { tickingClock } from './ticking-clock.ts'
 
 const printed = golden(join(import.meta.dirname, 'explain.txt'))

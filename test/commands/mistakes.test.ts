@@ -13,7 +13,7 @@ import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { makeNames, onTrial } from '../support/names.ts'
+import { makeNames, onTrial } from '../support/passwords.ts'
 import { HASHED_PASSWORD, type YamlPart } from '../support/sidecar.ts'
 
 interface Mistake {

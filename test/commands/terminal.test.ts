@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { widthOf } from '../../src/commands/columns.ts'
 import { runAtKeyboard } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite } from '../process/serve.ts'
-import { makeNames } from '../support/names.ts'
+import { makeNames } from '../support/passwords.ts'
 import { runOnTerminal } from '../support/terminal.ts'
 
 const LONG = 'n'.repeat(32)

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { flood } from '../support/autocannon.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import {
   FRAME,
   frame,
@@ -16,10 +16,10 @@ import {
   settings,
 } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
-import { passUntilClosed } from '../support/pass-serving.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { passUntilClosed } from '../support/waiting.ts'
 
 const ATTACKER = '127.0.0.2'
 const EACH = 10

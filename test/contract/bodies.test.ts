@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { get, post, SMUGGLED, sharedFront, startFront } from '../support/front.ts'
-import { passServing } from '../support/pass-serving.ts'
-import { responsesIn } from '../support/raw-responses.ts'
+import { responsesIn } from '../support/http1-reader.ts'
 import { describeTransports } from '../support/transports.ts'
+import { passServing } from '../support/waiting.ts'
+import { get, post, SMUGGLED, sharedFront, startFront } from './front.ts'
 
 /** A request inside a body: a parser that frames the body otherwise would run it. */
 const INNER = 'GET /inner HTTP/1.1\r\nHost: device\r\n\r\n'

@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib'
 import { beforeAll, expect, it } from 'vitest'
-import { expectError } from '../support/errors.ts'
-import { SMUGGLED, startFront } from '../support/front.ts'
-import { headOf } from '../support/raw-responses.ts'
+import { expectError } from '../support/expectations.ts'
+import { headOf } from '../support/http1-reader.ts'
 import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
+import { SMUGGLED, startFront } from './front.ts'
 
 const secret = encodeURIComponent(PASSWORD)
 const good = `grant_type=password&password=${secret}`

@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import { readPage } from '../support/pages.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'

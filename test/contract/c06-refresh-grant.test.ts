@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const day = 86_400_000

@@ -6,8 +6,8 @@ import { revokeCommand } from '../../src/commands/revoke.ts'
 import { realClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { nextSweep } from '../support/sweep.ts'
 import { isInstalled, needs } from '../support/tools.ts'
+import { nextSweep } from '../support/waiting.ts'
 import { ended, isOpen, revoke, stateDir, statusOf, type Watched, watch } from './watched-streams.ts'
 
 /** The server has the time of a fleet. So long a busy machine may take to open the streams. */

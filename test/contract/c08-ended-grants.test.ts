@@ -2,9 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { bearer, DOWNLOAD_SIZE, holdResponses, openResponse, openTunnel } from '../process/streams.ts'
 import { readBody, startDevice } from '../support/device.ts'
-import { passServing } from '../support/pass-serving.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
-import { nextSweep } from '../support/sweep.ts'
+import { nextSweep, passServing } from '../support/waiting.ts'
 import {
   ACCESS_LIFETIME,
   ended,

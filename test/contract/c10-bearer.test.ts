@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
 import {
   type ApiRequest,

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { beginStop } from '../support/begin-stop.ts'
 import { passUntil } from '../support/clock.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { beginStop } from '../support/waiting.ts'
 
 /** Opens a connection whose upload is refused and whose client goes on sending. */
 async function keepSending(sidecar: TestSidecar): Promise<RawPeer> {

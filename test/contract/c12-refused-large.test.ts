@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { Agent, request } from 'undici'
 import { beforeAll, expect, it } from 'vitest'
-import { sendThenRead, type Upload } from '../support/blocking-client.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import { type ErrorCode, expectError } from '../support/errors.ts'
+import { type ErrorCode, expectError } from '../support/expectations.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import { describeTransports } from '../support/transports.ts'
+import { sendThenRead, type Upload } from './blocking-client.ts'
 
 const MB = 1_000_000
 /** 20 MB is more than all buffers between client and device hold. */

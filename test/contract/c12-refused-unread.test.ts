@@ -1,10 +1,10 @@
 import { beforeAll, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
-import { sendThenRead } from '../support/blocking-client.ts'
-import { expectError } from '../support/errors.ts'
-import { figuresOf } from '../support/process-figures.ts'
+import { expectError } from '../support/expectations.ts'
+import { figuresOf } from '../support/processes.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { sendThenRead } from './blocking-client.ts'
 
 /** Bytes. */
 const UPLOAD = 128 << 20

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { limitsOf } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
-import { oddRequests } from '../support/odd-requests.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+import { oddRequests } from './odd-requests.ts'
 
 describeProtocols('C13 The limits', (transport) => {
   it('C13 by default the API has 60 requests per minute and /oauth/token 30, counted separately', async () => {

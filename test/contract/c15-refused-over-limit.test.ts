@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { expectError } from '../support/errors.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { expectError, limitsOf } from '../support/expectations.ts'
 import { rawConnection } from '../support/raw.ts'
 import { PASSWORD, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'

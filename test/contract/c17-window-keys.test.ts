@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { limitsOf } from '../support/expectations.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 

@@ -1,7 +1,8 @@
 import { beforeAll, expect, it } from 'vitest'
-import { readBody, startCannedDevice, startDevice } from '../support/device.ts'
-import { type ErrorCode, expectError } from '../support/errors.ts'
+import { readBody, startDevice } from '../support/device.ts'
+import { type ErrorCode, expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
+import { startCannedDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 

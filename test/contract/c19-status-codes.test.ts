@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 

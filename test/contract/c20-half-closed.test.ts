@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { passUntil } from '../support/clock.ts'
-import { type Device, startDevice } from '../support/device.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { type Device, startDevice, startHoldingDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { waitForQueued } from '../support/waiting.ts'
 
 /** Half-closed clients are probed at this interval (ms) while others wait. */
 const PROBE = 250

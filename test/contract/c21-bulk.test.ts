@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { prepareSite, type Served } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
-import { figuresOf } from '../support/process-figures.ts'
+import { figuresOf } from '../support/processes.ts'
 
 const MiB = 1 << 20
 const SIZE = 1024 * MiB

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { passUntil } from '../support/clock.ts'
-import { readBody, startCannedDevice, startDevice } from '../support/device.ts'
+import { readBody, startDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
+import { startCannedDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessLines } from '../support/access-lines.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { type DeviceRequest, startDevice } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
+import { accessLines } from '../support/records.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { startDevice, startRawDevice } from '../support/device.ts'
+import { startDevice } from '../support/device.ts'
 import type { Response } from '../support/message.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 import { type ApiRequest, startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
-import { type RawDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { startDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { type RawDevice, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports, rowsOver } from '../support/transports.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { type Front, get, post, SMUGGLED, sharedFront } from '../support/front.ts'
 import { describeTransports } from '../support/transports.ts'
+import { type Front, get, post, SMUGGLED, sharedFront } from './front.ts'
 
 type Case = readonly [name: string, fields: readonly string[]]
 

@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { beforeAll, expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
-import { type Device, startDevice, startRawDevice } from '../support/device.ts'
-import { passServing } from '../support/pass-serving.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { rawConnection } from '../support/raw.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, rowsOver } from '../support/transports.ts'
+import { passServing } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 const SWITCHED =

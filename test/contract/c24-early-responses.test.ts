@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
-import { sendThenRead } from '../support/blocking-client.ts'
-import { startRawDevice } from '../support/device.ts'
-import { brokenBy } from '../support/scripted.ts'
+import { brokenBy, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, rowsOver } from '../support/transports.ts'
+import { sendThenRead } from './blocking-client.ts'
 import { answering, failures, faultyLines, withEveryParser } from './faulty-device.ts'
 
 /** Bytes. The sidecar may take a whole 2 MiB before the response comes: then nothing is cut off, and nothing is tested. */

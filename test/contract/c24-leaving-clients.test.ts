@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { waitForQueued } from '../support/holding-device.ts'
-import { passServing, passUntilClosed } from '../support/pass-serving.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
+import { passServing, passUntilClosed, waitForQueued } from '../support/waiting.ts'
 
 /** The device gets an upload while the client still sends it. */
 const STREAMING = { upstream: { buffer_uploads: 'off' } }

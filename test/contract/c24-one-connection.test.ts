@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { Turns } from '../../src/device/turns.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { startDevice, startRawDevice } from '../support/device.ts'
-import { passServing } from '../support/pass-serving.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { startDevice } from '../support/device.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { passServing } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 interface Single {

@@ -6,9 +6,8 @@ import { sendOwnRequest } from '../../src/device/own-request.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { type RawDevice, startRawDevice } from '../support/device.ts'
-import { PATIENCE } from '../support/patience.ts'
-import { nextRequest, OK, startScripted } from '../support/scripted.ts'
+import { nextRequest, OK, type RawDevice, startRawDevice } from '../support/raw-device.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, rowsOver } from '../support/transports.ts'
 
@@ -107,7 +106,7 @@ describe('C24 The 408 of an idle connection', () => {
   })
 
   it('C19 a 408 passes on a new connection', async () => {
-    const device = await startScripted(async (peer) => {
+    const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
       peer.end(CLOSING)
     })
@@ -117,7 +116,7 @@ describe('C24 The 408 of an idle connection', () => {
   })
 
   it('C24 a request is sent again once: the second 408 passes', async () => {
-    const device = await startScripted(
+    const device = await startRawDevice(
       async (peer) => {
         await nextRequest(peer)
         peer.write(OK)

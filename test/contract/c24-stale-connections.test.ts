@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { startDevice, startRawDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Request } from '../support/message.ts'
-import { nextRequest, OK, startScripted } from '../support/scripted.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 import { answering, failures, type Script, withEveryParser } from './faulty-device.ts'
@@ -30,7 +30,7 @@ async function expectNotRepeated(transport: Transport, request: Request): Promis
 
 describeTransports('C24 Stale connections', (transport) => {
   it('C24 a GET that meets a stale keep-alive connection is repeated on another one', async () => {
-    const device = await startScripted(
+    const device = await startRawDevice(
       async (peer) => {
         await nextRequest(peer)
         peer.write(OK)
@@ -91,7 +91,7 @@ describe('C24 A device that closes a kept-alive connection', () => {
   })
 
   it('C24 a GET is sent three times at most: a device that reads it and closes is 500', async () => {
-    const device = await startScripted(
+    const device = await startRawDevice(
       async (peer) => {
         await nextRequest(peer)
         peer.write(OK)
@@ -246,7 +246,7 @@ it('C24 H48 after the device closes an idle connection, no connection is reused 
 it.each(['with FIN', 'with RST'])(
   'C24 H48 a device that closes idle connections %s makes no later request fail',
   async (how) => {
-    const device = await startScripted(async (peer) => {
+    const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
       peer.write(OK)
       await nextRequest(peer)

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
-import { expectError } from '../support/errors.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { startHoldingDevice } from '../support/device.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Exchange } from '../support/message.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { waitForQueued } from '../support/waiting.ts'
 
 it.each([
   ['the addresses of one IPv6 /64 are one client', '2001:db8:1:2::1', '2001:db8:1:2::2', true],

@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { startRawDevice } from '../support/device.ts'
-import { expectError, proxyError } from '../support/errors.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { startHoldingDevice } from '../support/device.ts'
+import { expectError, limitsOf, proxyError } from '../support/expectations.ts'
+import { headOf, responsesIn } from '../support/http1-reader.ts'
 import type { Exchange, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
-import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
+import { waitForQueued } from '../support/waiting.ts'
 
 describeProtocols('C25 Places at the device', (transport) => {
   async function start(upstream: object, mode = 'contract') {

@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
-import { accessLines } from '../support/access-lines.ts'
-import { type Device, readBody, startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { type Device, readBody, startDevice, startHoldingDevice } from '../support/device.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Connection, Exchange } from '../support/message.ts'
-import { passServing } from '../support/pass-serving.ts'
+import { accessLines } from '../support/records.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, rowsOver, type Transport } from '../support/transports.ts'
+import { passServing, waitForQueued } from '../support/waiting.ts'
 
 const ATTACKER = '127.0.0.2'
 const LONG = ['Content-Length', '1000000']

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import type { Exchange } from '../support/message.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Device, startDevice } from '../support/device.ts'
-import { startHoldingDevice } from '../support/holding-device.ts'
+import { type Device, startDevice, startHoldingDevice } from '../support/device.ts'
 import { CODE, FRAME, headers, requestFields, SETTING, settings } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'

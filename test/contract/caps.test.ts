@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { nextAccepted } from '../support/accepted.ts'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError, expectUnharmed } from '../support/expectations.ts'
 import {
   CODE,
   FRAME,
@@ -17,10 +15,10 @@ import {
   settings,
 } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
-import { passUntilClosed } from '../support/pass-serving.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { nextAccepted, passUntilClosed } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 /** Opens a connection and waits until the sidecar counts it. */

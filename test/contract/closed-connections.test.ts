@@ -13,10 +13,10 @@ import {
   resetStream,
   settings,
 } from '../support/http2-frames.ts'
-import { passUntilClosed } from '../support/pass-serving.ts'
 import { clientContext } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport, transports } from '../support/transports.ts'
+import { passUntilClosed } from '../support/waiting.ts'
 import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
 /** Counts the open sockets of the clients, the sidecars and the device, which share this process. */

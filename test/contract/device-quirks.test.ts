@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Request } from '../support/message.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { nextRequest, OK } from '../support/raw-device.ts'
 import {
   answering,
   failures,

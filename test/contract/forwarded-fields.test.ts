@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { DeviceRequest } from '../support/device.ts'
-import { get, post, sharedFront } from '../support/front.ts'
 import { describeTransports } from '../support/transports.ts'
+import { get, post, sharedFront } from './front.ts'
 
 /** Fields with which a proxy describes its client, with forged values. */
 const SPOOFED = [

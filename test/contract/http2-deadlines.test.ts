@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
-import { beginStop } from '../support/begin-stop.ts'
 import { readBody, startDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import {
   CODE,
   FRAME,
@@ -18,9 +17,9 @@ import {
   windowUpdate,
 } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
-import { passServing, passUntilClosed } from '../support/pass-serving.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { beginStop, passServing, passUntilClosed } from '../support/waiting.ts'
 
 /** So late (ms) the client of a response that it cannot read finds its connection closed. */
 const WINDOW_OF_0 = 121_000

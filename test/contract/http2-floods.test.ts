@@ -1,9 +1,8 @@
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import { expectUnharmed } from '../support/aftermath.ts'
-import { type AttackKind, startAttack } from '../support/attack.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { passUntil } from '../support/clock.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import {
   CODE,
   FLAG,
@@ -22,8 +21,9 @@ import {
   windowUpdate,
 } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
-import { passUntilClosed } from '../support/pass-serving.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { passUntilClosed } from '../support/waiting.ts'
+import { type AttackKind, startAttack } from './attack.ts'
 
 let sidecar: TestSidecar
 let token: string

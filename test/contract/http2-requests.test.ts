@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
-import { startCannedDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { FRAME, headers, requestFields, SETTINGS_ACK } from '../support/http2-frames.ts'
 import { type RawSession, rawSession } from '../support/http2-session.ts'
+import { startCannedDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 let sidecar: TestSidecar

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/key-derivation.ts'
-import { expectError } from '../support/errors.ts'
+import { expectError } from '../support/expectations.ts'
 import { shareOfThread } from '../support/lived-time.ts'
 import { encodeForm, FORM_TYPE, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { logInAs, makeNames, type Names, OF_MONITOR } from '../support/names.ts'
+import { logInAs, makeNames, type Names, OF_MONITOR } from '../support/passwords.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { logInAs, makeNames } from '../support/names.ts'
-import { LOOK_ALIKES, OVERRIDES } from '../support/override-names.ts'
+import { LOOK_ALIKES, OVERRIDES } from '../http/override-names.ts'
+import { logInAs, makeNames } from '../support/passwords.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'

@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 import http2 from 'node:http2'
 import { describe, expect, it } from 'vitest'
-import { accessLines } from '../support/access-lines.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
-import { randomNumbers } from '../support/random-numbers.ts'
+import { randomNumbers } from '../support/random.ts'
 import { rawConnection } from '../support/raw.ts'
+import { accessLines } from '../support/records.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 /** The name and labels of every sample. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { get, post, SMUGGLED, sharedFront, startFront } from '../support/front.ts'
-import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { headOf, responsesIn } from '../support/http1-reader.ts'
 import { describeTransports } from '../support/transports.ts'
+import { get, post, SMUGGLED, sharedFront, startFront } from './front.ts'
 
 const chunked = (...lines: readonly string[]): string => post('Transfer-Encoding: chunked') + lines.join('')
 const LAST = '0\r\n\r\n'

@@ -5,8 +5,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { describe, expect, it, vi } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { nextSweep } from '../support/sweep.ts'
 import { needs } from '../support/tools.ts'
+import { nextSweep } from '../support/waiting.ts'
 
 const under = (limit: string): { readonly under: readonly string[] } => ({
   under: ['sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh'],

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { expectError } from '../support/errors.ts'
-import { get, sharedFront, startFront } from '../support/front.ts'
+import { expectError } from '../support/expectations.ts'
 import { describeProtocols, describeTransports } from '../support/transports.ts'
+import { get, sharedFront, startFront } from './front.ts'
 
 describeProtocols('Targets', (transport) => {
   const front = sharedFront(transport)

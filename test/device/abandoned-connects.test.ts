@@ -5,17 +5,16 @@ import { type Connections, createConnections, type Loan } from '../../src/device
 import { failureOf } from '../../src/device/failure.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
 import { deviceTls } from '../../src/device/target.ts'
-import { nextConnecting } from '../support/accepted.ts'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { startRawDevice } from '../support/device.ts'
+import { expectUnharmed } from '../support/expectations.ts'
 import { headers, requestFields, resetStream, settings } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
 import { unusedPort } from '../support/raw.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { nextConnecting } from '../support/waiting.ts'
 
 const PLACES = 4
 const QUEUE = 8

@@ -11,10 +11,10 @@ import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { startDevice, startRawDevice } from '../support/device.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { startDevice } from '../support/device.ts'
 import type { RawPeer } from '../support/raw.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
+import { PATIENCE } from '../support/running-test.ts'
 
 interface OpenOptions {
   readonly deadlines?: Partial<UpstreamDeadlines>

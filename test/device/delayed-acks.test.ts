@@ -3,8 +3,7 @@ import { NEW_DEVICE } from '../../src/commands/check/device.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { watchDelayedAcks } from '../../src/device/kept-connections.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { startRawDevice } from '../support/device.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /**

@@ -10,8 +10,8 @@ import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { PATIENCE } from '../support/patience.ts'
 import { unusedPort } from '../support/raw.ts'
+import { PATIENCE } from '../support/running-test.ts'
 
 const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
   origin,

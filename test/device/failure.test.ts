@@ -5,9 +5,9 @@ import { DeviceFault, failureOf } from '../../src/device/failure.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { isBug } from '../../src/system/setup-error.ts'
+import { admitted } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { admitted } from '../support/forward.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
 
 const withCode = (code: string): Error => Object.assign(new Error('from Node'), { code })
 

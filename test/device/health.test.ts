@@ -6,8 +6,7 @@ import type { Connections } from '../../src/device/connections.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { startDevice } from '../support/device.ts'
-import { startHoldingDevice } from '../support/holding-device.ts'
+import { startDevice, startHoldingDevice } from '../support/device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 async function ready(sidecar: TestSidecar): Promise<unknown> {

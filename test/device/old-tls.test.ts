@@ -11,13 +11,13 @@ import { probeDevice } from '../../src/device/own-request.ts'
 import { pinOf } from '../../src/device/target.ts'
 import type { Diagnosis } from '../../src/device/tls-faults.ts'
 import { upstreamDeadlines, upstreamTarget } from '../../src/forward/settings.ts'
-import { startBareTls } from '../support/bare-tls.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
-import { PATIENCE } from '../support/patience.ts'
-import { startSmallBuffer } from '../support/small-buffer.ts'
+import { PATIENCE } from '../support/running-test.ts'
+import { startBareTls } from './bare-tls.ts'
+import { startSmallBuffer } from './small-buffer.ts'
 
 const serviceOf = (url: string, tls: string) =>
   loadConfig({ sets: [`upstream.url=${url}`, `upstream.tls=${tls}`, 'password.file=none'] }).upstream

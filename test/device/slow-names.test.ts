@@ -14,8 +14,8 @@ import { startBlackHole } from '../support/black-hole.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { expectError } from '../support/expectations.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** The default of `upstream.connect_timeout` (ms). */

@@ -1,5 +1,4 @@
-import { NO_FORWARDING } from '../support/forwarding.ts'
-import type { YamlPart } from '../support/sidecar.ts'
+import { NO_FORWARDING, type YamlPart } from '../support/sidecar.ts'
 import * as scenarios from './scenarios.ts'
 
 /** What a model of `models/` needs. A row of docs/devices.md. */

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok } from 'node:assert'
 import { realClock } from '../support/clock.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 /** What clients do with a device. Rejects when something does not work. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { readBody, startDevice } from '../support/device.ts'
+import { startCannedDevice, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { expectSame } from './compare.ts'
 

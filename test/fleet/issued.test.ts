@@ -5,7 +5,7 @@ import type { Issued, Revoked, StatusAnswer } from '../../src/admin/control-sock
 import { control } from '../../src/commands/control.ts'
 import { MOST_ISSUED } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
-import { makeNames, type Names } from '../support/names.ts'
+import { makeNames, type Names } from '../support/passwords.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'

@@ -11,9 +11,9 @@ import { load } from '../config/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
+import { liveRequests } from '../tokens/live-requests.ts'
 import { passing } from './passing.ts'
 
 const WEEK = 7 * 24 * 3_600_000

@@ -8,7 +8,7 @@ import {
 } from '../../src/fleet/places.ts'
 import type { Script, SharedStore, StoreReply } from '../../src/fleet/shared-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { scriptedStore, storeDown } from './scripted-store.ts'
 
 const onBug = (error: unknown): never => {
   throw error

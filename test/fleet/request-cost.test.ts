@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { flood } from '../support/flood.ts'
+import { flood } from '../support/client.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest'
-import { flood } from '../support/flood.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { flood } from '../support/client.ts'
+import { limitsOf } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
 import { startRedis } from '../support/redis.ts'
 import { FORM_TYPE, startSidecar, type TestSidecar } from '../support/sidecar.ts'

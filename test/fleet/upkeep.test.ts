@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { lookAfterTokens } from '../../src/fleet/upkeep.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { scriptedStore, storeDown } from './scripted-store.ts'
 
 const HOUR = 3_600_000
 const YEARS = 56 * 365 * 24 * HOUR

@@ -9,14 +9,13 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import { sendUpgrade } from '../../src/forward/upgrades.ts'
 import type { UpgradeExchange } from '../../src/http/exchange.ts'
 import { IdleList } from '../../src/system/idle-list.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { startRawDevice } from '../support/device.ts'
-import type { BareExchange } from '../support/exchange.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { unhurried } from '../support/pace.ts'
-import { requestHead } from '../support/request-head.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { type BareExchange, requestHead } from '../support/exchange.ts'
+import { socketPair } from '../support/raw.ts'
+import { startRawDevice } from '../support/raw-device.ts'
+import { unhurried } from './pace.ts'
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
 function refusedExchange(part: Partial<UpgradeExchange> = {}): Forwarded<BareExchange & UpgradeExchange> {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type RawDevice, startRawDevice } from '../support/device.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { nextRequest, OK, type RawDevice, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** Responses that end with their head regardless of its fields (RFC 9112 §6.3). */

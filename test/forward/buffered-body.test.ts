@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { bufferBody } from '../../src/forward/buffered-body.ts'
 import { writeSpent } from '../../src/system/write-soon.ts'
-import { collectGarbage } from '../support/collect-garbage.ts'
+import { collectGarbage } from '../support/processes.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
   for (const chunk of chunks) yield Buffer.from(chunk)

@@ -7,11 +7,10 @@ import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-tri
 import { HoldingClient } from '../../src/forward/signed-in-request.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { bareExchange } from '../support/exchange.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { unhurried } from '../support/pace.ts'
-import { requestHead } from '../support/request-head.ts'
+import { bareExchange, requestHead } from '../support/exchange.ts'
+import { unhurried } from './pace.ts'
 
 /** A service of the device whose connections are this one. All that a round trip without a response needs. */
 function serviceWith(

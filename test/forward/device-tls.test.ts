@@ -13,8 +13,8 @@ import { type Certificate, makeCertificate, temporaryDirectory } from '../suppor
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { explained } from '../support/explained.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../support/openssl-server.ts'
+import { explained } from '../support/records.ts'
 import { PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 

@@ -2,11 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { startRawDevice } from '../support/device.ts'
-import { LITTLE_FORWARDING, NO_FORWARDING } from '../support/forwarding.ts'
+import { headOf } from '../support/http1-reader.ts'
 import { rawConnection } from '../support/raw.ts'
-import { headOf } from '../support/raw-responses.ts'
-import { startSidecar, type YamlPart } from '../support/sidecar.ts'
+import { startRawDevice } from '../support/raw-device.ts'
+import { LITTLE_FORWARDING, NO_FORWARDING, startSidecar, type YamlPart } from '../support/sidecar.ts'
 
 interface Shape {
   readonly name: string

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import { startRawDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 type Parser = 'strict' | 'auto' | 'tolerant'

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 import { connect } from '../support/client.ts'
-import { type Device, type DeviceRequest, type RawDevice, startDevice } from '../support/device.ts'
-import { LITTLE_FORWARDING, NO_FORWARDING } from '../support/forwarding.ts'
-import { nextRequest, startScripted } from '../support/scripted.ts'
-import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { type Device, type DeviceRequest, startDevice } from '../support/device.ts'
+import { nextRequest, type RawDevice, startRawDevice } from '../support/raw-device.ts'
+import {
+  LITTLE_FORWARDING,
+  NO_FORWARDING,
+  startSidecar,
+  type TestSidecar,
+  type YamlPart,
+} from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
@@ -44,7 +49,7 @@ const CHROMIUM = [
 
 /** A device that reads 512 bytes of a head, and answers 400 to a longer one. */
 function startSmallDevice(): Promise<RawDevice> {
-  return startScripted(async (peer) => {
+  return startRawDevice(async (peer) => {
     const head = await nextRequest(peer)
     const status = head.length > 512 ? '400 Bad Request' : '200 OK'
     peer.end(`HTTP/1.1 ${status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok`)

@@ -6,9 +6,9 @@ import { responseHead } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { connectionMembers, fieldValues, isHopByHop } from '../../src/http/fields.ts'
 import { limitFields } from '../../src/http/limit-fields.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { NO_FORWARDING } from '../support/forwarding.ts'
-import { requestHead } from '../support/request-head.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
+import { requestHead } from '../support/exchange.ts'
+import { NO_FORWARDING } from '../support/sidecar.ts'
 
 const HOP_BY_HOP = [
   'connection',

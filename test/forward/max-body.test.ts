@@ -5,18 +5,16 @@ import { loadConfig } from '../../src/config/load.ts'
 import { servicesOf } from '../../src/config/upstream-fields.ts'
 import { prepareSite } from '../process/serve.ts'
 import { startDigestDevice } from '../sign-in/devices.ts'
-import { accessLines } from '../support/access-lines.ts'
-import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { passUntil } from '../support/clock.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
-import { explained } from '../support/explained.ts'
+import { expectError, expectUnharmed } from '../support/expectations.ts'
+import { headOf, responsesIn } from '../support/http1-reader.ts'
 import { FLAG, FRAME, frame, headers, requestFields } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
 import { rawConnection } from '../support/raw.ts'
-import { headOf, responsesIn } from '../support/raw-responses.ts'
-import { brokenBy, nextRequest, startScripted } from '../support/scripted.ts'
+import { brokenBy, nextRequest, startRawDevice } from '../support/raw-device.ts'
+import { accessLines, explained } from '../support/records.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 
@@ -286,7 +284,7 @@ describe('upstream.max_body', () => {
 
   it('H304 a device that reads nothing more gets no later request on the connection of a body that was cut', async () => {
     const heads: string[] = []
-    const device = await startScripted(async (peer) => {
+    const device = await startRawDevice(async (peer) => {
       for (;;) {
         heads.push(await nextRequest(peer))
         peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')

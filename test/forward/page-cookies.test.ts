@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { startAdmin } from '../admin/viewing.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { requestHead } from '../support/request-head.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
+import { requestHead } from '../support/exchange.ts'
 
 /** The `Cookie` fields that the device gets. */
 function cookiesAtDevice(version: '1.1' | '2', ...cookies: readonly string[]): readonly string[] {

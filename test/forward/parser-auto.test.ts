@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
-import { expectError, proxyError } from '../support/errors.ts'
-import { nextRequest, OK } from '../support/scripted.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError, proxyError } from '../support/expectations.ts'
+import { nextRequest, OK, startCannedDevice, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const SLOPPY = 'http/1.1 200 ok\nX-A : b\nContent-Length: 2\nContent-Length: 2\n\nhi'

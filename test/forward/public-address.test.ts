@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import { responseHead } from '../../src/forward/response-fields.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { requestHead } from '../support/request-head.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
+import { requestHead } from '../support/exchange.ts'
 
 const PROXIES = ['192.0.2.1', '10.0.0.0/8']
 const DEVICE = '127.0.0.1:8080'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Status } from '../../src/commands/status.ts'
 import { stillClock } from '../support/clock.ts'
-import { startCannedDevice } from '../support/device.ts'
-import { ask, explained } from '../support/explained.ts'
+import { startCannedDevice } from '../support/raw-device.ts'
+import { ask, explained } from '../support/records.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie : sid=4711s3cret\r\n\r\nhi'

@@ -4,7 +4,7 @@ import { fieldValues } from '../../src/http/fields.ts'
 import { prepareSite } from '../process/serve.ts'
 import { startDevice } from '../support/device.ts'
 import type { Head } from '../support/message.ts'
-import { nextRequest, startScripted } from '../support/scripted.ts'
+import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols, type Transport } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
@@ -31,7 +31,7 @@ function expectDropped(head: Pick<Head, 'fields'>, kept: readonly string[] = KEP
 }
 
 async function start(transport: Transport, answer: (head: string) => string, upstream: YamlPart = {}) {
-  const device = await startScripted(async (peer) => {
+  const device = await startRawDevice(async (peer) => {
     while (!peer.socket.destroyed) peer.write(answer(await nextRequest(peer)))
   })
   const config = { upstream: { response_headers: DROP, ...upstream } }
@@ -219,7 +219,7 @@ it('H306 leaves them out of the answer to a WebSocket, accepted or refused, whos
   expectDropped({ fields: accepted.rawHeaders }, [
     ...['X-Kept:', 'Sec-WebSocket-Accept:', 'Upgrade:', 'X-Set:'],
   ])
-  const refusing = await startScripted(async (peer) => {
+  const refusing = await startRawDevice(async (peer) => {
     await nextRequest(peer)
     peer.end(response('403 Forbidden', 'Content-Length: 0'))
   })

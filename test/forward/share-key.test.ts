@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import { keyOf } from '../../src/forward/share.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { requestHead } from '../support/request-head.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
+import { requestHead } from '../support/exchange.ts'
 
 const NONE: ReadonlySet<string> = new Set()
 

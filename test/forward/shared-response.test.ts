@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import { requestFields } from '../../src/forward/request-fields.ts'
 import type { Reader } from '../../src/forward/share.ts'
 import { SharedResponse } from '../../src/forward/shared-response.ts'
+import { admitted, PLAIN } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { admitted, PLAIN } from '../support/forward.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
 
 const CHUNK = Buffer.alloc(48 * 1024, 'x')
 /** A copy is at most 128 KiB. */

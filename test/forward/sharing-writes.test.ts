@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { startRawDevice } from '../support/device.ts'
-import { logInAs, makeNames } from '../support/names.ts'
+import { logInAs, makeNames } from '../support/passwords.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 import { acceptWebSockets, dial } from '../support/websocket.ts'

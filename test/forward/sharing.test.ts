@@ -1,10 +1,8 @@
 import { expect, it } from 'vitest'
-import { accessLines } from '../support/access-lines.ts'
 import { stillClock } from '../support/clock.ts'
-import { explained } from '../support/explained.ts'
-import { NO_FORWARDING } from '../support/forwarding.ts'
-import { startHoldingDevice } from '../support/holding-device.ts'
-import { startSidecar } from '../support/sidecar.ts'
+import { startHoldingDevice } from '../support/device.ts'
+import { accessLines, explained } from '../support/records.ts'
+import { NO_FORWARDING, startSidecar } from '../support/sidecar.ts'
 import { describeProtocols, rowsOver } from '../support/transports.ts'
 import { ENDLESS, startSharingSite } from './sharing-site.ts'
 

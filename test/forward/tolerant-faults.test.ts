@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { failureOf } from '../../src/device/failure.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
-import { startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { startDevice } from '../support/device.ts'
 import { BrokenTransfer } from '../support/message.ts'
+import { startCannedDevice, startRawDevice } from '../support/raw-device.ts'
 import { type Front, startFront } from './tolerant-front.ts'
 
 /** @param meanwhile what happens before the response of the front */

@@ -7,11 +7,11 @@ import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
+import { startHttp1Server } from '../listen/http1-server.ts'
+import { PLAIN } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { PLAIN } from '../support/forward.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
-import { unhurried } from '../support/pace.ts'
+import { unhurried } from './pace.ts'
 
 export interface Front {
   readonly url: string

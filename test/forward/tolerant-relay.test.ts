@@ -5,9 +5,10 @@ import { deviceTls } from '../../src/device/target.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
 import { passUntil } from '../support/clock.ts'
-import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { readBody, startDevice } from '../support/device.ts'
 import type { Request, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
+import { startCannedDevice, startRawDevice } from '../support/raw-device.ts'
 import { type FrontOptions, startFront } from './tolerant-front.ts'
 
 /** Waits until a figure stays the same from one look to the next: back-pressure holds up what it counts. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { expect, it } from 'vitest'
 import { TunnelEnd } from '../../src/forward/tunnel-end.ts'
-import { startRawDevice } from '../support/device.ts'
+import { startRawDevice } from '../support/raw-device.ts'
 
 it('H257 an end of a tunnel keeps what came before its socket closed, until it is read', async () => {
   const device = await startRawDevice(async (peer) => peer.end('last bytes'))

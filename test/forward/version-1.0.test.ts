@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
-import { expectError } from '../support/errors.ts'
-import { nextRequest, startScripted } from '../support/scripted.ts'
+import { expectError } from '../support/expectations.ts'
+import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 import { acceptWebSockets, refusedWebSocket } from '../support/websocket.ts'
@@ -10,7 +10,7 @@ const OLD = { version: '1.0' }
 
 /** A device that knows HTTP/1.0 alone: it refuses any other version, chunks and a second request, and ends a body by closing. */
 function startOldDevice(heads: string[]) {
-  return startScripted(async (peer) => {
+  return startRawDevice(async (peer) => {
     const head = await nextRequest(peer)
     heads.push(head)
     const refused = !head.includes(' HTTP/1.0\r\n') || /^(?:transfer-encoding|te|expect):/im.test(head)

@@ -2,7 +2,7 @@ import { DEVICE_DOWN } from '../../src/record/device-changes.ts'
 import { leftBehind } from '../process/at-rest.ts'
 import { stopGrace } from '../process/other-bounds.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
-import { figuresOf } from '../support/process-figures.ts'
+import { figuresOf } from '../support/processes.ts'
 import { ACCESS, REFRESH, type Setting } from './case.ts'
 
 /** A sidecar under test in a separate process. */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { statusOf } from '../support/http2-reading.ts'
+import { statusOf } from '../support/http2-frames.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { keptCases, type Setting } from './case.ts'
 import { faultsTogether, playRound } from './round.ts'

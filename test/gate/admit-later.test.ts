@@ -10,12 +10,11 @@ import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
+import { startHttp1Server } from '../listen/http1-server.ts'
+import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { BareExchange } from '../support/exchange.ts'
-import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
+import { BareExchange, requestHead } from '../support/exchange.ts'
 import { rawConnection } from '../support/raw.ts'
-import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
 const VALID: TokenLookup = { kind: 'valid', grant: 'c0ffee' }

@@ -5,8 +5,8 @@ import { type ClassifyRules, classify, createPublicPaths, readsSignedIn } from '
 import type { Classified } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { anyCodePoint } from '../support/any-code-point.ts'
-import { type HeadPart, requestHead } from '../support/request-head.ts'
+import { type HeadPart, requestHead } from '../support/exchange.ts'
+import { anyCodePoint } from '../support/random.ts'
 
 const rules: ClassifyRules = {
   headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },

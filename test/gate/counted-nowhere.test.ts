@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { limitsOf } from '../support/limit-fields.ts'
+import { limitsOf } from '../support/expectations.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 

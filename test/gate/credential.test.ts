@@ -12,10 +12,9 @@ import {
 import type { Identity, Presented } from '../../src/http/admission.ts'
 import { compileAllow, type Scope } from '../../src/http/scope.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { gateRules } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { BareExchange } from '../support/exchange.ts'
-import { gateRules } from '../support/gate-settings.ts'
-import { type HeadPart, requestHead } from '../support/request-head.ts'
+import { BareExchange, type HeadPart, requestHead } from '../support/exchange.ts'
 
 const RULES: ClassifyRules = {
   headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },

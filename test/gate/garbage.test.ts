@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { classify } from '../../src/gate/classify.ts'
 import { LISTEN_BOUNDS } from '../../src/listen/connection-caps.ts'
-import { readInPieces } from '../support/http1-intake.ts'
-import { headOf as request } from '../support/raw-responses.ts'
+import { readInPieces } from '../http1/intake.ts'
+import { headOf as request } from '../support/http1-reader.ts'
 
 const INNER = request('GET /smuggled HTTP/1.1', 'Host: x')
 

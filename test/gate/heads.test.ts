@@ -4,9 +4,8 @@ import { type ClassifyRules, classify } from '../../src/gate/classify.ts'
 import type { Classified } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { runCases } from '../support/cases.ts'
-import { refusalText } from '../support/refusal-text.ts'
-import { type HeadPart, requestHead } from '../support/request-head.ts'
-import { bytesOf, fieldsOf, shownBytes } from '../support/shown-bytes.ts'
+import { type HeadPart, requestHead } from '../support/exchange.ts'
+import { bytesOf, fieldsOf, refusalText, shownBytes } from '../support/shown-bytes.ts'
 
 const RULES: ClassifyRules = {
   headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },

@@ -4,10 +4,9 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { Per } from '../../src/http/admission.ts'
 import type { Admission } from '../../src/http/exchange.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { BareExchange } from '../support/exchange.ts'
-import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'
-import { requestHead } from '../support/request-head.ts'
+import { BareExchange, requestHead } from '../support/exchange.ts'
 
 const LIMIT = 2
 const FLOOD = 5

@@ -8,10 +8,9 @@ import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
+import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { BareExchange } from '../support/exchange.ts'
-import { gateRules, NO_SESSIONS } from '../support/gate-settings.ts'
-import { type HeadPart, requestHead } from '../support/request-head.ts'
+import { BareExchange, type HeadPart, requestHead } from '../support/exchange.ts'
 
 const TOKEN = ['Host', 'device.example', 'Authorization', 'Bearer shown']
 const VALID: TokenLookup = { kind: 'valid', grant: 'c0ffee' }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { requestIdOf } from '../../src/gate/request-id.ts'
-import { anyCodePoint } from '../support/any-code-point.ts'
+import { anyCodePoint } from '../support/random.ts'
 
 const MINTED = /^[0-9a-f]{32}$/
 

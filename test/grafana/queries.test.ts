@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { PATIENCE } from '../support/patience.ts'
 import { until } from '../support/redis.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { type DashboardQuery, filledIn, queriesOf, readDashboard } from './dashboard.ts'
 import { type Prometheus, startPrometheus } from './prometheus.ts'

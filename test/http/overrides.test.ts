@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { destinationOf, hasOverride, isOverride } from '../../src/http/overrides.ts'
+import { requestHead } from '../support/exchange.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
-import { LOOK_ALIKES, OVERRIDES } from '../support/override-names.ts'
-import { requestHead } from '../support/request-head.ts'
+import { LOOK_ALIKES, OVERRIDES } from './override-names.ts'
 
 it('H203 names are told apart in any case and punctuation, and in linear time', () => {
   for (const name of OVERRIDES)

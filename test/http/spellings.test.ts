@@ -6,7 +6,7 @@ import { destinationOf } from '../../src/http/overrides.ts'
 import { loosePathOf } from '../../src/http/request-path.ts'
 import { compileAllow } from '../../src/http/scope.ts'
 import { runCases } from '../support/cases.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
 import { bytesOf } from '../support/shown-bytes.ts'
 
 const allows = compileAllow([{ methods: ['GET', 'HEAD'], paths: ['/status', '/api/sensors/'] }])

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type ClassifyRules, classify } from '../../src/gate/classify.ts'
 import { inside, runCases } from '../support/cases.ts'
-import { readInPieces } from '../support/http1-intake.ts'
-import { headOf } from '../support/raw-responses.ts'
+import { headOf } from '../support/http1-reader.ts'
 import { bytesOf } from '../support/shown-bytes.ts'
+import { readInPieces } from './intake.ts'
 
 const RULES: ClassifyRules = {
   headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },

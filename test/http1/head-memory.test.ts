@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HeadMemory, NameMemory } from '../../src/http1/head-memory.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
+import { startHttp1Server } from '../listen/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { readResponse } from './read-response.ts'
 

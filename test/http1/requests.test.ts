@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { inside, runCases } from '../support/cases.ts'
-import { readInPieces } from '../support/http1-intake.ts'
-import { readRowByNode } from '../support/nodes-reading.ts'
 import { bytesOf, shownBytes } from '../support/shown-bytes.ts'
+import { readInPieces } from './intake.ts'
+import { readRowByNode } from './nodes-reading.ts'
 import { shownFields } from './shown-fields.ts'
 
 /** A message as one of the two readers finds it. */

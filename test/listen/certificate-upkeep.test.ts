@@ -7,7 +7,7 @@ import { canonicalHost } from '../../src/http/ip.ts'
 import { wantedNames } from '../../src/listen/tls-material.ts'
 import type { MachineNames } from '../../src/system/machine-names.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { connectAs, namesOf } from '../support/trusting-client.ts'
+import { connectAs, namesOf } from './trusting-client.ts'
 
 const DAY = 86_400_000
 /** How often the names of the machine are compared with the certificate (ms). */

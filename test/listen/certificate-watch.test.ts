@@ -7,7 +7,7 @@ import { createLogOn } from '../../src/record/log.ts'
 import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'
-import { sharedPair } from '../support/shared-pair.ts'
+import { sharedPair } from '../support/made-once.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** How often the names of the machine are compared with the certificate (ms). */

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it, onTestFinished } from 'vitest'
 import { ListenerExchange } from '../../src/listen/exchange.ts'
-import { collectGarbage } from '../support/collect-garbage.ts'
+import { collectGarbage } from '../support/processes.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** The requests that end from now on, held so that they can be collected. */

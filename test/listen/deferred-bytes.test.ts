@@ -7,10 +7,10 @@ import { jsonReply } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
-import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { stillClock } from '../support/clock.ts'
-import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
+import { hasRead, nextAccepted } from '../support/waiting.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 const HEADER_TIMEOUT = 10_000
 const STALL_TIMEOUT = 60_000

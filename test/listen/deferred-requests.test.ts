@@ -5,9 +5,9 @@ import { Http1Intake, type IntakeEvents } from '../../src/listen/http1/intake.ts
 import { RequestBody } from '../../src/listen/request-body.ts'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
-import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { rawConnection } from '../support/raw.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const LAST = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'

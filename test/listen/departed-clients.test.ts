@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { sendAndReset } from '../support/send-and-reset.ts'
+import { sendAndReset } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 it('C17 a client that resets its connection before accept is not taken for a peer of a Unix socket, which has no address either', async () => {

@@ -6,13 +6,13 @@ import { createHandshakes } from '../../src/listen/handshakes.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import { turnOfLoop } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
-import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
+import { hasRead, nextAccepted } from '../support/waiting.ts'
 
 /** The first bytes of a ClientHello. */
 const PARTIAL_HELLO = Buffer.from('16030100f8010000f40303', 'hex')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { requestText } from '../fuzz/grammar.ts'
 import { mutated } from '../fuzz/mutation.ts'
-import { compareWithNode } from '../support/nodes-reading.ts'
+import { compareWithNode } from '../http1/nodes-reading.ts'
 import { anyFields, framed, message, requestLines } from './http1-messages.ts'
 
 /** Each kind must be accepted often enough: otherwise the test compares nothing. */

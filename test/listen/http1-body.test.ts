@@ -4,10 +4,10 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/http/refusal.ts'
 import { RequestBody } from '../../src/listen/request-body.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { stillClock } from '../support/clock.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
+import { hasRead, nextAccepted } from '../support/waiting.ts'
+import { startHttp1Server } from './http1-server.ts'
 
 const UPLOAD = 'POST / HTTP/1.1\r\nHost: x\r\n'
 const CHUNKED = `${UPLOAD}Transfer-Encoding: chunked\r\n\r\n`

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { HeadReader } from '../../src/http1/head-reader.ts'
 import { requestText } from '../fuzz/grammar.ts'
 import { mutated } from '../fuzz/mutation.ts'
-import { gistOf, readInPieces } from '../support/http1-intake.ts'
+import { gistOf, readInPieces } from '../http1/intake.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { message } from './http1-messages.ts'
 

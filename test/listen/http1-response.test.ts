@@ -2,10 +2,9 @@ import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
-import { startHttp1Server } from '../support/http1-server.ts'
-import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { responsesIn } from '../support/raw-responses.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { responsesIn } from '../support/http1-reader.ts'
+import { type RawPeer, rawConnection, socketPair } from '../support/raw.ts'
+import { startHttp1Server } from './http1-server.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
 import { expect, it } from 'vitest'
-import { nextAccepted } from '../support/accepted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { nextAccepted } from '../support/waiting.ts'
 
 const IDLE = 5_000
 /** Tolerance of the sidecar (ms): a client that uses the connection in the last moment of the announced time is not cut off. */

@@ -6,10 +6,10 @@ import { type Duplex, duplexPair } from 'node:stream'
 import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import type { SomeBounds } from '../../src/compose/bounds.ts'
-import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
+import { hasRead, nextAccepted } from '../support/waiting.ts'
 
 const CANARY = 'canary-8f1d0c'
 const REQUEST = `GET /secret?${CANARY} HTTP/1.1\r\nHost: ${CANARY}.example\r\nAuthorization: Bearer ${CANARY}\r\n\r\n`

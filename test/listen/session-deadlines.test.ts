@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { nextAccepted } from '../support/accepted.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { nextAccepted } from '../support/waiting.ts'
 
 /** The time of a head (ms). */
 const TIMEOUT = 10_000

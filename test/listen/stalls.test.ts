@@ -2,15 +2,15 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { hasRead, nextAccepted, nextConnecting } from '../support/accepted.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import type { Response } from '../support/message.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { nextRequest, OK, startScripted } from '../support/scripted.ts'
+import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
+import { hasRead, nextAccepted, nextConnecting } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 /** How long the process stands still (ms): longer than each deadline of these tests. */
 const STALL = 120_000
@@ -60,7 +60,7 @@ it('H357 an upload that has come in time is forwarded after a stall of the sidec
 
 it('H357 a response of the device that has come in time is passed on after a stall of the sidecar', async () => {
   const clock = stillClock()
-  const device = await startScripted(async (peer) => {
+  const device = await startRawDevice(async (peer) => {
     await nextRequest(peer)
     await sendAndStall(clock, () => peer.write(OK))
   })
@@ -72,7 +72,7 @@ it('H357 a response of the device that has come in time is passed on after a sta
 it('a request after a stall gets no connection that the device has kept for longer than it announced', async () => {
   const answer = (text: string, field = ''): string =>
     `HTTP/1.1 200 OK\r\n${field}Content-Length: ${text.length}\r\n\r\n${text}`
-  const device = await startScripted(
+  const device = await startRawDevice(
     async (peer) => {
       await nextRequest(peer)
       peer.write(answer('first', 'Keep-Alive: timeout=3\r\n'))

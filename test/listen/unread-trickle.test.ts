@@ -3,13 +3,13 @@ import type { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { nextAccepted } from '../support/accepted.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { startStoppableHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { nextAccepted } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 /** Sends to a client that reads nothing, until bytes wait for it in `socket` and the kernel takes no more of them. */
 async function fill(socket: Socket, send: (bytes: Buffer) => void): Promise<void> {

@@ -3,7 +3,7 @@ import { existsSync, watch } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeExecutable, type Processor } from '../../deploy/build/executable.ts'
-import { installedBundle } from '../support/shipped.ts'
+import { installedBundle } from '../build/shipped.ts'
 
 /** The processor of this machine. */
 export const PROCESSOR: Processor = process.arch === 'arm64' ? 'arm64' : 'x64'

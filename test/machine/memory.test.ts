@@ -3,16 +3,16 @@ import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { budgetOf } from '../../src/memory/budget.ts'
-import { FLOODS } from '../support/memory-floods.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { isInstalled } from '../support/tools.ts'
 import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
 import { executableFor, PROCESSOR } from './made-once.ts'
+import { FLOODS } from './memory-floods.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
 const TOOLS = ['systemd-nspawn', 'nsenter']
-const PROGRAM = join(REPOSITORY, 'test', 'support', 'memory-floods.ts')
+const PROGRAM = join(REPOSITORY, 'test', 'machine', 'memory-floods.ts')
 
 /** The whole matrix takes three quarters of an hour, so it runs on demand. */
 const BULK = process.env.POSTERN_TEST_BULK === '1'

@@ -5,10 +5,8 @@ import { BrokenBodyError, type Refusal, StalledBodyError } from '../../src/http/
 import { type Form, readForm, readFormBody } from '../../src/oauth/form-request.ts'
 import { runCases } from '../support/cases.ts'
 import { stillClock } from '../support/clock.ts'
-import { bareExchange } from '../support/exchange.ts'
-import { refusalText } from '../support/refusal-text.ts'
-import { requestHead } from '../support/request-head.ts'
-import { bytesOf, fieldsOf } from '../support/shown-bytes.ts'
+import { bareExchange, requestHead } from '../support/exchange.ts'
+import { bytesOf, fieldsOf, refusalText } from '../support/shown-bytes.ts'
 
 /** An exchange whose body fails. `readFormBody` uses nothing else of it. */
 const failing = (error: Error): Exchange =>

@@ -11,10 +11,8 @@ import {
 } from '../../src/oauth/token-endpoint.ts'
 import { runCases } from '../support/cases.ts'
 import { stillClock } from '../support/clock.ts'
-import { bareExchange } from '../support/exchange.ts'
-import { refusalText } from '../support/refusal-text.ts'
-import { requestHead } from '../support/request-head.ts'
-import { bytesOf } from '../support/shown-bytes.ts'
+import { bareExchange, requestHead } from '../support/exchange.ts'
+import { bytesOf, refusalText } from '../support/shown-bytes.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 

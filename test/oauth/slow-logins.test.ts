@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { passUntil } from '../support/clock.ts'
 import type { Response } from '../support/message.ts'
-import { makeNames, passwordOf } from '../support/names.ts'
+import { makeNames, passwordOf } from '../support/passwords.ts'
 import { startRedis } from '../support/redis.ts'
 import {
   encodeForm,

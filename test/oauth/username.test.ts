@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from 'vitest'
 import { stillClock } from '../support/clock.ts'
-import { explained } from '../support/explained.ts'
 import type { Response } from '../support/message.ts'
-import { makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { makeNames, type Names, OF_MONITOR, passwordOf } from '../support/passwords.ts'
+import { explained } from '../support/records.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeProtocols } from '../support/transports.ts'
 

@@ -5,9 +5,9 @@ import { createHistory, type History, KEPT } from '../../src/overview/history.ts
 import type { Point } from '../../src/overview/model.ts'
 import { createMetrics, type Metrics } from '../../src/record/metrics.ts'
 import type { Clock } from '../../src/system/clock.ts'
+import { exchangeRecord } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { exchangeRecord } from '../support/exchange-record.ts'
 
 interface Recording {
   readonly history: History

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
-import { PATIENCE } from '../support/patience.ts'
+import { PATIENCE } from '../support/running-test.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -8,8 +8,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { realClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { logInAs, makeNames } from '../support/names.ts'
-import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
+import { logInAs, makeNames, PAGE_PASSWORD, pagePasswordFile } from '../support/passwords.ts'
 import { unusedPort } from '../support/raw.ts'
 import {
   FORM_TYPE,

@@ -6,7 +6,7 @@ import { makeCertificate } from '../support/certificate.ts'
 import { closeAll } from '../support/cleanup.ts'
 import { realClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-login.ts'
+import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/passwords.ts'
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { DESKTOP, launchChromium, PHONE } from './browser.ts'
 

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { constantsOf, defaultsOf, type Measured, numbersIn, sectionsOf } from '../support/figures.ts'
 import { readPage } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
+import { constantsOf, defaultsOf, type Measured, numbersIn, sectionsOf } from './figures.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 

@@ -7,7 +7,7 @@ import { accountIn } from '../../src/password/account.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil } from '../support/clock.ts'
-import { logInAs } from '../support/names.ts'
+import { logInAs } from '../support/passwords.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
 

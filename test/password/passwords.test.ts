@@ -6,7 +6,7 @@ import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { prepareSite } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
-import { logInAs, makeNames, type Names, passwordOf } from '../support/names.ts'
+import { logInAs, makeNames, type Names, passwordOf } from '../support/passwords.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** Derivations since the last reset, those that run, and the most that ran at once. */

@@ -1,4 +1,4 @@
-import { figuresOf } from '../support/process-figures.ts'
+import { figuresOf } from '../support/processes.ts'
 import { until } from '../support/redis.ts'
 import type { Served } from './serve.ts'
 

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pinOf } from '../../src/device/target.ts'
 import { type Device, startDevice } from '../support/device.ts'
-import { type Chain, chainOf } from '../support/odd-chains.ts'
 import { opensslCertificate } from '../support/openssl-server.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { runInProcess } from './in-process.ts'
+import { type Chain, chainOf } from './odd-chains.ts'
 import { prepareSite, runPostern, type Serving, type Site } from './serve.ts'
 
 /**

@@ -17,7 +17,7 @@ async function siteWithClock(ahead: number) {
   })
   const file = join(site.directory, 'ahead')
   replaceFile(file, String(ahead))
-  const preload = join(import.meta.dirname, '..', 'support', 'wall-clock.cjs')
+  const preload = join(import.meta.dirname, 'wall-clock.cjs')
   return {
     site,
     set: (ms: number): void => replaceFile(file, String(ms)),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { logInAs, makeNames } from '../support/names.ts'
+import { logInAs, makeNames } from '../support/passwords.ts'
 import { prepareSite } from './serve.ts'
 
 it.each(['tls', 'h2'] as const)('H312 H313 the log says who changed what, by %s', async (transport) => {

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { memoryCgroup } from '../support/cgroup.ts'
+import { shippedEnvironment } from '../build/shipped.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { shippedEnvironment } from '../support/shipped.ts'
+import { memoryCgroup } from './cgroup.ts'
 import { prepareSite, type Served } from './serve.ts'
 
 const MIB = 1024 ** 2
@@ -20,7 +20,7 @@ const CASES = [
 /** A flood goes on until something was shed, and then until the other client has had so many responses. */
 const RESPONSES = 30
 
-const FLOODS = join(import.meta.dirname, '..', 'support', 'memory-floods.ts')
+const FLOODS = join(import.meta.dirname, '..', 'machine', 'memory-floods.ts')
 
 /** The memory that no file of the disk can give back (bytes). */
 function anonymous({ pid }: Served): number {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/names.ts'
+import { logInAs, makeNames, type Names, OF_MONITOR, passwordOf } from '../support/passwords.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, type Serving, type Site, tokensOf } from './serve.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { shippedArguments } from '../support/shipped.ts'
+import { shippedArguments } from '../build/shipped.ts'
 import { prepareSite } from './serve.ts'
 
 it('Under the permissions of the shipped unit, a SIGTERM during the restarts ends the sidecar', async () => {

@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { machineNames } from '../../src/system/machine-names.ts'
+import { connectAs, namesOf } from '../listen/trusting-client.ts'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { needs, run, underFileModes } from '../support/tools.ts'
-import { connectAs, namesOf } from '../support/trusting-client.ts'
 import { prepareSite, type Serving, type Site } from './serve.ts'
 
 const DAY = 86_400_000

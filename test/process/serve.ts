@@ -7,12 +7,12 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { PlacesCondition } from '../../src/admin/control-socket.ts'
-import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect, send } from '../support/client.ts'
 import { type MovableClock, passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { BUNDLE_VARIABLE } from '../support/made-once.ts'
 import type { Connection, Response } from '../support/message.ts'
 import {
   type ApiRequest,

@@ -79,7 +79,7 @@ it('C7 a token that expired while the sidecar was down is invalid, and one with 
   // An hour later.
   const ahead = join(site.directory, 'ahead')
   writeFileSync(ahead, String(3_600_000))
-  const preload = join(import.meta.dirname, '..', 'support', 'wall-clock.cjs')
+  const preload = join(import.meta.dirname, 'wall-clock.cjs')
   const second = await site.serve({
     env: { NODE_OPTIONS: `--require=${preload}`, WALL_CLOCK_AHEAD: ahead },
   })

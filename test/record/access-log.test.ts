@@ -8,11 +8,11 @@ import {
   refusedConnections,
 } from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { anyCodePoint } from '../support/any-code-point.ts'
+import { exchangeRecord } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { exchangeRecord } from '../support/exchange-record.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
+import { anyCodePoint } from '../support/random.ts'
 
 const FACTS = {
   head: requestHead({ target: '/status?secret=1', fields: [], peer: '127.0.0.1', localPort: 80 }),

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
-import { exchangeRecord } from '../support/exchange-record.ts'
-import { randomNumbers } from '../support/random-numbers.ts'
-import { requestHead } from '../support/request-head.ts'
+import { exchangeRecord } from '../support/admitted.ts'
+import { requestHead } from '../support/exchange.ts'
+import { randomNumbers } from '../support/random.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other']
 const CODES = [0, 101, 200, 204, 304, 400, 401, 404, 429, 500]

@@ -2,7 +2,7 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import { expect, it, vi } from 'vitest'
 import { createMetrics } from '../../src/record/metrics.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { standStill } from '../support/stand-still.ts'
+import { standStill } from '../support/processes.ts'
 
 it('many sidecars of a process measure it once, and each of them reports it', async () => {
   const observe = vi.spyOn(PerformanceObserver.prototype, 'observe')

@@ -2,10 +2,10 @@ import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { createRecentRequests, type Wanted } from '../../src/record/recent-requests.ts'
+import { exchangeRecord } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
-import { collectGarbage } from '../support/collect-garbage.ts'
-import { exchangeRecord } from '../support/exchange-record.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
+import { collectGarbage } from '../support/processes.ts'
 
 const STATUS: Readonly<Record<string, number>> = {
   upstream: 500,

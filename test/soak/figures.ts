@@ -1,5 +1,5 @@
 import type { Served } from '../process/serve.ts'
-import { figuresOf } from '../support/process-figures.ts'
+import { figuresOf } from '../support/processes.ts'
 
 /** The resources of the sidecar at one moment. */
 export interface Sample {

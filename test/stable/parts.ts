@@ -14,10 +14,10 @@ import type { Report } from '../../src/verify/verdict.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { runInProcess } from '../process/in-process.ts'
 import { prepareSite, runPostern, type Serving, type Site } from '../process/serve.ts'
+import { exchangeRecord } from '../support/admitted.ts'
 import { send } from '../support/client.ts'
 import { stillClock } from '../support/clock.ts'
-import { exchangeRecord } from '../support/exchange-record.ts'
-import { requestHead } from '../support/request-head.ts'
+import { requestHead } from '../support/exchange.ts'
 import { runOptions } from '../verify/a-run.ts'
 
 /** The names that the program has, by the list in `names/` that promises them. */

@@ -1,5 +1,5 @@
 import autocannon from 'autocannon'
-import { PATIENCE } from './patience.ts'
+import { PATIENCE } from './running-test.ts'
 
 /** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
 export interface FloodRequest {
@@ -10,7 +10,7 @@ export interface FloodRequest {
 }
 
 /** The response to one request. A repeated field has an array. */
-export interface FloodResponse {
+interface FloodResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body: string
@@ -32,7 +32,7 @@ export interface Flood {
   readonly onResponse: (request: number, response: FloodResponse) => void
 }
 
-export interface FloodReport {
+interface FloodReport {
   readonly responses: number
   /** What went wrong, as text. Empty if all is well. */
   readonly faults: readonly string[]

@@ -3,10 +3,10 @@ import { join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 /** What a round gives, or what comes of it: texts by label, the lines of a text with `\n` between them. */
-export type Parts = Readonly<Record<string, string | undefined>>
+type Parts = Readonly<Record<string, string | undefined>>
 
 /** What the cases of some files have in common. */
-export interface CaseFamily {
+interface CaseFamily {
   /** The labels of what a round gives. */
   readonly given: readonly string[]
   /** The labels of what comes of it. */
@@ -51,7 +51,7 @@ const INDENT = '    '
 
 /**
  * Makes tests of the cases in text files, whose form README.md describes. A case that fails names its file and line, and
- * `vitest -u` writes what came into the files.
+ * `vitest --update=all` writes what came into the files.
  * @param path a file, or a folder of them
  */
 export function runCases(path: string, family: CaseFamily): void {
@@ -89,12 +89,12 @@ function runFile(file: string, family: CaseFamily): void {
         }
       })
     })
-  it('stands as `vitest -u` writes it', async () => {
+  it('stands as `vitest --update=all` writes it', async () => {
     await expect(written(text, cases, isUpdating() ? came : new Map())).toMatchFileSnapshot(file)
   })
 }
 
-/** Whether `vitest -u` runs. */
+/** Whether `vitest --update=all` runs. */
 function isUpdating(): boolean {
   return expect.getState().snapshotState.snapshotUpdateState === 'all'
 }

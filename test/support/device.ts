@@ -1,10 +1,10 @@
 import { EventEmitter, once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
-import net from 'node:net'
+import type net from 'node:net'
 import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from './cleanup.ts'
-import { type RawPeer, rawPeer, unusedPort } from './raw.ts'
+import { unusedPort } from './raw.ts'
 
 /** A request as the device received it. */
 export interface DeviceRequest {
@@ -176,58 +176,12 @@ export async function startDevice(
   }
 }
 
-export interface RawDevice {
-  readonly url: string
-  /** Every connection so far, in order. */
-  readonly peers: readonly RawPeer[]
-  /** Waits for the connection with this number; the first is 1. */
-  waitForConnection(count: number): Promise<RawPeer>
-  stop(): Promise<void>
-}
-
-/**
- * Starts a device whose every byte is scripted: `onConnection` reads with `peer.waitFor` and responds with `peer.write`,
- * `peer.end` and `peer.reset`. It stops when the test ends.
- */
-export async function startRawDevice(
-  onConnection: (peer: RawPeer, number: number) => void | Promise<void>,
-): Promise<RawDevice> {
-  const peers: RawPeer[] = []
-  const changes = new EventEmitter().setMaxListeners(0)
-  // Half-open, so that the script, not Node, decides when to end its side.
-  const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    const peer = rawPeer(socket)
-    peers.push(peer)
-    changes.emit('change')
-    // When the test is over, the script may still wait for bytes that never arrive.
-    Promise.resolve(onConnection(peer, peers.length)).catch(() => socket.destroy())
-  })
-  server.listen(await unusedPort(), '127.0.0.1')
-  await once(server, 'listening')
-  async function stop(): Promise<void> {
-    if (!server.listening) return
-    const closed = once(server, 'close')
-    server.close()
-    for (const { socket } of peers) socket.destroy()
-    await closed
-  }
-  closeLater(stop)
-  const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
-  return {
-    url: `http://127.0.0.1:${port}`,
-    peers,
-    async waitForConnection(count) {
-      while (peers.length < count) await once(changes, 'change')
-      return peers[count - 1] as RawPeer // the loop has checked the length
-    },
-    stop,
-  }
-}
-
-/** Starts a raw device that answers the first request of every connection with the same bytes and ends the connection. */
-export function startCannedDevice(bytes: string): Promise<RawDevice> {
-  return startRawDevice(async (peer) => {
-    await peer.waitFor('\r\n\r\n')
-    peer.end(bytes)
-  })
+/** A device that holds every request until the test answers it, and the held responses in order of arrival. */
+export async function startHoldingDevice(): Promise<{
+  readonly device: Device
+  readonly held: readonly http.ServerResponse[]
+}> {
+  const held: http.ServerResponse[] = []
+  const device = await startDevice((_request, response) => held.push(response))
+  return { device, held }
 }

@@ -1,8 +1,9 @@
+import { expect } from 'vitest'
 import { fieldValues, listMembers } from '../../src/http/fields.ts'
-import type { Head } from './message.ts'
+import { type Head, Response } from './message.ts'
 
 /** Receives what a reader finds. */
-export interface Listener {
+interface Listener {
   /** The method of the request that this response belongs to; `undefined` when there was no request. */
   readonly method: string | undefined
   inform(head: Head): void
@@ -11,7 +12,7 @@ export interface Listener {
   finish(trailers: readonly string[]): void
 }
 
-export interface Http1Reader {
+interface Http1Reader {
   /** Throws when the bytes are not a well-formed response. */
   feed(bytes: Buffer): void
   /** Reports the end of the connection. False when that cut a response off. */
@@ -158,4 +159,29 @@ export function createHttp1Reader(next: () => Listener | undefined): Http1Reader
       return framing === undefined && pending.length === 0
     },
   }
+}
+
+/** These lines as the head of a message, with the empty line that ends it. */
+export const headOf = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
+
+/** The final responses in everything that a closed connection received. Fails unless each of them is whole. */
+export function responsesIn(received: string): Response[] {
+  const responses: Response[] = []
+  let head: Head | undefined
+  let chunks: Buffer[] = []
+  const reader = createHttp1Reader(() => ({
+    method: 'GET',
+    inform: () => {},
+    begin: (begun) => {
+      head = begun
+      chunks = []
+    },
+    data: (chunk) => chunks.push(chunk),
+    finish: (trailers) => {
+      if (head !== undefined) responses.push(new Response(head, Buffer.concat(chunks), trailers, []))
+    },
+  }))
+  reader.feed(Buffer.from(received, 'latin1'))
+  expect(reader.close(), 'whole responses and nothing else').toBe(true)
+  return responses
 }

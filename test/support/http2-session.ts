@@ -1,5 +1,4 @@
-import { FLAG, FRAME, PREFACE, SETTING, settings } from './http2-frames.ts'
-import { type Frame, readFrames, statusOf } from './http2-reading.ts'
+import { FLAG, FRAME, type Frame, PREFACE, readFrames, SETTING, settings, statusOf } from './http2-frames.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
 
 /** An HTTP/2 connection whose frames are written by hand. */

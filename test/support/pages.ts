@@ -54,7 +54,7 @@ export function anchorsOf(page: string): Set<string> {
 }
 
 /** The anchor that GitHub makes of a heading. */
-export function anchorOf(heading: string): string {
+function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
     .replace(/[^\w\s-]/g, '')

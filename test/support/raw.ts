@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import net from 'node:net'
+import net, { connect, createServer, type Socket } from 'node:net'
+import process from 'node:process'
 import tls from 'node:tls'
+import { expect } from 'vitest'
 import { closeLater } from './cleanup.ts'
 
 /** One end of a TCP or TLS connection for hand-written bytes. Text is latin1: one character is one byte. */
@@ -190,4 +193,28 @@ const SOCKETS = ['/proc/net/tcp', '/proc/net/tcp6']
 export function isHeld(port: number): boolean {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')} `
   return SOCKETS.some((table) => existsSync(table) && readFileSync(table, 'latin1').includes(local))
+}
+
+/** Connects, sends and resets, in another process: a server in this process accepts only afterwards. */
+export function sendAndReset(url: string, bytes: string): void {
+  const { hostname: host, port } = new URL(url)
+  const script = `
+    const socket = require('node:net').connect({ host: '${host}', port: ${port} }, () =>
+      socket.write(${JSON.stringify(bytes)}, () => socket.resetAndDestroy()))`
+  expect(spawnSync(process.execPath, ['-e', script]).status).toBe(0)
+}
+
+/** Both ends of a TCP connection; `to` reads nothing until the test resumes it. */
+export async function socketPair(): Promise<{ readonly from: Socket; readonly to: Socket }> {
+  const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const from = connect(typeof address === 'object' && address !== null ? address.port : 0, '127.0.0.1')
+  const [to] = (await once(server, 'connection')) as [Socket]
+  closeLater(() => {
+    from.destroy()
+    to.destroy()
+    server.close()
+  })
+  return { from, to }
 }

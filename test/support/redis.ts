@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
-import { PATIENCE } from './patience.ts'
 import { unusedPort } from './raw.ts'
+import { PATIENCE } from './running-test.ts'
 import { run } from './tools.ts'
 
 /** A running server. It keeps nothing on disk unless its settings say so. */

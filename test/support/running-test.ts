@@ -18,3 +18,9 @@ export function runningTest(): TestContext | undefined {
   const state = running.getStore()
   return state?.ended === false ? state.context : undefined
 }
+
+/**
+ * How long (ms) a test waits for what must happen. It ends what hangs, and promises nothing: a machine with other work to do may take
+ * ten times as long as an idle one.
+ */
+export const PATIENCE = 60_000

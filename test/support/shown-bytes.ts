@@ -1,3 +1,5 @@
+import type { Refusal } from '../../src/http/refusal.ts'
+
 const ESCAPES: Readonly<Record<string, string>> = { r: '\r', n: '\n', t: '\t', '\\': '\\' }
 
 /**
@@ -32,4 +34,10 @@ export function fieldsOf(lines: string): readonly string[] {
     const colon = field.indexOf(':')
     return [field.slice(0, colon), field.slice(colon + 1).replace(/^ /, '')]
   })
+}
+
+/** A refusal as the cases show it: its kind, and its sentence or the methods that it allows. */
+export function refusalText(refusal: Refusal): string {
+  if ('description' in refusal) return `${refusal.kind}: ${refusal.description}`
+  return 'allow' in refusal ? `${refusal.kind}: ${refusal.allow}` : refusal.kind
 }

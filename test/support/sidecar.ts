@@ -13,8 +13,8 @@ import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
 import { type MovableClock, passUntil, stillClock } from './clock.ts'
 import { type Device, startDevice } from './device.ts'
+import { sharedPair } from './made-once.ts'
 import type { Connection, Request, Response } from './message.ts'
-import { sharedPair } from './shared-pair.ts'
 import type { Transport } from './transports.ts'
 
 /** Part of the configuration, with the keys of the YAML file. */
@@ -257,3 +257,14 @@ async function tokensOf(pending: Promise<Response>): Promise<Tokens> {
   if (response.status !== 200) throw new Error(`no tokens: ${response.status} ${response.text}`)
   return response.json() as unknown as Tokens // the tests of C4 check the members
 }
+
+/** `upstream.headers` by which the device gets none of Postern's fields about the client and the proxy. */
+export const NO_FORWARDING = { 'X-Forwarded-*': null, Via: null, 'X-Request-Id': null } as const
+
+/** With these it gets `X-Forwarded-For` and `X-Request-Id` alone. */
+export const LITTLE_FORWARDING = {
+  'X-Forwarded-Proto': null,
+  'X-Forwarded-Host': null,
+  'X-Forwarded-Port': null,
+  Via: null,
+} as const

@@ -6,11 +6,12 @@ import { nextTurn } from '../../src/system/clock.ts'
 import { makeCertificate } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
-import { readBody, startCannedDevice, startDevice, startRawDevice } from './device.ts'
+import { readBody, startDevice } from './device.ts'
 import { headers, requestFields } from './http2-frames.ts'
 import { rawSession } from './http2-session.ts'
 import { BrokenTransfer } from './message.ts'
 import { isHeld, rawConnection, unusedPort } from './raw.ts'
+import { startCannedDevice, startRawDevice } from './raw-device.ts'
 import { run } from './tools.ts'
 
 // The other tests rely on this support code: each test here shows a fault that it detects, or a message that it keeps.

@@ -1,8 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, resolve } from 'node:path'
-import { PATIENCE } from './patience.ts'
-import { runningTest } from './running-test.ts'
+import { PATIENCE, runningTest } from './running-test.ts'
 
 /** When a program that hangs is killed (ms): before the test that waits for it ends. */
 const LONGEST = 4 * PATIENCE

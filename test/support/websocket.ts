@@ -3,7 +3,7 @@ import type http from 'node:http'
 import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { closeLater } from './cleanup.ts'
 import type { Device } from './device.ts'
-import { PATIENCE } from './patience.ts'
+import { PATIENCE } from './running-test.ts'
 
 export interface WebSocketDevice {
   /** The upgrade requests that reached the device. */
@@ -36,7 +36,7 @@ function echo(socket: WebSocket): void {
   socket.on('message', (data: RawData, binary: boolean) => socket.send(data, { binary }))
 }
 
-export interface OpenWebSocket {
+interface OpenWebSocket {
   readonly socket: WebSocket
   /** The 101 response. */
   readonly response: http.IncomingMessage

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { Activity } from '../../src/system/activity.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { socketPair } from '../support/raw.ts'
 
 it('the last activity is what the owner tells, and a byte that it does not tell counts as new', async () => {
   const { from, to } = await socketPair()

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { giveBack, LARGE_BUFFER, lendBuffer } from '../../src/system/read-buffers.ts'
-import { collectGarbage } from '../support/collect-garbage.ts'
+import { collectGarbage } from '../support/processes.ts'
 
 const lent: Buffer[] = []
 

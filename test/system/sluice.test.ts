@@ -10,8 +10,8 @@ import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { FRAME, frame, headers, requestFields } from '../support/http2-frames.ts'
 import { rawSession } from '../support/http2-session.ts'
+import { socketPair } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { socketPair } from '../support/socket-pair.ts'
 
 /** The most bytes of a stranger that TLS gets in a turn: twice its budget at first, and a piece. */
 const MOST = 20 * 1024

@@ -3,7 +3,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, it, vi } from 'vitest'
 import { giveBack, lendBuffer } from '../../src/system/read-buffers.ts'
 import { writeSpent } from '../../src/system/write-soon.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { socketPair } from '../support/raw.ts'
 
 const SIZE = 64 * 1024
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { nextTurn, rest, systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { socketPair } from '../support/socket-pair.ts'
-import { standStill } from '../support/stand-still.ts'
+import { standStill } from '../support/processes.ts'
+import { socketPair } from '../support/raw.ts'
 
 it.each(['after', 'every'] as const)(
   'H357 what has arrived while the process stood still is read before a due timer of `%s` is judged',

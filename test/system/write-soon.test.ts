@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
-import { socketPair } from '../support/socket-pair.ts'
+import { socketPair } from '../support/raw.ts'
 
 it('writeSoon writes the first message of an event-loop turn at once, and the others at its end, in order', async () => {
   const [first, second, third] = [await socketPair(), await socketPair(), await socketPair()]

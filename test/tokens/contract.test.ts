@@ -11,9 +11,9 @@ import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/t
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
+import { liveRequests } from './live-requests.ts'
 import { HOUR, POLICY, present } from './support.ts'
 
 /** One family of tokens. */

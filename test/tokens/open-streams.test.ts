@@ -3,9 +3,9 @@ import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { watchStreams } from '../../src/fleet/open-streams.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import { nextTurn } from '../../src/system/clock.ts'
+import { scriptedStore, storeDown } from '../fleet/scripted-store.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { liveRequests } from './live-requests.ts'
 
 const SECOND = 1_000
 

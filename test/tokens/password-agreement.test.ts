@@ -4,9 +4,9 @@ import { createTokenCopies } from '../../src/fleet/copies.ts'
 import { PUBLISH } from '../../src/fleet/epoch.ts'
 import { REVOKE_GRANTS } from '../../src/fleet/scripts.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
+import { scriptedStore, storeDown } from '../fleet/scripted-store.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { liveRequests } from './live-requests.ts'
 
 const STATE = ['100', 'c2FsdA', 'mine', '1-0', '', '']
 

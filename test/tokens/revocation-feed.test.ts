@@ -8,10 +8,10 @@ import { LOOK_UP } from '../../src/fleet/scripts.ts'
 import type { StoreReply, StreamEntry } from '../../src/fleet/shared-store.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
+import { scriptedStore, storeDown } from '../fleet/scripted-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
-import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { liveRequests } from './live-requests.ts'
 
 type Follow = PromiseWithResolvers<readonly StreamEntry[]>
 

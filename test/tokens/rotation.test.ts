@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { LiveRequests } from '../../src/tokens/state.ts'
-import { collectGarbage } from '../support/collect-garbage.ts'
+import { collectGarbage } from '../support/processes.ts'
 import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {

@@ -9,9 +9,9 @@ import { digestToken } from '../../src/tokens/mint.ts'
 import type { IssuedTokens, TokenPolicy } from '../../src/tokens/state.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
+import { liveRequests } from './live-requests.ts'
 import { DAY, HOUR, POLICY, present } from './support.ts'
 
 const clock = stillClock()

@@ -3,7 +3,7 @@ import type { TokenJournal } from '../../src/tokens/journal.ts'
 import type { LiveRequests, TokenPolicy } from '../../src/tokens/state.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
+import { liveRequests } from './live-requests.ts'
 
 export const SECOND = 1000
 export const HOUR: number = 3600 * SECOND

@@ -4,9 +4,9 @@ import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import type { StoreReply } from '../../src/fleet/shared-store.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { digestToken, mintToken } from '../../src/tokens/mint.ts'
+import { type ScriptedStore, scriptedStore, storeDown } from '../fleet/scripted-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { liveRequests } from '../support/live-requests.ts'
-import { type ScriptedStore, scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { liveRequests } from './live-requests.ts'
 import { present } from './support.ts'
 
 const HOUR = 3_600_000

@@ -10,7 +10,7 @@ import { type Client, createHttp1Client, createHttp2Client } from '../../src/ver
 import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { sharedPair } from '../support/shared-pair.ts'
+import { sharedPair } from '../support/made-once.ts'
 
 const GET = apiRequest('/', 'token')
 const TLS = { ca: undefined, insecure: true }

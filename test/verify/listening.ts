@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
+import { sharedPair } from '../support/made-once.ts'
 import { unusedPort } from '../support/raw.ts'
-import { sharedPair } from '../support/shared-pair.ts'
 import type { Answer, Incoming, Reply } from './exchange.ts'
 
 type NodeRequest = IncomingMessage | Http2ServerRequest

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { OUTSIDE } from '../../src/verify/promises.ts'
-import { makeNames, passwordOf } from '../support/names.ts'
+import { makeNames, passwordOf } from '../support/passwords.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
 

@@ -4,21 +4,21 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect } from 'vitest'
 import { pinOf } from '../../../src/device/target.ts'
+import { startSmallBuffer } from '../../device/small-buffer.ts'
 import { makeCertificate } from '../../support/certificate.ts'
 import { closeLater } from '../../support/cleanup.ts'
 import { startDevice } from '../../support/device.ts'
-import { NO_FORWARDING } from '../../support/forwarding.ts'
 import { ANY, opensslCertificate, startOpenssl } from '../../support/openssl-server.ts'
 import { unusedPort } from '../../support/raw.ts'
-import { nextRequest, startScripted } from '../../support/scripted.ts'
-import { startSmallBuffer } from '../../support/small-buffer.ts'
+import { nextRequest, startRawDevice } from '../../support/raw-device.ts'
+import { NO_FORWARDING } from '../../support/sidecar.ts'
 import { type Case, casesOf } from './case.ts'
 
 const to = (url: string, ...set: readonly string[]): readonly string[] => [`upstream.url=${url}`, ...set]
 
 /** A device that answers by the head of a request alone. */
 const startHeads = (answer: (head: string) => string) =>
-  startScripted(async (peer) => peer.end(answer(await nextRequest(peer))))
+  startRawDevice(async (peer) => peer.end(answer(await nextRequest(peer))))
 
 const response = (status: number, ...fields: readonly string[]): string =>
   [`HTTP/1.1 ${status} x`, 'Content-Length: 0', ...fields, '', ''].join('\r\n')

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { TABLE } from '../../../src/commands/check/table.ts'
-import { golden } from '../../support/golden.ts'
+import { golden } from '../golden.ts'
 import { type Case, tryCase } from './case.ts'
 import { DEVICE_CASES } from './device-cases.ts'
 import { HOST_CASES } from './host-cases.ts'

@@ -5,7 +5,7 @@ import { launch } from '../../devices/launch.ts'
 import { startDigestDevice } from '../../sign-in/devices.ts'
 import { temporaryDirectory } from '../../support/certificate.ts'
 import { readBody, startDevice } from '../../support/device.ts'
-import { nextRequest, startScripted } from '../../support/scripted.ts'
+import { nextRequest, startRawDevice } from '../../support/raw-device.ts'
 import { needs } from '../../support/tools.ts'
 import { type Case, casesOf } from './case.ts'
 import { startRedfish } from './login-cases.ts'
@@ -86,7 +86,7 @@ export const UPLOAD_CASES: readonly Case[] = [
       },
       async 'the same with a body in several chunks'() {
         const bodies: string[] = []
-        const device = await startScripted(async (peer) => {
+        const device = await startRawDevice(async (peer) => {
           const head = await nextRequest(peer)
           if (/chunked/i.test(head)) bodies.push(await peer.waitFor('\r\n0\r\n\r\n'))
           peer.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')

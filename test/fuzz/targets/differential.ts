@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
-import { PATIENCE } from '../../support/patience.ts'
+import { PATIENCE } from '../../support/running-test.ts'
 import type { Case } from '../case.ts'
 import type { Seen, WitnessDevice } from '../device.ts'
 import { inPieces } from '../mutation.ts'

@@ -3,16 +3,18 @@ import {
   frame as bytesOfFrame,
   FLAG,
   FRAME,
+  type Frame,
   goaway,
   hpack,
   PREFACE,
+  readFrames,
   resetStream,
   SETTING,
   settings,
+  statusOf,
   uint32,
   windowUpdate,
 } from '../../support/http2-frames.ts'
-import { type Frame, readFrames, statusOf } from '../../support/http2-reading.ts'
 import { ACCESS, type Case, tokensIn } from '../case.ts'
 import { mutated, UNKNOWN_TOKEN } from '../mutation.ts'
 import { ENCRYPTED, type Target } from '../target.ts'

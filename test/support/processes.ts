@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** What a process holds according to /proc; zeros where there is no /proc or no such process. */
+interface ProcessFigures {
+  /** Resident memory in bytes. */
+  readonly resident: number
+  /** The most resident memory since its start, in bytes. */
+  readonly mostResident: number
+  readonly descriptors: number
+  readonly sockets: number
+}
+
+export function figuresOf(pid: number): ProcessFigures {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    const bytes = (field: string): number =>
+      1024 * Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0)
+    const descriptors = readdirSync(`/proc/${pid}/fd`)
+    const sockets = descriptors.filter((fd) => isSocket(`/proc/${pid}/fd/${fd}`)).length
+    return {
+      resident: bytes('VmRSS'),
+      mostResident: bytes('VmHWM'),
+      descriptors: descriptors.length,
+      sockets,
+    }
+  } catch {
+    return { resident: 0, mostResident: 0, descriptors: 0, sockets: 0 }
+  }
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return readlinkSync(path).startsWith('socket:')
+  } catch {
+    return false // closed in the meantime
+  }
+}
+
+/** Collects all garbage of this thread. What a `WeakRef` was asked for in this turn stays until the next. */
+export function collectGarbage(): void {
+  if (globalThis.gc === undefined) throw new Error('vitest.config.ts starts the tests with --expose-gc')
+  globalThis.gc()
+}
+
+/** This process stands still (ms), as on a machine that is busy or suspended. What peers send meanwhile waits in the kernel. */
+export function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
