@@ -11,7 +11,7 @@ export function issuedOf(grants: readonly GrantSummary[]): readonly IssuedGrant[
   return grants.flatMap((grant) => (grant.label === undefined ? [] : { ...grant, label: grant.label }))
 }
 
-/** The grant with the longest time since its last use. A grant without a use since the start comes first, the oldest of these above all. */
+/** The grant whose last use is longest ago. A grant without a use since the start precedes the others; of several, the oldest does. */
 export function longestUnused(grants: readonly GrantSummary[]): GrantSummary | undefined {
   return grants.toSorted((a, b) => (a.usedAt ?? 0) - (b.usedAt ?? 0) || a.issuedAt - b.issuedAt)[0]
 }

@@ -52,7 +52,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')
     /**
-     * Runs `work`, which changes the file by `put`, `drop`, `clear` and `setMeta`, in one transaction. The change survives a `kill -9`. With
+     * Runs `work`, which changes the file by `put`, `drop`, `clear` and `setMeta`, in one transaction, which survives a `kill -9`. With
      * `durable` it also survives a power cut, which otherwise undoes all transactions since the last `flush`.
      */
     function write(durable: boolean, work: () => void): void {

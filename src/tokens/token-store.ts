@@ -247,7 +247,7 @@ export function createTokenStore(deps: Dependencies) {
     applyPolicy,
     /** Resolves when every token that a changed password revoked has left the file. */
     removed: records.removed,
-    /** Stops the removal of tokens. After a change of the password, the former fingerprint in the file revokes the rest at the next start. */
+    /** Stops the removal of tokens. For a changed password, the former fingerprint in the file revokes the rest at the next start. */
     close: records.close,
   } satisfies Tokens & Record<string, unknown>
 }
@@ -343,8 +343,8 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     responseTo: (token: Token): IssuedTokens | undefined => responses.get(token),
     /**
      * Revokes grants: their tokens are refused at once, and deleted durably. Many grants are removed over several turns of the event loop,
-     * but only where a stop in between cannot bring a token back: with `all`, the journal forgets every token in one step; after a change of
-     * the password, the next start revokes the rest.
+     * but only where a stop in between cannot bring a token back: with `all`, the journal forgets every token in one step; after a change
+     * of the password, the next start revokes the rest.
      *
      * @param all also deletes stored tokens that this process never loaded
      */
