@@ -219,8 +219,8 @@ export interface CeilingCondition {
 }
 
 /**
- * A quirk of the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`: a kept connection costs
- * 40 ms a request.
+ * A quirk of the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`: on a kept connection,
+ * each request takes 40 ms longer.
  */
 export interface QuirkCondition {
   readonly kind: 'stray' | 'tolerant' | 'delayed'
