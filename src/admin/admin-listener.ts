@@ -28,24 +28,24 @@ interface Dependencies {
   readonly hosts: HostCheckDependencies
   readonly admits: AdmitsAddress
   /**
-   * Further connections are closed at once: each takes a descriptor. One client (IPv6: a /64) has a quarter of them, so that only four together
-   * shut out health checks.
+   * The most connections: each takes a descriptor, so further ones are closed at once. One client (IPv6: a /64) has at most a quarter, so
+   * only four clients together can shut out health checks.
    */
   readonly mostConnections: number
-  /** The live page, loaded when the first viewer comes. */
+  /** Loads the live page, when the first viewer comes. */
   readonly page: (reach: Reach) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
 }
 
-/** The least connections of one client: a viewer uses up to six. */
+/** The quarter of one client is at least this: a viewer uses up to six connections. */
 const LEAST_PER_PEER = 8
 
-/** How long an idle connection is kept (s): shorter than in truth, so that no request meets the close. */
+/** The time that clients are told for an idle connection (s). It is kept longer, so that no request meets the close. */
 const KEPT = 'timeout=5'
 
 /**
  * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
- * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
+ * three without a login, and the live page at `/`. A request over TCP has to name the sidecar by a known host name (`createHostCheck`).
  */
 export function createAdminListener(deps: Dependencies) {
   const {
@@ -75,7 +75,7 @@ export function createAdminListener(deps: Dependencies) {
   async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
     const refused = reach === 'unix' ? undefined : checkHost(req)
     if (refused !== undefined) return refused
-    // Compared byte for byte: nothing is decoded or resolved, so no other spelling reaches a page.
+    // Compared byte for byte, neither decoded nor resolved: no other spelling of a path reaches a page.
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     if (path === '/' || path.startsWith('/page/')) {
       loading ??= page(reach).catch((error: unknown) => {
@@ -102,7 +102,7 @@ export function createAdminListener(deps: Dependencies) {
       })
   }
 
-  // No timer of Node: the deadline of the connection ends one that is kept.
+  // Node's timer is off: the deadline in `admin-wire.ts` closes an idle connection.
   const requests = createServer({ keepAliveTimeout: 0 }, (req, res) => {
     inTurn(turnsOf(req.socket), req, res, () => serve(req, res))
   })
@@ -122,8 +122,9 @@ export function createAdminListener(deps: Dependencies) {
 }
 
 /**
- * Closes connections of addresses that may not connect, those past the cap, and those that the client has reset: without an address, its
- * requests would belong to no peer. The peers of a Unix socket have none, and may connect.
+ * Passes accepted connections to `read`. Closes connections from addresses that may not connect, connections above the cap, and connections
+ * that the client has already reset: these have no address, so their requests would belong to no peer. (The peers of a Unix socket have no
+ * address either, and may connect.)
  *
  * `closeDenied` closes the connections of addresses that may no longer connect. `turnsOf` returns the turn budget of a peer, over all its
  * connections; the peers of a Unix socket share one.

@@ -8,27 +8,27 @@ import { MovingDeadline } from '../system/moving-deadline.ts'
 import { Sluice } from '../system/sluice.ts'
 import type { TurnBudget } from '../system/turn-budget.ts'
 
-/** How long (ms) a request may take to arrive, from the first byte of its connection or the response before it on. */
+/** The longest time (ms) for the head of a request, from the start of its connection or the previous response on, and then for its body. */
 export const REQUEST_TIMEOUT = 10_000
-/** The most bytes that are written at once. */
+/** The most bytes of one write to the socket. */
 const PIECE = 16 * 1024
 
-/** How long (ms) a client may neither read nor send anything, and at the end of its stream. */
+/** The longest time (ms) for which a client may be idle; `LAST_SILENCE`: at the end of its stream. */
 const SILENCE = 10_000
 const LAST_SILENCE = 2_000
 
-/** Gives a connection to the server, which reads it by these turns. */
+/** Passes a connection to the server, which reads it within the budget `turns`. */
 export type ReadByTurns = (wire: Socket, turns: TurnBudget) => void
 
-/** The connections below the sockets of requests. */
+/** The connection below each socket of requests (`req.socket`). */
 const connections = new WeakMap<Socket, AdminWire>()
 
-/** The TCP socket below the socket of a request, which alone knows the address of the peer. */
+/** The TCP socket below the socket of a request. Only the TCP socket knows the address of the peer. */
 export function wireOf(socket: Socket): Socket {
   return connections.get(socket)?.wire ?? socket
 }
 
-/** A request has begun. `isWhole`: it has no body that has to arrive. */
+/** A request has begun. `isWhole`: no body is awaited. */
 export function requestBegan(socket: Socket, isWhole: boolean): void {
   connections.get(socket)?.requestBegan(isWhole)
 }
@@ -38,12 +38,12 @@ export function bodyArrived(socket: Socket): void {
   connections.get(socket)?.bodyArrived()
 }
 
-/** The response is a stream: a client that reads all of it may be silent. */
+/** The response is a stream: from now on the client may be idle. */
 export function streamBegan(socket: Socket): void {
   connections.get(socket)?.streamBegan()
 }
 
-/** The last bytes of a stream are written. They may wait for a client that does not read. */
+/** The last bytes of a stream are written: a client that does not read them within `LAST_SILENCE` is disconnected. */
 export function streamEnds(socket: Socket): void {
   connections.get(socket)?.streamEnds()
 }
@@ -55,20 +55,20 @@ export function requestEnded(socket: Socket): void {
 
 type Done = (error?: Error | null) => void
 
-/** The connections whose clients may fall silent, and those at the end of a stream. */
+/** The connections that are watched for idle clients: `usual` ones, and those at the end of a stream (`last`). */
 interface SilentWires {
   readonly usual: IdleList
   readonly last: IdleList
 }
 
-/** A TCP connection as `node:http` gets it in place of the socket, with what it uses of one. */
+/** A TCP connection that `node:http` gets in place of the socket. It has the members that `node:http` uses. */
 class AdminWire extends Sluice implements Idling {
   readonly wire: Socket
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
   readonly #deadline: MovingDeadline
   readonly #silent: SilentWires
   readonly #activity: Activity
-  /** The requests without a whole response, and those whose bodies have to arrive. */
+  /** The number of requests without a whole response; `#arriving`: of those whose bodies are still awaited. */
   #unanswered = 0
   #arriving = 0
 
@@ -127,7 +127,7 @@ class AdminWire extends Sluice implements Idling {
     this.#send(Buffer.concat(pieces.map(({ chunk }) => chunk)), done)
   }
 
-  /** Piece by piece, because a socket does not say which part of a piece is taken. */
+  /** Writes piece by piece: a socket reports a write only when all of it is taken, and each piece shows that the client still reads. */
   #send(bytes: Buffer, done: Done): void {
     this.wire.write(bytes.subarray(0, PIECE), (error) => {
       this.#noteActivity()
@@ -145,7 +145,7 @@ class AdminWire extends Sluice implements Idling {
     } else if (this.#arriving === 0) this.#deadline.cancel()
   }
 
-  /** If no request is left, the deadline for the next one goes on. */
+  /** If no request is left unanswered, the deadline for the next one keeps running. */
   bodyArrived(): void {
     this.#arriving -= 1
     if (this.#arriving === 0 && this.#unanswered > 0) this.#deadline.cancel()
@@ -156,7 +156,7 @@ class AdminWire extends Sluice implements Idling {
     if (this.#unanswered === 0 && !this.destroyed) this.#deadline.move(REQUEST_TIMEOUT)
   }
 
-  /** Destroys it when all that is written has been sent. */
+  /** Ends the connection, and destroys it when all written bytes are sent. */
   destroySoon(): void {
     this.end()
     if (this.writableFinished) this.destroy()
@@ -165,12 +165,12 @@ class AdminWire extends Sluice implements Idling {
 }
 
 /**
- * Hands each connection to a server of `node:http` or `node:https` as a `Sluice`: either takes any `Duplex` by its event `connection`. By itself it
- * parses all that one read of the socket brings, 1,500 requests in 64 KiB, before the first is answered. The server does not listen, so Node does not
- * look at the time that its requests take; the deadline of the connection does.
+ * Hands each connection to a server of `node:http` or `node:https` as a `Sluice`: both take any `Duplex` by their event `connection`. Given
+ * the socket itself, the server would parse all bytes of one read, 1,500 requests in 64 KiB, before it answers the first. The server does
+ * not listen, so Node's timeouts for requests do not run; the deadline of the connection replaces them.
  */
 export function readByTurns(server: Server, clock: Pick<Clock, 'monotonic' | 'after'>): ReadByTurns {
-  /** Finds the connection below a `TLSSocket`. Node has no other public API for this. */
+  /** Finds the connection below a `TLSSocket`, for which Node has no other public API. */
   const below = new AsyncLocalStorage<AdminWire>()
   server.on('secureConnection', (socket: Socket) => {
     const connection = below.getStore()
@@ -179,7 +179,7 @@ export function readByTurns(server: Server, clock: Pick<Clock, 'monotonic' | 'af
   const silent = { usual: new IdleList(clock, SILENCE), last: new IdleList(clock, LAST_SILENCE) }
   return (wire, turns) => {
     const connection = new AdminWire(wire, turns, clock, silent)
-    // Proof of the cast: it is used as the socket of requests, and has what they use.
+    // Proof of the cast: the connection serves as the socket of requests, and has all members that requests use.
     const socket = connection as unknown as Socket
     connections.set(socket, connection)
     below.run(connection, () => void server.emit('connection', socket))

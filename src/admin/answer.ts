@@ -7,15 +7,15 @@ export interface Answer {
   readonly status: number
   /** The media type; undefined if there is no body. */
   readonly type?: string
-  /** Undefined with a type: the answer to HEAD for a stream, which has no length. */
+  /** Undefined although there is a type: the answer to HEAD for a stream, which has no length. */
   readonly body?: string | Buffer
-  /** Further fields. `Cache-Control` is `no-store` unless it is among them. */
+  /** Further fields. `Cache-Control` is `no-store` unless they contain it. */
   readonly fields?: Readonly<Record<string, string>>
 }
 
 /**
- * On every response of the page. `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the page's own
- * forms (Fetch, "append a request Origin header"), like a page of another site.
+ * The fields of every response of the page. `Referrer-Policy` is not `no-referrer`: with that, browsers would send `Origin: null` with the
+ * page's own forms (Fetch, "append a request Origin header"), as for a page of another site.
  */
 export const PAGE_FIELDS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
@@ -41,12 +41,12 @@ export function errorAnswer(
   return json(status, { error, error_description: description }, fields)
 }
 
-/** 503: the shared store has to be asked. */
+/** 503: only the shared store has the answer, and it gave none. */
 export function storeUnavailable(description: string): Answer {
   return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
 }
 
-/** 503 to a command of the control socket: the shared store has to be asked. */
+/** 503 to a command of the control socket: only the shared store has the answer, and it gave none. */
 export const STORE_SILENT: Answer = json(503, {
   error: 'the shared store does not respond, or refuses the command: /readyz says which',
 })
@@ -55,12 +55,12 @@ export function methodNotAllowed(allowed: string): Answer {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }
 
-/** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
+/** The address of the peer, `unix` on a Unix socket. Behind a proxy, that is the proxy. */
 export function clientOf({ socket }: IncomingMessage): string {
   return normalizeAddress(wireOf(socket).remoteAddress ?? '') ?? UNIX_PEER
 }
 
-/** Writes the response. Node leaves the body out for HEAD. */
+/** Writes the response, unless one has begun or the client has left. Node leaves the body out for HEAD. */
 export function send(res: ServerResponse, { status, type, body, fields = {} }: Answer): void {
   if (res.headersSent || res.destroyed) return
   const hasLength = status !== 304 && (body !== undefined || type === undefined)
@@ -77,8 +77,8 @@ export function send(res: ServerResponse, { status, type, body, fields = {} }: A
 const LARGEST_BODY = 4096
 
 /**
- * Reads a request body of at most 4 KiB as UTF-8. Undefined: it is longer; the rest is discarded, and the response is `tooLarge`.
- * The listener's request timeout ends a slow one. Rejects if the client leaves before the end.
+ * Reads a request body of at most 4 KiB as UTF-8. Undefined if it is longer: the rest is drained, and the response should be `tooLarge`.
+ * The request timeout of the listener ends a slow body. Rejects with `ClientGone` if the client leaves before the end.
  */
 export async function readSmallBody(req: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
@@ -102,5 +102,5 @@ export function tooLarge(): Answer {
   return errorAnswer(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
 }
 
-/** The client left before its request was complete: no bug, and no response is possible. */
+/** The client left before its request was complete. This is no bug, and no response is possible. */
 export class ClientGone extends Error {}

@@ -19,7 +19,7 @@ import { readRevocation } from './operator-revocation.ts'
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
   readonly handOut: State['handOut']
-  /** Whether other sidecars share the tokens: they may have requests in flight of grants that are over. */
+  /** Whether other sidecars share the tokens: their requests in flight are not counted here. */
   readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The requests in flight that a grant has admitted. */
@@ -29,24 +29,24 @@ interface Dependencies {
   readonly listening: () => readonly string[]
   /** The addresses that this machine does not have yet. */
   readonly waiting: () => readonly LateAddress[]
-  /** Those of the live page. */
+  /** The alarms of the live page. */
   readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
   readonly places: () => readonly PlacesCondition[]
   /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
   readonly memory: () => MemoryStatus
-  /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
+  /** Forgets the ceiling of each service, so more requests at once are tried again. Returns the number of services that had one. */
   readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
 }
 
-/** What clients make the process hold (bytes). */
+/** The memory that clients make the process hold (bytes). */
 export interface MemoryStatus {
   readonly held: number
   readonly limit: number
-  /** A sentence that says what the limit follows from. */
+  /** A sentence about the origin of the limit. */
   readonly plan: string
   /** The bounds of the process, the least first. */
   readonly bounds: MemoryBounds
@@ -68,17 +68,17 @@ export interface PlacesCondition {
   /** `upstream.max_in_flight`, fixed or learned. */
   readonly limit: number
   readonly learned: boolean
-  /** When one more place is tried; null if that is not planned. */
+  /** When one more place is tried; null if no try is planned. */
   readonly triedAgainAt: number | null
-  /** One more request broke the device (`broke`), is tried now (`tried`), or broke it again (`barred`); null if none did. */
+  /** One more request broke the device (`broke`), is tried now (`tried`), or broke the device again (`barred`); null without a wall. */
   readonly wall: 'broke' | 'tried' | 'barred' | null
-  /** The places that all sidecars of the fleet share for that reason; null if none are shared. */
+  /** The places that the sidecars of the fleet share because of the wall; null if none are shared. */
   readonly fleet: number | null
-  /** More requests than this at once, in a fleet over all sidecars, broke the device or found no room; null if nothing is known. */
+  /** More requests at once than this, in a fleet over all sidecars, broke the device or found no room; null if nothing is known. */
   readonly ceiling: number | null
 }
 
-/** A request in flight whose grant has expired or was evicted: an upload or a download that may end. */
+/** A request in flight whose grant has expired or was evicted: an upload or a download, which may continue to its end. */
 export interface UnfinishedRequest {
   readonly grant: string
   readonly client: string
@@ -91,23 +91,23 @@ export interface StatusAnswer {
   readonly alarms: readonly Alarm[]
   /** The addresses of the listeners, such as `0.0.0.0:8443`. */
   readonly listening: readonly string[]
-  /** The addresses that this machine does not have yet; left out if it has all. */
+  /** The addresses that this machine does not have yet; left out without any. */
   readonly waiting?: readonly LateAddress[]
   readonly places: readonly PlacesCondition[]
   readonly quirks: readonly RouteQuirk[]
   readonly memory: MemoryStatus
-  /** Null: the shared store does not say. */
+  /** `tokens` and `grants` are null if the shared store does not answer. */
   readonly tokens: { readonly access: number; readonly refresh: number } | null
   readonly grants: readonly GrantSummary[] | null
-  /** Left out if there are none, or if `grants` is null. */
+  /** Left out without such requests, or if `grants` is null. */
   readonly unfinished?: readonly UnfinishedRequest[]
 }
 
 /** The answer to `POST /revoke`. */
 export interface Revoked {
-  /** How many grants: live ones, and those that are over but have a request in flight at this sidecar. */
+  /** The number of grants: live ones, and ended ones with a request in flight at this sidecar. */
   readonly revoked: number
-  /** Only with shared tokens: other sidecars may have requests in flight of grants that are over, which are not counted. */
+  /** Only with shared tokens: `revoked` does not count ended grants with a request in flight at another sidecar. */
   readonly elsewhere?: 'uncounted'
 }
 
@@ -119,7 +119,7 @@ export interface ListedRequests {
 }
 
 export interface Explained {
-  /** More than one if a trusted proxy sent the id more than once; the latest first. */
+  /** The latest first; more than one if a trusted proxy sent the id more than once. */
   readonly explanations: ReturnType<RecentRequests['explain']>
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
@@ -134,8 +134,8 @@ export function controlSocketPath(stateDir: string): string {
 
 /**
  * Opens the socket for `postern status`, `explain`, `issue`, `revoke` and `retry`: an HTTP server on a Unix socket. Only the sidecar's own
- * user and root can open it, whatever the mode of the folder is, and both may issue and revoke tokens. If the socket cannot be opened,
- * `onFailure` is called, and the sidecar serves its clients without it.
+ * user and root can open it, whatever the mode of the folder, and both may issue and revoke tokens. If the socket cannot be opened, calls
+ * `onFailure`, and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
@@ -167,7 +167,7 @@ export async function openControlSocket(
       places: places(),
       quirks: quirks(),
     }
-    // Mostly the alarms say why.
+    // The alarms mostly say why the store does not answer.
     if (found === 'unavailable')
       return json(200, { ...known, tokens: null, grants: null } satisfies StatusAnswer)
     const sum = (count: (grant: GrantSummary) => number): number =>

@@ -4,15 +4,15 @@ import { isRead } from '../http/scope.ts'
 import { type Answer, errorAnswer } from './answer.ts'
 
 /**
- * Refuses a request that a page of another site causes (CSRF); undefined if a page of this listener sent it. `X-Forwarded-*` is not
- * believed. A request that only reads may have neither `Origin` nor `Sec-Fetch-Site`. Reading is guarded, too: another site cannot see the
- * response, but could occupy all streams.
+ * Refuses a request that a page of another site causes (CSRF); undefined if a page of this listener sent the request. Ignores
+ * `X-Forwarded-*`. A request that only reads may lack both `Origin` and `Sec-Fetch-Site`. Reads are guarded, too: another site could not
+ * see the response, but could occupy all streams.
  */
 export function refuseCrossOrigin(req: IncomingMessage): Answer | undefined {
   const valuesOf = (name: string): readonly string[] => req.headersDistinct[name] ?? []
   const [host = '', ...further] = valuesOf('host')
   const reads = isRead(req.method)
-  // Only a `TLSSocket` has it.
+  // Only a `TLSSocket` has `encrypted`.
   const scheme = 'encrypted' in req.socket ? 'https://' : ''
   const address = (): string => (further.length === 0 ? scheme + host : '')
   if (isFromHere(valuesOf, address, { typed: reads, silent: reads })) return undefined

@@ -5,33 +5,33 @@ import type { Clock } from '../system/clock.ts'
 import { streamBegan, streamEnds } from './admin-wire.ts'
 import { PAGE_FIELDS } from './answer.ts'
 
-/** Who watches by one stream. */
+/** The viewer of one stream. */
 export interface StreamViewer {
-  /** Streams end with it; undefined if no login is needed. */
+  /** The session with which the stream ends; undefined if no login is needed. */
   readonly session: object | undefined
-  /** A random id that a page gives all its streams; undefined if the client sends none. */
+  /** A random id that a page sends with all its streams; undefined if the client sends none. */
   readonly view: string | undefined
   readonly mayRevoke: boolean
-  /** Asked once a second. The stream ends when it is false. */
+  /** Called once a second. The stream ends when it returns false. */
   readonly mayView: () => boolean
 }
 
 const MOST_STREAMS = 16
-/** A client that leaves more unread (bytes) is dropped. */
+/** A client with more unread bytes than this is disconnected. */
 const MOST_UNREAD = 1 << 20
-/** Time between two looks at the grants (ms); a little less than two seconds, so that every second point has one. */
+/** The least time between two reads of the grants (ms): a little less than two seconds, so that every second point has one. */
 const GRANTS_EVERY = 1_900
 /** How long a client waits before it connects again (ms). */
 const RETRY = 2_000
 
 /**
- * Sends the same events to all viewers: they are computed and written as JSON once a second. Without a viewer nothing runs. A viewer who
- * does not read is dropped.
+ * Sends the same events to all viewers: each event is computed and turned into JSON once. Without a viewer nothing runs. A viewer who does
+ * not read is disconnected.
  */
 export function createEventStreams(overview: Overview, clock: Clock, onBug: (error: unknown) => void) {
   const streams = new Map<ServerResponse, StreamViewer>()
   let source: { close(): void } | undefined
-  /** The condition that all viewers have; empty if one may have another. */
+  /** The condition that all viewers have, as JSON; empty if a viewer may have another one. */
   let condition = ''
   let known: readonly TimelineEntry[] = []
   let grants: GrantSnapshot | undefined
@@ -51,7 +51,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
     for (const stream of streams.keys()) write(stream, text)
   }
 
-  /** The entries that are new or have changed: a changed one is another object. */
+  /** The event with the entries that are new or have changed; empty without any. A changed entry is a new object. */
   function newsOfTimeline(): string {
     const before = new Set(known)
     known = overview.timeline(0)
@@ -101,7 +101,7 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
 
   function start(viewer: StreamViewer, after: number): string {
     const now = clock.wall()
-    // Ids are times. One in the future is of an earlier clock.
+    // Ids are times. An id in the future comes from before the clock was set back.
     const points = overview.points(after > now ? 0 : after)
     const timeline = overview.timeline(0)
     if (streams.size === 0) known = timeline
@@ -121,8 +121,8 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
 
   return {
     /**
-     * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
-     * connection that broke without a sign: a phone that has changed its network.
+     * Answers with a stream; returns false if `MOST_STREAMS` are open already. A new stream of a view replaces the previous one, which may
+     * be on a dead connection that was never closed: the phone has changed its network.
      */
     open(req: IncomingMessage, res: ServerResponse, viewer: StreamViewer): boolean {
       for (const [stream, other] of [...streams]) if (isSameView(other, viewer)) drop(stream)
@@ -150,8 +150,9 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
       else write(res, grantsEvent(undefined, grants))
       return true
     },
-    /** What the viewers have not read (bytes). */
+    /** The bytes that viewers have not read. */
     unread: (): number => streams.keys().reduce((sum, { writableLength }) => sum + writableLength, 0),
+    /** Ends the streams of a session; without a session, all streams. */
     end(session?: object): void {
       for (const [stream, viewer] of [...streams])
         if (session === undefined || viewer.session === session) close(stream)
@@ -159,25 +160,25 @@ export function createEventStreams(overview: Overview, clock: Clock, onBug: (err
   }
 }
 
-/** Sessions are compared, too, so nobody ends the stream of another session. */
+/** Whether two streams belong to one view. Sessions are compared, too: a viewer cannot end the stream of another session by its id. */
 function isSameView(a: StreamViewer, b: StreamViewer): boolean {
   return a.view !== undefined && a.view === b.view && a.session === b.session
 }
 
-/** The id of the last event that the client has; 0 if it names none. */
+/** The id of the last event that the client has (`Last-Event-ID`); 0 without one. */
 function lastEventId({ headersDistinct }: IncomingMessage): number {
   const [id = ''] = headersDistinct['last-event-id'] ?? []
   return /^\d{1,15}$/.test(id) ? Number(id) : 0
 }
 
-/** JSON on one line is one `data` field. */
+/** An event in the format of server-sent events. `data` is JSON on one line, so it is one `data` field. */
 function eventOf(name: keyof PageEvents, data: string, id?: number): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${data}\n\n`
 }
 
-/** The rows at one time, as JSON by id. It never changes, so several streams share one. */
+/** The grant rows at one time, as JSON by id. It never changes, so streams can share it. */
 interface GrantSnapshot {
-  /** Null: the shared store did not say. The rows are then those before. */
+  /** Null if the shared store did not answer. The rows are then the previous ones. */
   readonly total: number | null
   readonly rows: ReadonlyMap<string, string>
 }
@@ -195,6 +196,6 @@ function grantsEvent(before: GrantSnapshot | undefined, now: GrantSnapshot): str
   const removed = [...known.keys()].filter((id) => !now.rows.has(id))
   if (before?.total === now.total && changed.length + removed.length === 0) return ''
   const rest: Omit<PageEvents['grants'], 'changed'> = { total: now.total, removed }
-  // The rows are JSON already.
+  // Joined as text, because the rows are JSON already.
   return eventOf('grants', `{"changed":[${changed.join()}],${JSON.stringify(rest).slice(1)}`)
 }

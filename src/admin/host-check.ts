@@ -5,7 +5,7 @@ import { type Answer, errorAnswer } from './answer.ts'
 export interface HostCheckDependencies {
   /** The names of the configuration, in canonical form; `*` may stand for the first label. */
   readonly configured: () => readonly string[]
-  /** The names that the machine has now. Asked only for a name that nothing else allows. */
+  /** The present names of the machine. Called only for a name that is allowed in no other way. */
   readonly machine: () => readonly string[]
   /** Called once for each of the first `MOST_REPORTS` refused names. */
   readonly onUnknown: (name: string) => void
@@ -16,14 +16,14 @@ const AUTHORITY = /^(?:\[([\da-f:.]+)(?:%[^\]\s]*)?\]|([^\s"#/:<>?@[\\\]^`{|}]+)
 
 const LOCALHOST = /(?:^|\.)localhost\.?$/
 
-/** More would let an attacker fill the log. */
+/** The most reported names: more would let an attacker fill the log. */
 const MOST_REPORTS = 20
 
 /**
- * Refuses requests by the name in `Host`, so that a web page cannot read this listener by DNS rebinding: such a request has the
- * attacker's name in `Host`. Allowed are IP addresses, `localhost` and names below it, names of one label (no attacker can own one in
- * DNS), the names of the machine and those of the configuration. Without `Host` (HTTP/1.0, which no browser speaks) every request passes.
- * For requests over TCP: no browser can open a Unix socket. Undefined: the request passes.
+ * Refuses requests by the name in `Host`, against DNS rebinding: a request of an attacker's web page has the attacker's name in `Host`.
+ * Allowed are IP addresses, `localhost` and names below it, names of one label (no attacker can own one in DNS), the names of the machine
+ * and those of the configuration. A request without `Host` passes: it is in HTTP/1.0, which no browser speaks. Use it for requests over TCP
+ * only, because no browser can open a Unix socket. The check returns undefined if the request passes.
  */
 export function createHostCheck({
   configured,
@@ -57,21 +57,21 @@ export function createHostCheck({
 }
 
 /**
- * Whether `Host` is a loopback address, `localhost` or a name below it. Only users of this machine and proxies on it send that: any other
- * name may come from a browser elsewhere, through a proxy or by DNS rebinding.
+ * Whether `Host` is a loopback address, `localhost` or a name below it. Only users of this machine and proxies on it send such a `Host`.
+ * Any other name may come from a browser on another machine, through a proxy or by DNS rebinding.
  */
 export function namesLoopback({ headers: { host = '' } }: IncomingMessage): boolean {
   const name = hostIn(host) ?? ''
   return isLoopback(name) || LOCALHOST.test(name)
 }
 
-/** The name or address of an authority, in lower case and without brackets; undefined if it has another form. */
+/** The name or address in an authority, in lower case and without brackets; undefined if the text is no authority. */
 function hostIn(authority: string): string | undefined {
   const [, address, name] = AUTHORITY.exec(authority) ?? []
   return (address ?? name)?.toLowerCase()
 }
 
-/** A name with a dot at its end is complete: `box.` would be a top-level domain, which has an owner. */
+/** Whether no attacker can own this name in DNS. With a final dot, a single label is a top-level domain (`box.`), which has an owner. */
 function isUnowned(name: string): boolean {
   return !name.includes('.') || normalizeAddress(name) !== undefined || LOCALHOST.test(name)
 }

@@ -5,8 +5,8 @@ import { REQUEST_WORK, type TurnBudget } from '../system/turn-budget.ts'
 import { bodyArrived, requestBegan, requestEnded } from './admin-wire.ts'
 
 /**
- * The most unanswered requests of a connection. Tools of operators do not pipeline. A few requests may overlap, because Node reports the end of a
- * response after it has read the next request.
+ * The most unanswered requests of a connection. Tools of operators do not pipeline, but a few requests may overlap: Node reports the end of
+ * a response after it has read the next request.
  */
 const MOST_UNANSWERED = 8
 
@@ -14,7 +14,7 @@ const unanswered = new WeakMap<Socket, number>()
 
 /**
  * Serves a request of `node:http` in this turn of the event loop, or in a later one if the budget of its client is used up. Closes a
- * connection that pipelines: Node reads everything that it sends, and would hold one request for every 40 bytes.
+ * connection that pipelines: Node would read all its requests at once, and hold one for every 40 bytes.
  */
 export function inTurn(
   turns: TurnBudget,
@@ -23,7 +23,7 @@ export function inTurn(
   serve: () => void,
 ): void {
   const { socket } = req
-  // Node still parses the bytes that it has read of a destroyed connection.
+  // Node still parses bytes that it has read from a connection that is destroyed meanwhile.
   if (socket.destroyed) return
   const count = (unanswered.get(socket) ?? 0) + 1
   unanswered.set(socket, count)

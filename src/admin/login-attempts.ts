@@ -7,9 +7,9 @@ interface Failures {
   count: number
 }
 
-/** Failed logins of a client in a window. */
+/** The most failed logins of a client in a window. */
 export const MOST_FAILURES = 10
-/** Milliseconds. */
+/** The length of a window (ms). */
 const WINDOW = 60_000
 const MOST_CLIENTS = 1_000
 /** The key that clients share while the table is full. */
@@ -17,15 +17,15 @@ const OTHERS = 'others'
 
 /**
  * Limits failed logins to `MOST_FAILURES` a minute from one client: an IPv4 address or an IPv6 /64. An attempt counts from its beginning,
- * so that attempts at the same time do not exceed the limit. An open window is never evicted: in a full table new clients share one, so an
- * attacker with many addresses gets no further guesses by them.
+ * so concurrent attempts do not exceed the limit. An open window is never evicted: in a full table, new clients share one window, so many
+ * addresses give an attacker no further guesses.
  */
 export function createLoginAttempts(clock: Clock) {
   const windows = new Map<string, Failures>()
-  /** @returns how many of this window have failed, with this attempt; or after how many seconds there may be another */
+  /** Begins an attempt. `count`: the failed attempts of this window, with this one. `retryAfter`: refused, for this time (s). */
   return (client: string) => {
     const now = clock.monotonic()
-    // All windows have the same length, so the first ones close first.
+    // All windows have the same length, so they close in the order of the map.
     for (const [key, { until }] of windows) {
       if (until > now) break
       windows.delete(key)

@@ -1,15 +1,15 @@
 import type { GrantSummary, Handout, State } from '../tokens/state.ts'
 import { type Answer, json, STORE_SILENT } from './answer.ts'
 
-/** For how long a token may be issued (ms): a minute to 366 days. */
+/** The bounds of the lifetime of an issued token (ms): a minute to 366 days. */
 export const SHORTEST = 60_000
 export const LONGEST: number = 366 * 86_400_000
 
-/** Letters, numbers, signs, and spaces between them: nothing that breaks a line, or turns the order of what stands beside it. */
+/** Letters, numbers, signs, and spaces between them: no character that breaks a line, or reverses the direction of the text beside it. */
 const LABEL = /^(?! )[\p{L}\p{M}\p{N}\p{P}\p{S} ]+(?<! )$/u
 const LONGEST_LABEL = 64
 
-/** What is wrong with a label; undefined if it may be used. */
+/** The fault of a label, as the end of a sentence; undefined for a valid label. */
 export function problemOfLabel(label: string): string | undefined {
   if (LABEL.test(label) && [...label].length <= LONGEST_LABEL) return undefined
   return `must have 1 to ${LONGEST_LABEL} printable characters, such as probe or "Prometheus 2"; no space at an end`
@@ -19,7 +19,7 @@ export const MALFORMED_HANDOUT: Answer = json(400, {
   error: 'say what to issue: {"lifetime": MS}, perhaps with "name" and "label"',
 })
 
-/** Parses the body of an `issue` command. Undefined unless each member is as `Handout` demands it. */
+/** Parses the body of an `issue` command; undefined if it is no valid `Handout`. */
 export function readHandout(text: string): Handout | undefined {
   const value = parse(text)
   if (value === null || typeof value !== 'object') return undefined
@@ -39,7 +39,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The answer to an `issue` command. 422: the command names what the configuration does not have. 409: the sidecar refuses. */
+/** The answer to an `issue` command. 422: the configuration does not have the name. 409: the sidecar refuses to issue. */
 export function answerToHandout({ name }: Handout, result: Awaited<ReturnType<State['handOut']>>): Answer {
   switch (result) {
     case 'unknown-name':

@@ -3,20 +3,20 @@ import { type Answer, errorAnswer } from './answer.ts'
 import { namesLoopback } from './host-check.ts'
 import type { PageSession, PageSessions } from './page-sessions.ts'
 
-/** Who can connect to the listener: users who may open its Unix socket, all users of this machine, or other machines too. */
+/** Who can connect to the listener: users who may open its Unix socket, all users of this machine, or also other machines. */
 export type Reach = 'unix' | 'loopback' | 'network'
 
-/** Who sends a request: a viewer, or the reason why the request gets nothing. */
+/** The viewer who sends a request, or why there is none: a login is needed, or the page is off. */
 export type Access = Viewer | { readonly kind: 'login' } | { readonly kind: 'off'; readonly reason: string }
 
-/** Who may see the page. The session is undefined if no login is needed. */
+/** A person who may see the page. `session` is undefined if no login is needed. */
 export interface Viewer {
   readonly kind: 'viewer'
   readonly session: PageSession | undefined
   readonly mayRevoke: boolean
 }
 
-/** The challenge of a 401, which has to have one (RFC 9110 §15.5.2). Browsers ask for nothing by this scheme. */
+/** The challenge of a 401, which RFC 9110 §15.5.2 requires. Browsers do not know this scheme, so they open no login dialog. */
 export const CHALLENGE: Readonly<Record<string, string>> = { 'WWW-Authenticate': 'Cookie realm="Postern"' }
 
 const REMEDY =
@@ -27,15 +27,16 @@ const PROXIED = `The live page needs a password, because this request is in HTTP
 const READ_ONLY = `Revoking on the page needs a password of the page; postern revoke needs none. ${REMEDY}`
 
 /**
- * Fields by which a proxy shows itself. Their values are not believed. Without a password, a request that has one is refused, because
- * its sender may be on another machine.
+ * Fields that proxies add. Their values are ignored. Without a password, a request with such a field is refused, because its sender may be
+ * on another machine.
  */
 const PROXY_FIELD = /^(?:via|cdn-loop)$|forwarded|-(?:client)?ip$|^x-(?:original|envoy)-/
 
 /**
- * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine: a request with a field of a
- * proxy, or in HTTP/1.0, which only proxies speak, gets nothing. Over loopback its `Host` must be a loopback address, as that of a browser
- * on this machine or behind an SSH tunnel is, and it may not revoke: it may come from any user, or through a proxy that names nothing.
+ * Decides who may see the page. With a password: viewers with a session. Without a password: viewers on this machine. A request with a
+ * field of a proxy, or in HTTP/1.0, which only proxies speak, is refused. Over loopback, `Host` must be a loopback address, as a browser on
+ * this machine or behind an SSH tunnel sends it. Such a viewer may not revoke: the request may come from any user of the machine, or
+ * through a proxy that adds no field.
  */
 export function accessOf(
   req: IncomingMessage,

@@ -22,8 +22,8 @@ const FOLDER = new URL('../page/', import.meta.url)
 const ALERTS = new URL('../../docs/alerts.md', import.meta.url)
 
 /**
- * Reads the files of the live page, by name: `index.html`, `login.html` and what they load. In the executable,
- * `deploy/build/bundle.ts` puts their contents in place of this module.
+ * Reads the files of the live page, by name: `index.html`, `login.html`, the files that they load, and `alerts`. In the executable,
+ * `deploy/build/bundle.ts` replaces this module by the contents of the files.
  */
 export function loadPageFiles(): ReadonlyMap<string, PageFile> {
   const files = readdirSync(FOLDER)
@@ -38,7 +38,7 @@ function pageFile(extension: string, body: Buffer): PageFile {
   return { type: TYPES[extension] ?? 'application/octet-stream', body, etag: `"${digest}"` }
 }
 
-/** docs/alerts.md as HTML: its headings with the anchors that alarms link to, its paragraphs, `code` and **strong** words. */
+/** Converts docs/alerts.md to HTML: headings with the anchors to which alarms link, paragraphs, `code` and **strong** words. */
 function alertsPage(markdown: string): string {
   const blocks = escapeHtml(markdown)
     .replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '<code>$1</code>')

@@ -20,12 +20,12 @@ interface Dependencies {
   readonly files: PageFiles
 }
 
-/** Answers `POST page/login`: a form with the field `password`. A new session replaces the one that the browser had. */
+/** Answers `POST page/login`: a form with the field `password`. A new session replaces the browser's previous one. */
 export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promise<Answer> {
   const { clock, sessions, password, log, files } = deps
   const beginAttempt = createLoginAttempts(clock)
 
-  /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */
+  /** Verifies again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it. */
   async function verified(candidate: string, client: string): Promise<Verification> {
     for (;;) {
       const { result, generation } = await password.verify(candidate, prefix64(client))
@@ -73,8 +73,8 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
 }
 
 /**
- * The login page as the response of `/page/login`, with a sentence on it. The references in the file are relative to `/`, which this
- * changes: the path before `/` may have a prefix that only a proxy knows.
+ * The login page with a sentence, as the response of `/page/login`. The references in the file are relative to `/`, so they are made
+ * relative to `/page/`. They stay relative, because a proxy may serve the page below a prefix that Postern does not know.
  */
 async function failedLogin(
   files: PageFiles,
@@ -86,7 +86,7 @@ async function failedLogin(
   const text = String(body)
     .replaceAll('="page/', '="')
     .replace('<form', `<p id="message" class="message" role="alert">${sentence}</p>\n<form`)
-    // A screen reader reads the field, which has the focus when the page opens, and no alert that was there before.
+    // A screen reader reads the field, which has the focus when the page opens, but no alert that is there from the beginning.
     .replace(
       '<input id="password"',
       `$& aria-describedby="message"${status === 401 ? ' aria-invalid="true"' : ''}`,
@@ -94,14 +94,14 @@ async function failedLogin(
   return { status, type, body: text, fields }
 }
 
-/** A document for people. @throws TypeError if the page has no such file */
+/** An HTML document of the page. Rejects with `TypeError` if the page has no such file. */
 export async function documentOf(files: PageFiles, name: string): Promise<PageFile> {
   const file = (await files()).get(name)
   if (file === undefined) throw new TypeError(`the page has no ${name}`)
   return file
 }
 
-/** Relative to `/page/`, so that it works behind a proxy that adds a prefix to the path. */
+/** Redirects from a path below `/page/` to the page. The reference is relative, so it works behind a proxy that adds a prefix. */
 export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
   return { status: 303, fields: { Location: '../', ...fields } }
 }

@@ -14,10 +14,10 @@ import { readRevocation } from './operator-revocation.ts'
 import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
 
-/** As `mintGrantId` makes it. */
+/** The form of an id by `mintGrantId`. */
 const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 
-/** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
+/** Answers `POST page/revoke` of a viewer, `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation(
   { revoke }: Pick<Tokens, 'revoke'>,
   sessions: Pick<PageSessions, 'keep'>,
@@ -25,7 +25,7 @@ export function createPageRevocation(
 ): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {
     if (!mayRevoke) return refuseRevocation()
-    // No form can send this type, so no other site can without asking first (CORS).
+    // No form can send this type, so another site would need the consent of this one (CORS preflight).
     if (!/^application\/json *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
       return errorAnswer(415, 'unsupported_media_type', 'Send application/json.')
     }

@@ -31,7 +31,7 @@ export interface PageDependencies {
 
 export type PageRoutes = ReturnType<typeof createPageRoutes>
 
-/** Of an id of a view, so many characters are compared. */
+/** The characters of the id of a view that are compared. */
 const LONGEST_VIEW = 64
 
 /** The longest text to search for (characters): more than an address and an id together. */
@@ -83,7 +83,7 @@ export function createPageRoutes(
   function listRequests(req: IncomingMessage): Answer {
     const id = queryOf(req).get('id')
     if (id === null) return json(200, requests.recent())
-    // An id that a trusted proxy sent twice: the page shows the latest, `postern explain` all.
+    // If a trusted proxy sent the id twice, the page shows the latest request, and `postern explain` all.
     const [explanation] = requests.explain(id)
     return explanation === undefined
       ? errorAnswer(404, 'not_found', 'The sidecar does not remember this request.')
@@ -110,7 +110,7 @@ export function createPageRoutes(
     ['/page/revoke', { methods: 'POST', answer: forViewers((req, _res, who) => revokeGrants(req, who)) }],
   ])
 
-  /** A file that a page refers to, which needs no login: it is the same for everybody. */
+  /** A file that a page loads. It needs no login: its content is the same for every viewer. */
   async function fileAnswer(req: IncomingMessage, name: string): Promise<Answer> {
     const file = name.endsWith('.html') ? undefined : (await files()).get(name)
     if (file === undefined) return errorAnswer(404, 'not_found', 'The page has no such file.')
@@ -128,10 +128,10 @@ export function createPageRoutes(
   ): Promise<Answer | undefined> {
     const route = routes.get(path)
     if (route === undefined) return fileAnswer(req, path.slice('/page/'.length))
-    // A failed login is shown at this address, so a reload may ask for it.
+    // A failed login is shown at this address, so the browser requests it when the viewer reloads.
     if (path === '/page/login' && isRead(req.method)) return goToPage()
     if (!route.methods.split(', ').includes(req.method ?? '')) return methodNotAllowed(route.methods)
-    // Pages of other sites may link to the page.
+    // Not for `/`: other sites may link to the page.
     const refused = path === '/' ? undefined : refuseCrossOrigin(req)
     if (refused !== undefined) return refused
     return route.answer(req, res, accessOf(req, password === undefined ? undefined : sessions, reach))

@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../system/clock.ts'
 
-/** A viewer who has signed in. An open page is a use of the session, each second. */
+/** The session of a viewer who has signed in. An open page uses it once a second. */
 export interface PageSession {
-  /** The digest of its id. */
+  /** The digest of the session's id. */
   readonly key: string
   readonly begun: number
   usedAt: number
@@ -12,7 +12,7 @@ export interface PageSession {
 
 export type PageSessions = ReturnType<typeof createPageSessions>
 
-/** Milliseconds. */
+/** A session ends when it is unused for `IDLE`, and after `LONGEST` in any case (ms). */
 const IDLE = 12 * 3_600_000
 const LONGEST = 7 * 24 * 3_600_000
 const MOST_SESSIONS = 64
@@ -25,7 +25,7 @@ const MOST_SESSIONS = 64
  * @param secure whether the page is served over TLS only
  */
 export function createPageSessions(clock: Clock, secure: boolean, onEnd: (session: PageSession) => void) {
-  /** When there are too many, the least recently used one ends. */
+  /** If there are too many sessions, the least recently used one ends. */
   const sessions = new LRUCache<string, PageSession>({ max: MOST_SESSIONS, disposeAfter: onEnd })
   const name = `postern-${randomBytes(6).toString('hex')}`
   const cookie = (value: string, seconds: number): string =>
@@ -35,7 +35,7 @@ export function createPageSessions(clock: Clock, secure: boolean, onEnd: (sessio
     sessions.delete(session.key)
   }
 
-  /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
+  /** Whether the session is live. Ends it if it has expired; otherwise this is a use of it. */
   function keep(session: PageSession): boolean {
     const now = clock.monotonic()
     if (now - session.begun >= LONGEST || now - session.usedAt >= IDLE) end(session)
@@ -51,9 +51,9 @@ export function createPageSessions(clock: Clock, secure: boolean, onEnd: (sessio
       sessions.set(digestOf(id), { key: digestOf(id), begun: now, usedAt: now })
       return cookie(id, LONGEST / 1000)
     },
-    /** The live session of a `Cookie` field. Counts as a use of it. */
+    /** The live session of a `Cookie` field. This is a use of the session. */
     find(cookies = ''): PageSession | undefined {
-      // Another site of the domain can add cookies of this name.
+      // All values are tried: another site of the domain can add cookies of this name.
       return cookies
         .split(/; */)
         .filter((pair) => pair.startsWith(`${name}=`))

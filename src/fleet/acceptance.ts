@@ -2,12 +2,12 @@ import { type Clock, rest } from '../system/clock.ts'
 import { forbiddenCommands } from './server-report.ts'
 import { type SharedStoreListener, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
-/** How often a server that refuses commands is asked whether it still does (ms). */
+/** How often a server that refuses commands is asked again (ms). */
 const INTERVAL = 1_000
 
 /**
- * Whether the server, although it answers, refuses commands: it is full, accepts no writes, or its user lacks a right. Requests cannot
- * tell when that ends: a load balancer sends none to a sidecar that is not ready, and a script that succeeds may have written nothing. So
+ * Watches a server that answers but refuses commands: it is full, accepts no writes, or its user lacks a right. Requests do not show when
+ * the refusal ends: a load balancer sends none to a sidecar that is not ready, and a script that succeeds may have written nothing. So
  * the server is asked until it accepts all commands.
  *
  * @param ask asks the server; rejects after it has reported a refusal to `refused`
@@ -43,7 +43,7 @@ export function watchAcceptance(
   async function awaitAcceptance(present: StoreUnavailable): Promise<void> {
     while (refusal === present) {
       await rest(clock, INTERVAL)
-      // The end of a session ends its refusal, too.
+      // The session may have ended meanwhile, and its refusal with it.
       if (refusal !== present || !(await acceptsAll()) || refusal !== present) continue
       refusal = undefined
       listener.accepting()
@@ -51,14 +51,14 @@ export function watchAcceptance(
   }
 
   return {
-    /** Why the server refuses commands; undefined if it does not, as far as is known. */
+    /** Why the server refuses commands; undefined without a known refusal. */
     get trouble(): string | undefined {
       return refusal?.message
     },
-    /** Asks the server once, so that a sidecar without logins knows it, too. */
+    /** Asks the server once, so that a sidecar without logins notices a refusal, too. */
     look: (): void => void acceptsAll(),
     refused,
-    /** The session has ended: the next one may lead to another server. */
+    /** Forgets the refusal at the end of a session: the next session may lead to another server. */
     forget(): void {
       refusal = undefined
     },

@@ -19,14 +19,14 @@ interface Dependencies {
   readonly generation: () => number
   /** The fingerprints of the present passwords: see `textOfNames`. */
   readonly fingerprint: (salt: Uint8Array) => Promise<string>
-  /** The store has revoked these grants for this sidecar. The ids of an epoch are unknown. */
+  /** The store has revoked grants for this sidecar. `ids` is undefined if a new epoch voided the grants. */
   readonly onRevoked: (revoked: number, reason: string, ids?: readonly string[]) => void
   /** Called when the password differs from that of the store, and when it does not any more. */
   readonly onDiffers: (differs: boolean) => void
   readonly onBug: (error: unknown) => void
 }
 
-/** How often the state is read until this sidecar agrees with it. Two are usual: one more for each other sidecar that publishes. */
+/** The most reads of the state for one agreement. Two are usual, and each other sidecar that publishes costs one more. */
 const ROUNDS = 20
 
 const PASSWORD_CHANGED = 'password_changed'
@@ -34,17 +34,17 @@ const PASSWORD_CHANGED = 'password_changed'
 const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not begin it anew'
 
 /**
- * Keeps the passwords of this sidecar and their fingerprints in the shared store in agreement (C8). The epoch in the store belongs to one
- * set of passwords. The sidecar that sees the password change stores the new fingerprint and begins an epoch, in one script. That voids every
- * token of the names whose password is another one, or gone. A login that was verified under the earlier epoch gets no token.
+ * Keeps the passwords of this sidecar in agreement with their fingerprints in the shared store (C8). Each epoch in the store belongs to one
+ * set of passwords. The sidecar that sees a password change stores the new fingerprint and begins an epoch, in one script. The epoch voids
+ * the tokens of every name whose password has changed or is gone. A login that was verified under the earlier epoch gets no token.
  *
- * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
- * password: it refuses every login until its own source changes.
+ * Only a sidecar that has seen a change, or has just started, publishes a fingerprint. Another sidecar that finds a different fingerprint
+ * in the store has an old password: it refuses every login until its own source changes.
  *
- * A server that was emptied, or restored from a backup, may have tokens that were revoked since, and may lack what a sidecar knows. A sidecar that
- * finds this begins an epoch, later than all that it knows: every client logs in again.
+ * A server that was emptied, or restored from a backup, may still have tokens that were revoked meanwhile, and may lack data that a sidecar
+ * knows. A sidecar that notices this begins an epoch later than all that it knows: every client logs in again.
  *
- * Whenever it has read the state, it pays what is owed. No login precedes that.
+ * After each read of the state, the sidecar sends the revocations that it owes to the store (`owed.ts`). No login comes before that.
  */
 export function createPasswordAgreement(deps: Dependencies) {
   const { store, epoch: known, generation, fingerprint, onRevoked, onDiffers, onBug } = deps
@@ -52,11 +52,11 @@ export function createPasswordAgreement(deps: Dependencies) {
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
-  let print: { readonly key: string; readonly value: string } | undefined
+  let lastFingerprint: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
   const keys = [`${store.prefix}state`]
 
-  /** Reads the state, settles the agreement, and pays what is owed if the store takes it. Rejects with `StoreUnavailable`. */
+  /** Reads the state, settles the agreement, and sends the owed revocations if the store takes them. Rejects with `StoreUnavailable`. */
   function settle(last = ''): Promise<DeviceState> {
     const settled = turn
       .then(() => settleNow(last))
@@ -65,7 +65,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     return settled
   }
 
-  /** Pays what is owed, and returns the state after that. What a store refuses that answers, but accepts no writes, stays owed. */
+  /** Sends the owed revocations, and returns the state after that. Those that the store does not take stay owed. */
   async function pay(first: DeviceState, last: string): Promise<DeviceState> {
     let state = first
     try {
@@ -88,7 +88,7 @@ export function createPasswordAgreement(deps: Dependencies) {
       const state = await readState(store, last)
       const isLost = hasLost(state, last)
       if (state !== undefined && !isLost) {
-        const own = await printOf(state.salt)
+        const own = await fingerprintWith(state.salt)
         if (before !== generation()) continue
         known.apply({ ...state, kind: 'begun' })
         owed.forgetVoided(state)
@@ -106,7 +106,7 @@ export function createPasswordAgreement(deps: Dependencies) {
       try {
         await publish(state, isLost)
       } catch (error) {
-        // The store answers, but accepts no writes. Its revocations are heard all the same.
+        // The store answers, but accepts no writes. This sidecar follows its revocations all the same.
         if (error instanceof StoreUnavailable && state !== undefined && !isLost) return state
         throw error
       }
@@ -123,11 +123,12 @@ export function createPasswordAgreement(deps: Dependencies) {
     }
   }
 
-  /** The fingerprint of the present password; it takes 20 ms of processor time, so it is made once for each salt. */
-  async function printOf(salt: string): Promise<string> {
+  /** The fingerprint of the present password. A derivation takes 20 ms of processor time, so the last result is kept. */
+  async function fingerprintWith(salt: string): Promise<string> {
     const key = `${generation()} ${salt}`
-    if (print?.key !== key) print = { key, value: await fingerprint(Buffer.from(salt, 'base64url')) }
-    return print.value
+    if (lastFingerprint?.key !== key)
+      lastFingerprint = { key, value: await fingerprint(Buffer.from(salt, 'base64url')) }
+    return lastFingerprint.value
   }
 
   /** Whether the server was emptied or restored since this sidecar heard from it, and no sidecar has begun an epoch since. */
@@ -146,7 +147,7 @@ export function createPasswordAgreement(deps: Dependencies) {
   async function publish(state: DeviceState | undefined, isLost: boolean): Promise<void> {
     const before = generation()
     const salt = randomBytes(16).toString('base64url')
-    const own = await printOf(salt)
+    const own = await fingerprintWith(salt)
     const since = state === undefined || isLost ? '' : await sinceFor(state)
     if (before !== generation()) return
     const begun = await enter(state, { salt, fingerprint: own, since }, isLost ? undefined : PASSWORD_CHANGED)
@@ -154,9 +155,9 @@ export function createPasswordAgreement(deps: Dependencies) {
   }
 
   /**
-   * Begins an epoch with this fingerprint. Undefined if another sidecar was first: the next round reads what it has published.
+   * Begins an epoch with this fingerprint. Undefined if another sidecar was first: the next round reads the state that it has published.
    *
-   * @param since the names whose tokens stay, each with its first epoch
+   * @param since the names whose tokens stay valid, each with its first epoch
    * @param reason why the grants end; undefined if the server has lost them
    */
   async function enter(
@@ -173,13 +174,13 @@ export function createPasswordAgreement(deps: Dependencies) {
     return { epoch }
   }
 
-  /** The names whose password is the one of the state, each with its first epoch. */
+  /** `since` for the next epoch: the names whose password here is the one of the state, each with its first epoch. */
   async function sinceFor(state: DeviceState): Promise<string> {
-    const [own, theirs] = [namesInText(await printOf(state.salt)), namesInText(state.fingerprint)]
+    const [own, theirs] = [namesInText(await fingerprintWith(state.salt)), namesInText(state.fingerprint)]
     return sinceOf(state, (name) => own.get(name) === theirs.get(name))
   }
 
-  /** The names of a state whose tokens stay in the next epoch, each with its first epoch. */
+  /** `since` for the next epoch: the names of the state that `stays` accepts, each with its first epoch. */
   function sinceOf({ fingerprint, epoch, since }: DeviceState, stays: (name: string) => boolean): string {
     const before = namesInText(since)
     const names = [...namesInText(fingerprint).keys()].filter((name) => name !== '' && stays(name))
@@ -192,7 +193,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     agreement = { kind: 'agreed', generation: generation(), epoch }
   }
 
-  /** Whether the store knows of every name that this sidecar has ended. Settles first if it may not, or if the agreement is unknown. */
+  /** Whether the store has every revocation of a name by this sidecar. Settles first if one is owed, or if the agreement is unknown. */
   async function isSettled(): Promise<boolean> {
     await turn
     if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(() => {})
@@ -219,7 +220,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     },
     settle,
     isSettled,
-    /** The agreement, after every change that is under way. */
+    /** The agreement, once every change under way has settled. */
     async present(): Promise<Agreement> {
       return (await isSettled()) ? agreement : { kind: 'unknown' }
     },

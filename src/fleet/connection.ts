@@ -11,11 +11,11 @@ import { noAddress, noReply, ServerReplyError, type StoreReply, StoreUnavailable
 export type StoreSettings = StoreConfig & StoreBounds & { readonly address: StoreAddress }
 
 export interface StoreBounds {
-  /** How long the shared store may take to accept a connection, and to answer (ms). After that, it counts as down until it answers again. */
+  /** The longest time to accept a connection, and to answer (ms). After that, the shared store counts as down until it answers again. */
   readonly timeout: number
 }
 
-/** That of every shared store. A test passes another one: a short one to reach it, a long one so that a busy machine is no silent server. */
+/** The bounds of every shared store. A test passes a short timeout to reach it, or a long one, because a busy machine answers late. */
 export const STORE_BOUNDS: StoreBounds = { timeout: 1_000 }
 
 /** Reads the files that a login needs. Rejects with a `SetupError` that names the key. */
@@ -32,7 +32,7 @@ export async function readLogin({ address, passwordFile, tls: { ca } }: StoreSet
 /** An open connection. Replies come in the order of the questions. */
 export type Connection = Awaited<ReturnType<typeof connect>>
 
-/** Why connections end that are not needed any more. */
+/** The reason for the end of a connection that is no longer needed. */
 export const CLOSED = new Error('closed')
 
 /** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `timeout` at most. */
@@ -61,10 +61,10 @@ export async function connect(settings: StoreSettings, signal: AbortSignal, cloc
   }
   // `createClient` would make a class with every command of Redis anew for each server, which takes longer than a login.
   const client = new RedisClient({
-    // In this version, a reply has no other types than `StoreReply`: a map is a list of names and values.
+    // Version 2 of the protocol has only the types of `StoreReply`: a map is a list of names and values.
     RESP: 2,
     database,
-    // A user without a password accepts any.
+    // A user without a password (`nopass`) accepts any password.
     ...((address.user ?? password) === undefined
       ? {}
       : { username: address.user ?? 'default', password: password ?? 'none' }),
@@ -72,7 +72,7 @@ export async function connect(settings: StoreSettings, signal: AbortSignal, cloc
     disableClientInfo: true,
     maintNotifications: 'disabled',
     disableOfflineQueue: true,
-    // It would not end the wait for the reply to a question that was sent.
+    // A timeout of the client would not end the wait for the reply to a question that was sent; `send` has its own.
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
     socket: {
@@ -108,14 +108,14 @@ export async function connect(settings: StoreSettings, signal: AbortSignal, cloc
   } catch (error) {
     end(asReplyError(error))
     NAMES.forget(host)
-    // It may have become ready after `end`.
+    // The client may have become ready after `end`.
     client.destroy()
     throw life.signal.reason
   } finally {
     late.cancel()
   }
 
-  /** Sends the repetition after the error of an unknown script. */
+  /** Sends `repetition` if the server does not know the script (`NOSCRIPT`). */
   const repeated = (repetition: readonly string[]) => (error: unknown) => {
     if (error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))
       return client.sendCommand<StoreReply>([...repetition])
@@ -126,9 +126,9 @@ export async function connect(settings: StoreSettings, signal: AbortSignal, cloc
    * Asks the server. Questions of one turn of the event loop travel in one packet. Rejects with a `ServerReplyError`, or with the
    * reason why the connection ended.
    *
-   * @param within a question without a reply for this time (ms) ends the connection, and with it every other question on it: a late
-   *   reply must not be taken for another
-   * @param repetition what to ask instead if the server does not know the script of the question
+   * @param within a question without a reply for this time (ms) ends the connection and all questions on it: a late reply must not be
+   *   taken for the reply to another question
+   * @param repetition the question to ask instead if the server does not know the script
    */
   async function send(
     question: readonly string[],

@@ -28,14 +28,14 @@ interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasNa
   readonly timeout: number
 }
 
-/** What a sidecar that hears may be late with a message (ms), beside the wait for one and the timeout of the store. */
+/** A sidecar counts as deaf this much (ms) after `FOLLOW_WAIT` and the timeout of the store: a message may be late. */
 const RESERVE = 2_000
 
 const MOST_REVOKED = 10_000
 
 /**
- * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
- * an admitted request costs no round trip.
+ * The access tokens of the shared store that this sidecar has seen. While the sidecar hears of revocations, a copy decides as the original
+ * would, so an admitted request costs no round trip.
  */
 export function createTokenCopies(deps: Dependencies) {
   const { store, clock, policy, live, hasName, timeout } = deps
@@ -46,7 +46,7 @@ export function createTokenCopies(deps: Dependencies) {
   const questions = createTokenQuestions(store, clock, epoch, timeout)
   /** The grants that were revoked last, the oldest first. */
   const revoked = new Set<string>()
-  /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
+  /** After this time without a message (ms), this sidecar counts as deaf: it may miss revocations. */
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
@@ -55,7 +55,7 @@ export function createTokenCopies(deps: Dependencies) {
   const now = (): number => Math.floor(clock.monotonic())
   const holds = (at: number): boolean => at - heardAt <= Math.max(deafAfter, offlineGrace)
 
-  /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
+  /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with one question to the server. */
   function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
@@ -75,12 +75,12 @@ export function createTokenCopies(deps: Dependencies) {
     const answer = await questions.ask(digest, client)
     if (answer === 'unavailable' || !copies.inStep) return { kind: 'unavailable' }
     if (answer === 'unknown') return REFUSED.unknown
-    // A fleet whose sidecars have different names: this one does not know what the name may do.
+    // The sidecars have different `passwords`: this one does not know what the name may do.
     if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
     if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
     epoch.apply({ kind: 'begun', epoch: answer.epoch, since: answer.since })
     if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
-    // A token of an earlier policy, by which it lives longer.
+    // The token was issued under a policy with a longer `grantLifetime`.
     if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
       return REFUSED.expired
     add({ ...answer, digest })
@@ -88,14 +88,14 @@ export function createTokenCopies(deps: Dependencies) {
     return { kind: 'valid', grant: answer.grant }
   }
 
-  /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
+  /** Adds a copy, but not of a token of another epoch: until the feed announces that epoch, the server is asked for the token. */
   function add({ digest, grant: id, client, epoch: of, age, until, handout }: TokenCopy): void {
     if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
     const at = now()
     const issuedAt = Math.floor(at - age)
     const grant = table.grant(id) ?? table.open(id, client, issuedAt, handout?.label)
-    // A server whose clock was set back states a time left that is too long.
+    // A server whose clock was set back states too long a remaining time.
     const most =
       handout === undefined
         ? Math.min(at + accessLifetime, endOfGrant(grant.issuedAt, { grantLifetime }))
@@ -123,7 +123,7 @@ export function createTokenCopies(deps: Dependencies) {
     live.cut(grants)
   }
 
-  /** Removes what an event voids. The server is asked again for tokens whose password is unsettled. */
+  /** Removes the copies that an event voids. For a token whose password is unsettled, the server is asked again. */
   function react(event: FleetEvent, kept: ReadonlySet<string>): void {
     if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
@@ -149,7 +149,7 @@ export function createTokenCopies(deps: Dependencies) {
 
   function sweep(): void {
     table.expire(now())
-    // What is under way longer than the grace may belong to a revoked grant.
+    // After the grace, every request in flight may belong to a revoked grant.
     if (holds(clock.monotonic())) isCut = false
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
@@ -160,7 +160,7 @@ export function createTokenCopies(deps: Dependencies) {
   const copies = {
     identify,
     grantOf: (digest: Digest): string | undefined => table.find(digest)?.grant.id,
-    /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
+    /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of a token of the grant. */
     usedAt(id: string): number | null {
       const grant = table.grant(id)
       return grant === undefined ? null : lastUse(grant, wallOffset())
@@ -169,21 +169,21 @@ export function createTokenCopies(deps: Dependencies) {
     add,
     epoch,
     /**
-     * Whether this sidecar has read the state since its connection to the server began. Before that the server may be one that was restored
-     * from a backup, and know tokens that were revoked since.
+     * Whether this sidecar has read the state since its connection to the server began. Until then the server may be a restored backup,
+     * with tokens that were revoked later.
      */
     inStep: true,
-    /** Whether it still hears of revocations, as far as is known. */
+    /** Whether this sidecar hears of revocations: the last message is not older than `deafAfter`. */
     get hears(): boolean {
       return clock.monotonic() - heardAt <= deafAfter
     },
-    /** This sidecar has heard of every revocation up to now. */
+    /** Notes that this sidecar has heard of every revocation up to now. */
     heard(): void {
       heardAt = clock.monotonic()
     },
-    /** Another server may answer from now on: it may know what the one before it did not. */
+    /** Forgets the unknown tokens: from now on another server may answer, which may know them. */
     forgetUnknown: questions.forget,
-    /** How long a login lasts, for a script (ms); empty: without end. */
+    /** How long a login lasts, as an argument of a script (ms); empty: without end. */
     get grantLasts(): number | '' {
       return typeof grantLifetime === 'number' ? grantLifetime : ''
     },

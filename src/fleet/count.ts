@@ -4,11 +4,11 @@ import { listOf, type Script, type SharedStore } from './shared-store.ts'
 
 /**
  * Counts requests in windows, each key checked and counted in one step (C14). `PTTL` is negative without a window, so the key's
- * next request opens one. A refused request writes nothing: it neither raises the count nor prolongs the window (C15). Only a
- * server's clock that was set back leaves a window more time than its length; it gets its length.
+ * next request opens one. A refused request writes nothing: it neither raises the count nor prolongs the window (C15). After the
+ * server's clock was set back, a window has more time left than its length; the script cuts that to the length.
  *
  * Arguments: requests and length of a window; the key of the overflow window, or an empty text; for each key the number of its
- * requests. With an overflow window no other window is opened: a key without one counts there (C17).
+ * requests. With an overflow window, the script opens no other window: a key without a window counts in the overflow window (C17).
  * Reply: for each key the count before, the time left (ms), and 1 if its requests counted in the overflow window.
  */
 const COUNT: Script = {
@@ -48,7 +48,7 @@ const WINDOWS_PER_CALL = 256
 
 /** The server's answer to one request. */
 export interface CountAnswer {
-  /** Requests that the window had admitted before it. */
+  /** Requests that the window had admitted before this one. */
   readonly before: number
   /** Whole milliseconds until the window closes, rounded down. */
   readonly left: number

@@ -1,36 +1,43 @@
-/** Signs of one outage of the device, at several sidecars, are at most so far apart (ms). */
+/** Reports of several sidecars that are at most this far apart (ms) are of the same outage of the device. */
 export const SAME_OUTAGE = 5_000
 
 const KINDS = ['none', 'broke', 'tried', 'struck', 'barred', 'doubted', 'works', 'lifted'] as const
 
 /**
- * What the fleet knows of the sum of all requests at the device. `broke`: one more broke it. `tried`: one more is tried now. `struck`: it had
- * no room for that. `barred`: one more broke it again. `none`: nothing, or nothing any more. `doubted`: it was away with no more than the sum. `works`: one more works.
- * `lifted`: the operator says so.
+ * What the fleet knows about `sum`, the number of requests that all sidecars together have at the device.
+ *
+ * - `none`: nothing is known.
+ * - `broke`: `sum + 1` requests broke the device, so `sum` is the limit. `sum + 1` is tried again later.
+ * - `tried`: `sum + 1` is being tried.
+ * - `struck`: the device had no room for `sum + 1`. The next try comes later.
+ * - `barred`: `sum + 1` broke the device again. It is not tried any more.
+ * - `doubted`: the device was away with no more than `sum` requests, so its outage had another cause. There is no limit.
+ * - `works`: `sum + 1` works. There is no limit.
+ * - `lifted`: the operator has lifted the limit.
  */
 export type FleetWallKind = (typeof KINDS)[number]
 
-/** What the fleet knows, as one sidecar has heard it. */
+/** The wall of the device as one sidecar knows it. */
 export interface FleetWall {
-  /** A later one replaces it. */
+  /** A wall with a higher version replaces this one. */
   readonly version: number
   readonly kind: FleetWallKind
   readonly sum: number
-  /** When one more is tried, from now (ms). */
+  /** The time until `sum + 1` is tried (ms). */
   readonly left: number
 }
 
-/** What the store keeps of it. Times are the server's (ms). */
+/** The wall of the device in the store. Times are the server's (ms). */
 export interface DeviceWall extends Omit<FleetWall, 'left'> {
-  /** When one more is tried. */
+  /** When `sum + 1` is tried. */
   readonly till: number
   /** When the device broke last. */
   readonly at: number
 }
 
 /**
- * What has happened to the device at a sidecar. `broke`: one more than `limit` broke it. `struck`: the attempt with one more did not work.
- * `doubted`: the device was away with no more. `lifted`: the operator says so.
+ * What a sidecar has seen at the device. `broke`: `limit + 1` of its requests broke the device. `struck`: the try with one more did not
+ * work. `doubted`: the device was away with no more than `limit`. `lifted`: the operator has lifted the wall.
  */
 export interface PlacesEvent {
   readonly kind: 'broke' | 'struck' | 'doubted' | 'lifted'
@@ -55,23 +62,23 @@ export function textOfWall({ kind, ...wall }: DeviceWall): string {
   return [kind, ...[wall.version, wall.sum, wall.till, wall.at].map((number) => number.toFixed(0))].join(' ')
 }
 
-/** The most requests of all sidecars together; undefined without a wall. */
+/** The most requests that all sidecars together may have at the device; undefined without a limit. */
 export function mostUnder({ kind, sum }: Pick<FleetWall, 'kind' | 'sum'>): number | undefined {
   if (kind === 'tried') return sum + 1
   return kind === 'broke' || kind === 'struck' || kind === 'barred' ? sum : undefined
 }
 
-/** The wall as a sidecar knows it, told to a server that knows less: it was emptied. */
+/** The wall as a sidecar knows it, for a server that was emptied. */
 export function retold({ version, kind, sum, left }: FleetWall, now: number): DeviceWall {
   return { version, kind, sum, till: now + left, at: Math.min(now, version) }
 }
 
-/** The wall when the time of the next attempt has come. */
+/** The wall at this time: `tried` once the next try is due. */
 export function afterTime(wall: DeviceWall, now: number): DeviceWall {
   return waits(wall) && now >= wall.till ? changed(wall, now, { kind: 'tried' }) : wall
 }
 
-/** The wall when all sidecars have carried one more. */
+/** The wall once the sidecars have carried `sum + 1`. */
 export function works(wall: DeviceWall, now: number): DeviceWall {
   return changed(wall, now, { kind: 'works' })
 }
@@ -79,9 +86,9 @@ export function works(wall: DeviceWall, now: number): DeviceWall {
 /**
  * The wall after an event.
  *
- * @param ago how long ago it was (ms)
- * @param others how many requests the other sidecars had at the device then
- * @param known the version that the sidecar knows
+ * @param ago the age of the event (ms)
+ * @param others the requests that the other sidecars had at the device when it happened
+ * @param known the version of the wall that the sidecar knows
  */
 export function afterEvent(
   wall: DeviceWall,
@@ -98,7 +105,7 @@ export function afterEvent(
   if (kind === 'doubted') return waits(wall) && known === wall.version ? changed(wall, now, { kind }) : wall
   if (kind === 'struck')
     return wall.kind === 'tried' ? changed(wall, now, { kind, till: now + WEEK, at }) : wall
-  // Another sidecar has told the same outage.
+  // Another sidecar has reported the same outage.
   if (Math.abs(at - wall.at) < SAME_OUTAGE)
     return wall.kind === 'struck' ? changed(wall, now, { kind: 'barred' }) : wall
   if (at < wall.at) return wall

@@ -8,18 +8,18 @@ import { listOf, type SharedStore } from './shared-store.ts'
 export type FleetEvent =
   /** Every token of an earlier epoch is void, except of names whose password has not changed: see `DeviceState.since`. */
   | { readonly kind: 'begun'; readonly epoch: string; readonly since?: string }
-  /** The password of this name has changed, but the server does not respond: whether it has voided the tokens of the name is unknown. */
+  /** The password of this name has changed, but the server does not respond, so it may not have voided the tokens of the name. */
   | { readonly kind: 'unsettled'; readonly name: string }
-  /** This sidecar has ended the name: every token of it that the sidecar knows is void. */
+  /** This sidecar has ended the name: every copy of a token of the name is void. */
   | { readonly kind: 'removed'; readonly name: string }
   | { readonly kind: 'revoked' | 'evicted'; readonly grants: readonly string[] }
 
 export type Epoch = ReturnType<typeof createEpoch>
 
 /**
- * The epoch of the device, as far as this sidecar has heard, and the revocations that the server has not taken from it.
+ * The latest epoch of the device that this sidecar knows, and the revocations that it owes to the server.
  *
- * @param react removes what an event voids, but nothing of the `kept` names; the present epoch is already the new one
+ * @param react removes the copies that an event voids, except those of the `kept` names; called when `present` is the new epoch already
  */
 export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void) {
   let present = ''
@@ -31,7 +31,7 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
     get present(): string {
       return present
     },
-    /** Whether a server that names this epoch has lost the present one: it was emptied or restored. Empty: it has no epoch. */
+    /** Whether a server that names this epoch (empty: none) has lost the present one, because it was emptied or restored. */
     isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
     /** An epoch that is not later than the present one changes nothing. */
     apply(event: FleetEvent): void {
@@ -44,7 +44,7 @@ export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>
       }
       react(event, kept)
     },
-    /** Revokes at this sidecar what it has ended for good, and owes that to the server. */
+    /** Revokes at this sidecar at once, and notes that the revocation is owed to the server. */
     end(which: Ending, reason: string): void {
       if ('name' in which) {
         owed.names.set(which.name, { epoch: present, reason })
@@ -68,18 +68,18 @@ export interface DeviceState {
   readonly fingerprint: string
   /** The id of the last event. */
   readonly last: string
-  /** The id of the last event that is not after the one that this sidecar has read last; empty if there is none. */
+  /** The id of the latest event at or before the one that this sidecar has read last; empty without such an event. */
   readonly read: string
 }
 
-/** Whether the server still has the event that this sidecar has read last. */
+/** Whether the server still has the event that this sidecar has read last (`own`). */
 export function isKept({ last, read }: DeviceState, own: string): boolean {
   return read === own || last === own
 }
 
 /**
- * Whether the server knows less than it has told this sidecar: it was restored from a backup, or has lost what it wrote last. The oldest
- * events alone may be missing, because the stream has a maximum length.
+ * Whether the server knows less than it has told this sidecar: it was restored from a backup, or has lost its last writes. If only the
+ * oldest events are missing, it has not: the stream has a maximum length.
  */
 export function hasGoneBack({ last, read }: DeviceState, own: string): boolean {
   return own !== '' && (isBefore(last, own) || (read !== '' && read !== own))
@@ -99,7 +99,10 @@ local state = redis.call('HMGET', KEYS[1], 'salt', 'fingerprint')
 local present = state[1] and state[2] and tonumber(epoch or '') and epoch or ''
 `
 
-/** Enters an epoch: every token of an earlier one is void, except those of the names in `since`. An epoch in the list of grants has no name. */
+/**
+ * Enters an epoch: every token of an earlier one is void, except those of the names in `since`. The list of grants also contains the epoch,
+ * which has no name and so goes.
+ */
 const ENTER_EPOCH = `
 local function enter(number, since)
   epoch = string.format('%.0f', number)
@@ -122,8 +125,8 @@ end
 `
 
 /**
- * Revokes all grants, because an operator says so. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
- * is no state.
+ * Revokes all grants for an operator. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an
+ * epoch if there is no state.
  */
 export const REVOKE_ALL = tokenScript(
   'revoke',
@@ -138,8 +141,8 @@ return {count, epoch}
 )
 
 /**
- * Publishes the fingerprint of the password, and enters an epoch. Does nothing if another epoch than the expected one holds (an empty
- * text: none), because then another sidecar was first.
+ * Publishes the fingerprint of the password, and enters an epoch. Does nothing if the present epoch is not the expected one (an empty
+ * text: none): another sidecar was first.
  *
  * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, names whose tokens stay (`since`).
  * Returns `{number of grants revoked, epoch}` or `{}`.
@@ -160,7 +163,7 @@ return {count, epoch}
 
 /**
  * Reads the state of the device. `ARGV`: prefix, id of the event that the sidecar has read last.
- * Returns `{epoch, salt, fingerprint, id of the last event, id of the last one that is not after that, since}`, or `{}` if there is no state.
+ * Returns `{epoch, salt, fingerprint, last, read, since}` as in `DeviceState`, or `{}` if there is no state.
  */
 const READ_STATE = tokenScript(
   'state',

@@ -18,33 +18,33 @@ interface Dependencies {
   readonly settle: (last: string) => Promise<DeviceState>
   /** The server was emptied or restored, and an epoch has begun that voids all tokens. */
   readonly onLost: () => void
-  /** What breaks the device, or the shares of its places, have changed. */
+  /** The wall of the device, or the shares of its places, have changed. */
   readonly onPlaces: () => void
   /** An operator has revoked these grants, here or at another sidecar. */
   readonly onOperatorRevoked: (which: Revocation) => void
   readonly onBug: (error: unknown) => void
 }
 
-/** The pause before the store is asked again after it did not answer, and after a bug (ms). */
+/** The pause before the store is asked again (ms): after it did not answer, and after a bug. */
 const PAUSE = 250
 const PAUSE_AFTER_BUG = 10_000
 
 /**
- * After so many waits without a message, the state is read: a server that was emptied sends none. Not after each, because the idle
- * sidecars decide how many of them one server carries.
+ * The state is read after this many waits without a message: a server that was emptied sends none. It is not read after each wait, because
+ * the load of idle sidecars decides how many of them one server carries.
  */
 const SILENCES = 3
 
 /**
- * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
- * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
+ * Follows the stream of revocations, so this sidecar's copies are right within the delay of a message. After a cut connection, reading
+ * continues behind the last entry. If the server does not have that entry any more, the copies are compared with the server's grants.
  */
 export function followRevocations(deps: Dependencies) {
   const { clock, store, copies, settle, onLost, onPlaces, onOperatorRevoked, onBug } = deps
   const { epoch } = copies
   const events = `${store.prefix}events`
   let last = ''
-  /** The stream has begun anew behind the entry that this sidecar read last. */
+  /** The stream has begun anew since the entry that this sidecar read last: entries in between may be lost. */
   let hasGap = false
   /** The epoch when the state was last read. */
   let inEpoch = ''
@@ -66,7 +66,7 @@ export function followRevocations(deps: Dependencies) {
     if (last === state.last) copies.heard()
   }
 
-  /** Events were missed. What has no grant on the server any more was revoked meanwhile. */
+  /** After missed events: revokes at this sidecar every grant that the server does not have any more. */
   async function compare(): Promise<void> {
     const known = copies.grants()
     const live = new Set((await describeGrants(store, known)).map(({ id }) => id))
@@ -95,7 +95,7 @@ export function followRevocations(deps: Dependencies) {
     while (!life.signal.aborted) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
-      // After a full answer more may wait, so the copies are not up to date yet.
+      // After a full answer, more entries may wait, so the copies are not up to date yet.
       if (entries.length < FOLLOW_LIMIT) copies.heard()
       silences = entries.length === 0 ? silences + 1 : 0
       if (begun || silences === SILENCES || !epoch.owed.isEmpty) {
@@ -116,7 +116,7 @@ export function followRevocations(deps: Dependencies) {
         .finally(onFirst)
         .then(follow)
         .catch((error: unknown) => {
-          // A refusal is an answer: the connection goes on.
+          // A refusal is an answer: the connection stays.
           const isRefusal = error instanceof StoreUnavailable && error.failure === 'refused'
           if (!isRefusal) copies.inStep = false
           if (error instanceof StoreUnavailable) return
@@ -128,7 +128,7 @@ export function followRevocations(deps: Dependencies) {
   }
 
   return {
-    /** Resolves when the first attempt to hear from the store has ended. */
+    /** Resolves when the first attempt to read the state has ended, well or not. */
     started: new Promise<void>((resolve) => void run(resolve)),
     close: (): void => life.abort(),
   }

@@ -6,8 +6,8 @@ import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /**
- * Lists grants. `ARGV`: prefix, most. Returns the number of all, the ids of those whose last token expires last, at most `most`, and the
- * epoch, empty if there is no state.
+ * Lists grants. `ARGV`: prefix, most. Returns the number of all grants, the ids of at most `most` of them (those whose last token expires
+ * last), and the epoch, empty if there is no state.
  */
 const LIST_GRANTS = tokenScript(
   'list',
@@ -25,8 +25,8 @@ return {count, listed, epoch or ''}
 )
 
 /**
- * Describes grants. `ARGV`: prefix, grant ... Returns for each that is live: id, client, time of the login, expiry of its last token, number
- * of its access tokens and of its refresh tokens that are not spent, and its label if it is an issued one.
+ * Describes grants. `ARGV`: prefix, grant ... Returns for each live grant: id, client, time of the login, expiry of its last token, numbers
+ * of its access tokens and of its refresh tokens that are not spent, and the label of an issued grant.
  */
 export const DESCRIBE_GRANTS = tokenScript(
   'list',
@@ -59,12 +59,12 @@ return issued()
 `,
 )
 
-/** The grants in pages, one for each call of a script: a long call would delay every other sidecar. */
+/** The grants in pages, one page for each call of a script: a long call would delay every other sidecar. */
 export function* pagesOf(grants: readonly string[]): Iterable<readonly string[]> {
   for (let at = 0; at < grants.length; at += 500) yield grants.slice(at, at + 500)
 }
 
-/** Grants of one page, after the server has revoked them, and those of them that were live there. */
+/** `page`: grants that the server has revoked in one call. `held`: those of them that were live at the server. */
 interface RevokedPage {
   readonly page: readonly string[]
   readonly held: readonly string[]
@@ -73,7 +73,7 @@ interface RevokedPage {
 /**
  * Revokes grants at the server, page by page. Rejects with `StoreUnavailable` if the store does not answer.
  *
- * @param said the kind of the message, by which the other sidecars know whether an operator revokes: see `sayRevoked`
+ * @param said the kind of the message; it tells the other sidecars whether an operator revokes: see `sayRevoked`
  */
 export async function* revokeAtServer(
   { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
@@ -81,7 +81,7 @@ export async function* revokeAtServer(
   said: string = REVOKED,
 ): AsyncIterable<RevokedPage> {
   const pages = [...pagesOf(grants)]
-  // An operator means a client also if no grant of it lives any more.
+  // The revocation of a client by an operator is announced even if the client has no live grant any more.
   if (pages.length === 0 && said !== REVOKED) pages.push([])
   for (const page of pages) {
     const held = listOf(await runDurably(REVOKE_GRANTS, [`${prefix}state`], [prefix, said, ...page])).map(
@@ -91,7 +91,7 @@ export async function* revokeAtServer(
   }
 }
 
-/** Those of the grants that are live. Rejects with `StoreUnavailable` if the store does not answer. */
+/** The summaries of these grants, without those that are not live. Rejects with `StoreUnavailable` if the store does not answer. */
 export async function describeGrants(
   { run, prefix }: SharedStore,
   ids: readonly string[],
@@ -136,8 +136,8 @@ export async function listIssued(
 const ALL = 2 ** 32
 
 /**
- * All live grants, the ids of the lost ones, which the server lists without having their tokens, and the epoch. Rejects with
- * `StoreUnavailable` if the store does not answer.
+ * All live grants, the ids of the lost grants, and the epoch. A lost grant is one that the server lists, though it has lost the tokens.
+ * Rejects with `StoreUnavailable` if the store does not answer.
  */
 export async function listWithLost(store: SharedStore) {
   const [, listed, epoch] = listOf(
@@ -150,8 +150,8 @@ export async function listWithLost(store: SharedStore) {
 }
 
 /**
- * All live grants, and at most `most` of them: first those that this sidecar used last, then those whose last token expires last. Rejects
- * with `StoreUnavailable` if the store does not answer.
+ * The number of all live grants, and at most `most` of them: first those that this sidecar used last, then those whose last token expires
+ * last. Rejects with `StoreUnavailable` if the store does not answer.
  */
 export async function listGrants(
   store: SharedStore,

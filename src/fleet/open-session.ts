@@ -7,21 +7,21 @@ export interface ServerFacts {
   /** `redis` or `valkey`. */
   readonly server: string
   readonly version: string
-  /** `standalone`, or that it is part of a group that Postern does not know. */
+  /** The `mode` of `HELLO`: `standalone`, `cluster` or `sentinel`. */
   readonly mode: string
   /** `host:port`, or the path of the Unix socket. */
   readonly at: string
 }
 
-/** A connection to the server, and what it says of itself. */
+/** A connection to the server, and what the server says about itself. */
 export interface Primary {
   readonly connection: Connection
   readonly facts: ServerFacts
 }
 
 /**
- * Connects to the server, and resolves its host name anew. Each connection may take `timeout`. Rejects with a `SetupError` if a file
- * cannot be read, with a `ServerReplyError` (`READONLY`: it is a replica), or with the error of the system.
+ * Connects to the server, with a new look-up of its host name, within `timeout`. Rejects with a `SetupError` if a file cannot be read, with
+ * a `ServerReplyError` (`READONLY`: the server is a replica), or with the error of the system.
  */
 export async function connectToPrimary(
   settings: StoreSettings,
@@ -32,7 +32,7 @@ export async function connectToPrimary(
   try {
     const [hello] = await Promise.all([
       connection.send(['HELLO']),
-      // Fails like every script: without the right to run it, while the server loads.
+      // Fails as every later script would: if the user may not run scripts, or while the server loads its data.
       connection.send(['EVAL', 'return 1', '1', `{${settings.prefix}}:state`]),
     ])
     const fact = (name: string): string => valueIn(hello, name) ?? ''
@@ -48,9 +48,9 @@ export async function connectToPrimary(
 
 /** The connections to one server. When one ends, all end: the address may lead to another server from then on. */
 export interface StoreSession {
-  /** `follow` and confirmed scripts block theirs. */
+  /** One connection for each purpose, because `follow` and confirmed scripts block theirs. */
   readonly to: Readonly<Record<'scripts' | 'stream' | 'confirmed', Connection>>
-  /** Why the first of its connections ended. */
+  /** Resolves with the reason when the first of its connections ends. */
   readonly ended: Promise<Error>
 }
 

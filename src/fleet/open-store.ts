@@ -16,12 +16,12 @@ import {
   type StreamEntry,
 } from './shared-store.ts'
 
-/** How long opening waits for the first connections at most (ms). */
+/** The longest wait of the opening for the first connections (ms). */
 const OPENING_LIMIT = 5_000
 
 /**
- * Opens the shared store, and keeps a session with its primary. Resolves when the first attempt to connect has ended, well or not, or
- * after `timeout` or 5 s. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
+ * Opens the shared store, and keeps a session with its primary. Resolves when the first attempt to connect has ended, well or not, at the
+ * latest after `timeout` or `OPENING_LIMIT`. Rejects only with a `SetupError`, if the password file or `store.tls.ca` cannot be used.
  */
 export async function openSharedStore(
   settings: StoreSettings,
@@ -84,7 +84,7 @@ export async function openSharedStore(
 
 type Sessions = Pick<ReturnType<typeof keepSessions>, 'ask'>
 
-/** The two ways to run a script: on the primary, and until replicas have its writes, too. */
+/** The two ways to run a script: `run` waits for the primary, `runDurably` also until replicas have the writes. */
 function scriptRuns(
   clock: Clock,
   settings: StoreSettings,
@@ -121,7 +121,7 @@ async function follow(
   })
 }
 
-/** Reports the duration of a script, or why it has no reply. */
+/** Reports the duration of a script, or its failure. */
 async function measured(
   { monotonic }: Clock,
   asking: Promise<StoreReply>,

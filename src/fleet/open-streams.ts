@@ -17,15 +17,15 @@ interface Dependencies {
 /** How often the server is asked about the grants of open streams (ms). A sidecar without streams asks nothing. */
 const ASK_EVERY = 2_000
 
-/** For how long after a question the server evicts the grant only after all others (ms). */
+/** For this time after a question (ms), the server evicts the grant only after all others. */
 const HELD_FOR = 15_000
 
 /**
- * Ends the streams and tunnels whose grants are over (C8). The copies of access tokens do not tell that: a grant lives as long as its refresh
- * token, which another sidecar may renew. So the server is asked. A grant that it was asked about is evicted after all others.
+ * Ends the streams and tunnels whose grants are over (C8). The copies of access tokens do not show that: a grant lives as long as its
+ * refresh token, which another sidecar may renew. So the server is asked, and it evicts the grants in question after all others.
  */
 export function watchStreams({ store, clock, live, copies, onBug }: Dependencies) {
-  /** When grants end, as the server said last (ms on the monotonic clock). */
+  /** When grants end, by the last answer of the server (ms on the monotonic clock). */
   let ends: ReadonlyMap<string, number> = new Map()
   const askInTime = regularQuestion({ clock, every: ASK_EVERY, onBug })
 
@@ -39,7 +39,7 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
         [store.prefix, HELD_FOR, copies.grantLasts, ...page],
       )
       const [epoch, ...left] = listOf(reply)
-      // The server has lost its data. The epoch that a sidecar begins then ends the streams.
+      // The server has lost its data. A sidecar will begin an epoch, which ends the streams.
       if (copies.epoch.isBehind(String(epoch))) return
       for (const [at, grant] of page.entries()) said.set(grant, asked + Number(left[at]))
     }
@@ -51,7 +51,7 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
     return end !== undefined && end <= clock.monotonic()
   }
 
-  /** Ends the streams that are over, and asks about the others if it is time. Call it about once a second. */
+  /** Ends the streams whose grants are over, and asks about the others if it is time. Call it about once a second. */
   return function sweep(): void {
     const now = clock.monotonic()
     live.endStreams(now, isOver)

@@ -29,7 +29,7 @@ import { createSharedTokens } from './tokens.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
-/** How often a login is verified again because the password changed meanwhile. */
+/** The most attempts of one login or handout: each change of the password meanwhile costs one. */
 const ATTEMPTS = 4
 /** How often the store is asked for the issued grants of all sidecars (ms). */
 const LIST_EVERY = 10_000
@@ -45,9 +45,9 @@ const DIFFERS =
 
 /**
  * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
- * store that does not answer: the sidecar begins without it, and issues tokens as soon as it answers. Rejects with `SetupError` if a
- * file cannot be used. `windows` are those of `limits.store: shared`; undefined if each sidecar counts alone. `places`
- * shares what breaks the device.
+ * store that does not answer: the sidecar starts without the store, and issues tokens as soon as the store answers. Rejects with
+ * `SetupError` if a file cannot be used. `windows`: of `limits.store: shared`; undefined if each sidecar counts alone. `places`: shares
+ * the wall of the device.
  */
 export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
   const { timeout } = { ...STORE_BOUNDS, ...deps.storeBounds }
@@ -63,7 +63,7 @@ export async function openFleet(config: Config, address: StoreAddress, deps: Sta
   return { state, windows, places }
 }
 
-/** Opens the shared store. `condition` says how it is, for operators. */
+/** Opens the shared store. `condition` is for operators: whether the store works, and why not. */
 async function openStore(settings: StoreSettings, { clock, log, metrics }: StateDependencies) {
   const address = describeStore(settings.address)
   let reason: string | null = null

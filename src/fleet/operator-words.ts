@@ -1,11 +1,12 @@
 import { BY_OPERATOR, type Revocation } from '../tokens/state.ts'
 
-/** The kind of a message that revokes grants. Behind it stands what an operator has said, if it was one. */
+/** The kind of a message that revokes grants. In a revocation by an operator, its scope follows: see `sayRevoked`. */
 export const REVOKED = 'revoked'
 
 /**
- * The kind of the message for a revocation: `revoked`, or by an operator `revoked client 192.0.2.1`, `revoked name kiosk`, `revoked grants`.
- * A client that an operator means has no precedence in the queue of logins any more, at any sidecar; one that logs out keeps it.
+ * The kind of the message for a revocation: `revoked`, or by an operator `revoked client 192.0.2.1`, `revoked name kiosk`, `revoked
+ * grants`. A client whose grants an operator revokes loses its precedence in the queue of logins at every sidecar; a client that logs out
+ * keeps it.
  */
 export function sayRevoked(which: Revocation, reason: string): string {
   if (reason !== BY_OPERATOR) return REVOKED
@@ -14,7 +15,7 @@ export function sayRevoked(which: Revocation, reason: string): string {
   return `${REVOKED} grants`
 }
 
-/** What the operator has said, in a message of this kind about these grants; undefined if it was not an operator. */
+/** The operator's revocation in a message of this kind about these grants; undefined if no operator has revoked them. */
 export function saidByOperator(kind: string, grants: readonly string[]): Revocation | undefined {
   const [, by, whose = ''] = kind.split(' ')
   if (by === 'all') return { all: true }

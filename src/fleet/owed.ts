@@ -11,16 +11,16 @@ export interface OwedName {
 export type OwedRevocations = ReturnType<typeof createOwedRevocations>
 
 /**
- * The revocations of this sidecar that the shared store has not taken yet. They hold here at once. `agreement.ts` pays them whenever it has
- * read the state: names by an epoch, grants one by one. A restart forgets them.
+ * The revocations of this sidecar that the shared store does not have yet. At this sidecar they apply at once. `agreement.ts` sends them
+ * after each read of the state: names by a new epoch, grants in pages. A restart forgets them.
  */
 export function createOwedRevocations() {
   /**
-   * Names whose tokens are void. They stay void if the password is the earlier one before the store answers (an account that was locked and
-   * unlocked), or a reload brings the name back.
+   * Names whose tokens are void. The tokens stay void even if the former password returns before the store answers (an account is locked
+   * and unlocked), or a reload brings the name back.
    */
   const names = new Map<string, OwedName>()
-  /** Grants, and the reason. */
+  /** The reasons of the revocations, by the ids of the grants. */
   const grants = new Map<string, string>()
 
   return {
@@ -29,10 +29,10 @@ export function createOwedRevocations() {
     get isEmpty(): boolean {
       return names.size === 0 && grants.size === 0
     },
-    /** Whether the store has taken it. */
+    /** Whether the store has this revocation. */
     hasPaid: (which: Ending): boolean =>
       'name' in which ? !names.has(which.name) : !which.grants.some((id) => grants.has(id)),
-    /** Another sidecar has begun an epoch that voids the tokens of a name, too. */
+    /** Forgets the names whose tokens are void by this epoch: another sidecar has begun it. */
     forgetVoided({ epoch, since }: { readonly epoch: string; readonly since: string }): void {
       const kept = namesInText(since)
       for (const [name, { epoch: last }] of names) {

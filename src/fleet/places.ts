@@ -16,20 +16,21 @@ import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
 import { type Beat, divide, GONE, LIFE, readBeat, textOfBeat } from './shares.ts'
 
-/** What a sidecar hears of the places. */
+/** The wall of the device, and what this sidecar may have of its places. */
 export interface SharedPlaces extends FleetWall {
   /** The places of this sidecar; 0: the others have not made room yet. Undefined if there is no wall. */
   readonly share: number | undefined
-  /** Until when it has these places; one is left after that, also if the process stood still meanwhile (ms on the monotonic clock). */
+  /** The end of this share (ms on the monotonic clock): after it the sidecar has one place, even if the process was suspended meanwhile. */
   readonly until: number
 }
 
-/** What a sidecar says of itself. */
+/** What a sidecar reports about itself. */
 export interface Standing extends Pick<Beat, 'level' | 'isActive' | 'carries'> {
   /** Its own id, which survives a restart. */
   readonly sidecar: string
   /** The most requests that it sends to the device at once. */
   readonly places: number
+  /** Its requests that have a place now. */
   readonly inside: number
   readonly known: FleetWall | undefined
 }
@@ -39,29 +40,29 @@ export interface PlacesMember {
   /** The service and its device. */
   readonly name: string
   standing(): Standing
-  /** What the store was not told yet, the oldest first. */
+  /** The events that the store does not have yet, the oldest first. */
   readonly events: PlacesEvent[]
   adopt(places: SharedPlaces): void
-  /** The store has not answered for long, or not since the start. Returns whether one place is left, because places are shared. */
+  /** Called when the store has not answered for `HOLD`, or not since the start. Returns whether the places are shared: then one is left. */
   alone(): boolean
 }
 
-/** A sidecar that hears nothing from the store for so long (ms) has one place: it cannot tell whether the others hear it. */
+/** A sidecar that hears nothing from the store for this time (ms) has one place: it cannot tell whether the others hear its beats. */
 const HOLD = 20_000
-/** What has held for so long (ms) is known to all that beat. */
+/** After this time (ms), every sidecar that beats has heard of a change. */
 const SETTLE = 2_000
-/** What no sidecar asks for is forgotten after this time (ms). */
+/** The store forgets a service for which no sidecar has asked for this time (ms; 13 weeks). */
 const KEPT = 13 * 168 * 3_600_000
-/** How often the store is asked while nothing is known and there are no requests (ms): its stream tells of news at once. */
+/** How often a sidecar without a wall and without requests asks the store (ms). News come at once, by the stream. */
 const QUIET = 10_000
-/** How often a sidecar that has lost a race asks again before it waits for its next turn. */
+/** The most questions in a row of a sidecar that has lost a race. After them it waits for its next beat. */
 const ROUNDS = 10
 
 /**
- * Keeps what a sidecar says, and the wall. Each replaces what the sidecar has read last, or nothing: so a message that was long under way
- * changes nothing. Returns the time and all that is kept of the service.
+ * Stores the beat of a sidecar, and the wall. Compare and set: each is stored only if the store still has the value that the sidecar has
+ * read last, so a message that was under way for long changes nothing. Returns the time and all fields of the service.
  *
- * `ARGV`: prefix, name, sidecar, its beat as it has read it, its next beat, the wall as it has read it, the next wall (empty: the same).
+ * `ARGV`: prefix, name, sidecar, its beat as read last, its next beat, the wall as read last, the next wall (empty: the same).
  */
 export const PLACES = tokenScript(
   'places',
@@ -97,26 +98,26 @@ interface Asking {
   readonly member: PlacesMember
   /** The places of this sidecar; undefined without a wall. */
   share: number | undefined
-  /** The division that it keeps to, and since when (ms). */
+  /** The name of the division that this sidecar keeps to, and since when (ms). */
   view: string
   viewSince: number
-  /** Its own beat and the wall, as it has read them last. */
+  /** Its own beat and the wall, as read last. */
   beat: string
   wall: string
-  /** It had places before it heard of a wall. */
+  /** True once this sidecar has had places: its first share of a wall then starts from them, otherwise from 0. */
   hasStarted: boolean
   isAsking: boolean
-  /** There is news to ask about. */
+  /** True if there is a reason to ask again. */
   again: boolean
   askedAt: number
-  /** When it sent the last beat that was kept. */
+  /** When this sidecar sent the last beat that the store took. */
   heardAt: number
 }
 
-/** What the store keeps of one service. */
+/** What the store has of one service. */
 interface Kept {
   readonly now: number
-  /** How long (ms) it has kept that: a server that was emptied does not know all sidecars yet. */
+  /** The age of these data (ms): a server that was emptied does not know all sidecars yet. */
   readonly age: number
   readonly wall: DeviceWall
   readonly beats: ReadonlyMap<string, Beat>
@@ -130,18 +131,18 @@ interface Proposal {
 export type FleetPlaces = ReturnType<typeof createFleetPlaces>
 
 /**
- * Shares what breaks the device among the sidecars of a fleet: the places of all together stay below it. Nothing is asked of the store on the
- * way of a request: a sidecar beats once a second while there is a wall or it has requests, else when the stream of the store tells of news.
+ * Shares the wall of the device among the sidecars of a fleet: their places together stay below it. No request waits for the store: a
+ * sidecar beats once a second while it has requests or a wall is known, otherwise when the stream of the store announces news.
  *
- * A share falls at once. It grows only after every sidecar that beats has said that it keeps to the same division, so the sum of all is never
- * above the wall: each has at most its share of the last division in which any has grown. A sidecar that is silent for 20 s has one place by its own
- * clock, and the others count one for it after 30 s.
+ * A share falls at once. It grows only after every sidecar that beats has confirmed the same division, so the sum of the shares never
+ * exceeds the wall: each sidecar has at most its share of the last division in which a share has grown. A sidecar that hears nothing for
+ * 20 s limits itself to one place, and after 30 s the others count one for it.
  */
 export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   const members: Asking[] = []
   const life = new AbortController()
 
-  /** Beats, and proposes a wall. Returns what the store keeps then, and whether it took the beat. */
+  /** Sends a beat, and perhaps a wall. Returns what the store has after that, and whether it took the beat. */
   async function exchange(each: Asking, proposal?: Proposal, hasLeft = false) {
     const { member, share, view, beat, wall } = each
     const { sidecar, places, inside, ...said } = member.standing()
@@ -168,7 +169,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       if (proposal?.event !== undefined && each.wall === proposal.wall) drop(member, proposal.event)
       proposal = undefined
       if (!isTaken) {
-        // It has read what it has said last.
+        // The store's beat is now the one read last. After a restart, it is that of the earlier process.
         if (!each.hasStarted) each.share = shareBefore(each, kept)
         continue
       }
@@ -180,7 +181,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     }
   }
 
-  /** The next wall, if this sidecar knows of a change. Forgets events that change nothing. */
+  /** The next wall, if this sidecar knows of a change. Drops the events that change nothing. */
   function propose({ member }: Asking, { now, wall, beats }: Kept): Proposal | undefined {
     const { sidecar, known } = member.standing()
     if (known !== undefined && known.version > wall.version) return { wall: textOfWall(retold(known, now)) }
@@ -189,7 +190,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       .map(([, beat]) => beat)
     for (const event of [...member.events]) {
       const ago = Math.round(clock.monotonic() - event.at)
-      // What they had there when the device broke, they say in their next beat.
+      // The next beat of each other sidecar says how many requests it had at the device when that broke.
       if (event.kind === 'broke' && ago < SETTLE && others.some(({ at }) => at < now - ago)) continue
       const sum = others.reduce((all, { level }) => all + level, 0)
       const next = afterEvent(wall, event, { now, ago, others: sum, known: known?.version ?? 0 })
@@ -224,7 +225,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       each.again = true
     }
     const mayGrow = isConfirmed && clock.monotonic() - each.viewSince >= SETTLE
-    // A server that was emptied does not know yet what those have that it has not heard.
+    // A server that was emptied does not know yet the places of sidecars whose beats it has not heard.
     const full = age < LIFE ? Math.min(fair, Math.max(before, 1)) : fair
     each.share = mayGrow ? full : Math.min(before, fair)
     each.hasStarted = true
@@ -249,7 +250,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   }
 
   return {
-    /** Resolves when the store has answered, or has not. */
+    /** Adds a service. Resolves when the store has answered, or has failed to. */
     async join(member: PlacesMember): Promise<void> {
       const never = Number.NEGATIVE_INFINITY
       const each: Asking = {
@@ -261,11 +262,11 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       members.push(each)
       await ask(each)
     },
-    /** Something has happened, here or elsewhere. Resolves when the store has answered, or has not. */
+    /** Asks at once, because of an event here or at another sidecar. Resolves when the store has answered, or has failed to. */
     async news(): Promise<void> {
       await Promise.all(members.map(ask))
     },
-    /** Call it about once a second. */
+    /** Sends the beats that are due. Call it about once a second. */
     look(): void {
       const now = clock.monotonic()
       for (const each of members) {
@@ -275,7 +276,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
         if ((isBusy || now - each.askedAt >= QUIET) && !each.isAsking) void ask(each)
       }
     },
-    /** Tells the store that the places of this sidecar are free, unless it starts again soon. Resolves when the store has answered, or has not. */
+    /** Tells the store that this sidecar stops: its places are free if it does not start again soon. Never rejects. */
     async close(): Promise<void> {
       life.abort()
       if (!store.up) return
@@ -284,7 +285,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   }
 }
 
-/** The places that this sidecar had before its restart, as long as the others leave them to it. */
+/** The places that this sidecar had before its restart; undefined if the others no longer keep them for it. */
 function shareBefore({ beat }: Asking, { now }: Kept): number | undefined {
   const before = readBeat(beat)
   return before !== undefined && now - before.at < LIFE ? before.share : undefined

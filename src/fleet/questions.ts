@@ -22,20 +22,20 @@ export interface FoundToken {
   readonly handout?: Pick<Handout, 'label' | 'lifetime'> | undefined
 }
 
-/** `unavailable`: the server did not answer, or it has lost data and with it perhaps the token. */
+/** `unavailable`: the server did not answer, or it has lost data and so perhaps the token. */
 type TokenAnswer = FoundToken | 'unknown' | 'unavailable'
 
-/** How many tokens one look-up asks for, and how many wait for the next ones. */
+/** The most tokens in one look-up, and the most that wait for later look-ups. */
 const MOST_ASKED = 64
 const MOST_WAITING = 2048
 
 /**
- * How long an unknown token is remembered (ms). A token is never presented before it is issued, so a stale entry is harmless. The time
- * only limits repeated questions.
+ * How long an unknown token is remembered (ms), which limits repeated questions. A stale entry is harmless: no client presents a token
+ * before it is issued.
  */
 const UNKNOWN_FOR = 10_000
 
-/** How many unknown tokens are remembered. */
+/** The most unknown tokens that are remembered. */
 const MOST_UNKNOWN = 10_000
 
 interface Question {
@@ -45,10 +45,9 @@ interface Question {
 }
 
 /**
- * Asks the server of a shared store about access tokens: about each once, and about a bounded number at a time (H128). One look-up is under
- * way at a time and asks for the tokens that came during the one before it, those of the clients in turn. A client that invents
- * tokens delays other clients by one look-up at most, while fewer than 64 clients wait. Valid tokens from its own address wait behind its
- * questions.
+ * Asks the server of a shared store about access tokens: once about each, and about a bounded number at a time (H128). One look-up is in
+ * flight at a time. The next one asks for the tokens that came meanwhile; clients take turns. While fewer than 64 clients wait, a client
+ * that invents tokens delays other clients by one look-up at most. Valid tokens from the address of that client wait behind its questions.
  *
  * @param timeout the longest wait for a question's turn (ms)
  */
@@ -61,7 +60,7 @@ export function createTokenQuestions(
   const waiting = createFairQueue<Question>()
   const pending = new Map<Digest, Promise<TokenAnswer>>()
   let isAsking = false
-  /** The tokens that are taken for unknown. A size in place of `max`, for which the package would allocate at once. */
+  /** The tokens that the server did not know. `maxSize`, because with `max` the cache would allocate memory for all entries at once. */
   const unknown = new LRUCache<Digest, true>({
     maxSize: MOST_UNKNOWN,
     sizeCalculation: () => 1,
@@ -99,7 +98,7 @@ export function createTokenQuestions(
     return next
   }
 
-  /** Answers all questions, also if the server does not. */
+  /** Settles all questions, even if the server does not answer. */
   async function askFor(questions: readonly Question[]): Promise<void> {
     const asked = clock.monotonic()
     const digests = questions.map(({ digest }) => digest)
@@ -134,7 +133,7 @@ export function createTokenQuestions(
     /** Whether the server said a short time ago that there is no such token. */
     isUnknown: (digest: Digest): boolean => unknown.has(digest),
     forget: (): void => unknown.clear(),
-    /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
+    /** Asks the server. Requests with the same token share one question. `client`: the key by which clients take turns. */
     ask(digest: Digest, client: string): Promise<TokenAnswer> {
       return pending.getOrInsertComputed(digest, () =>
         enqueue(digest, client).finally(() => pending.delete(digest)),

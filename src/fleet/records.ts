@@ -4,12 +4,13 @@ import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /**
- * Reads a token of either kind, with what a change of its grant depends on. `ARGV`: prefix, digest, how many tokens its grant may hold,
- * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, tokens above that
- * number that have not expired, {member, expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
+ * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, most tokens of its grant,
+ * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, over, {member,
+ * expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
- * The members are those of the grant that expire first, and those that expire first of all that live longer than an access token: one more
- * than the tokens above the number, but at most 1000, so that a smaller capacity does not block the server.
+ * `over`: the live tokens of the grant above the most. The first list of members has those of the grant that expire first; the second has
+ * the first to expire of those that live longer than an access token. Each has `over + 1` members, at most 1000, so that a smaller capacity
+ * does not block the server.
  */
 const READ_TOKEN = tokenScript(
   'refresh',
@@ -34,15 +35,15 @@ return reply
 )
 
 /**
- * Changes a grant, unless the token that was read does not count any more, or is another one: compare and set. Spends that token, keeps a
- * response to it, adds tokens, and drops members.
+ * Changes a grant if the token is still valid and its text is the one that was read: compare and set. Spends that token, stores a response
+ * for a retry with it, adds tokens, and drops members.
  *
- * `ARGV`: prefix, digest and text of the token, response (empty: the token is not spent), for how long it is kept, how long a grant lasts (ms;
- * empty: without end), number of tokens to add,
- * for each its kind, digest and lifetime, and members to drop. Returns 1 if it has changed the grant, 0 if not.
+ * `ARGV`: prefix, digest and text of the token, response (empty: the token is not spent), how long the response is kept (ms), how long a
+ * grant lasts (ms; empty: without end), number of tokens to add, for each its kind, digest and lifetime, and members to drop. Returns 1 if
+ * it has changed the grant, 0 if not.
  *
- * No token is added that ends after the grant. A login in the future was before the server's clock was set back: from now on it counts as one
- * of now, so that its grant ends.
+ * No added token ends after the grant. A login "in the future" shows that the server's clock was set back: from now on it counts as a login
+ * of this moment, so that its grant ends.
  */
 const CHANGE_GRANT = tokenScript(
   'refresh',
@@ -80,22 +81,22 @@ export interface StoredToken {
   readonly kind: TokenKind
   readonly spent: Spent | undefined
   readonly digest: Digest
-  /** Its record, for the comparison. */
+  /** Its record as the server has it, for compare and set. */
   readonly text: string
   readonly epoch: string
   readonly grant: string
   readonly client: string
-  /** When the password was given. */
+  /** The time of the login. */
   readonly granted: number
-  /** The stored response to a spent token. */
+  /** The stored response for a retry with a spent token. */
   readonly response: string
-  /** The oldest members of the grant (see `memberOf`), if it has too many: `over` and one more, but at most 1000 of a kind. */
+  /** The oldest members of the grant (see `memberOf`) if it has too many: `over + 1`, but at most 1000 of each list. */
   readonly oldest: readonly string[]
-  /** How many tokens the grant has above the number that was asked for; negative if it has fewer. */
+  /** The number of tokens above the most of the grant; negative if it has fewer. */
   readonly over: number
 }
 
-/** A change of a grant. `response`: what a retry with the presented token gets; undefined if that stays live. */
+/** A change of a grant. `response`: what a retry with the presented token gets; undefined if the presented token stays live. */
 export interface GrantChange {
   readonly added: readonly NewToken[]
   /** Members: see `memberOf`. */
@@ -107,10 +108,10 @@ export interface GrantChange {
   readonly grantLifetime: Lifetimes['grantLifetime']
 }
 
-/** How the server names kinds. */
+/** The letters of the kinds on the server. */
 const LETTERS: Readonly<Record<TokenKind, string>> = { access: 'a', refresh: 'r' }
 
-/** The name of a token in the list of its grant. */
+/** The member that stands for a token in the set of its grant. */
 export function memberOf(kind: TokenKind, digest: Digest): string {
   return LETTERS[kind] + digest
 }
@@ -126,8 +127,8 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
     /**
      * Reads a token of either kind, the time, and the epoch, empty if the server has none.
      *
-     * @param most how many tokens its grant may hold
-     * @param lifetimes of its tokens: with what is left of them they tell the age of a token, if no reload has changed them since
+     * @param most the most tokens of its grant
+     * @param lifetimes of tokens: lifetime less the time left is the age of a token, unless a reload has changed the lifetime since
      */
     async find(digest: Digest, most: number, lifetimes: Lifetimes) {
       const args = [prefix, digest, most, lifetimes.accessLifetime]
@@ -137,7 +138,7 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
       if (record === undefined) return { now, epoch, token: undefined }
       const [letter = '', grant = '', client = '', granted, text = ''] = listOf(record).map(String)
       const login = Math.min(Number(granted), now)
-      // Its tokens are of an earlier policy, by which they live longer.
+      // The tokens were issued under a policy with a longer `grantLifetime`.
       if (now >= endOfGrant(login, lifetimes)) return { now, epoch, token: undefined }
       const { response, spent } = responseIn(listOf(stored), now)
       const token: StoredToken = {
@@ -148,7 +149,7 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
       }
       return { now, epoch, token }
     },
-    /** Returns whether the grant is changed. It is not if the token has been spent, or revoked with its grant, since it was read. */
+    /** Returns whether the grant was changed. It was not if the token was spent, or revoked with its grant, since it was read. */
     async change(
       token: StoredToken,
       { added, dropped, response = '', grace, grantLifetime }: GrantChange,
@@ -165,7 +166,7 @@ export function createSharedRecords({ prefix, runDurably }: Pick<SharedStore, 'p
 /** The server has lost the response, and with it the time when the token was spent. */
 const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIVE_INFINITY }
 
-/** The response to a spent token, and when that was spent. */
+/** The stored response for a retry, and when the token was spent. */
 function responseIn([stored, left]: readonly StoreReply[], now: number) {
   const [, at, response = ''] = /^(\d+) (.+)$/.exec(String(stored)) ?? []
   if (response === '') return { response, spent: LONG_AGO }

@@ -9,8 +9,8 @@ interface Dependencies {
 }
 
 /**
- * Returns a function that asks the store a question, unless the last one is still open or was asked less than `every` ago. A store that does
- * not answer is asked again when it is time.
+ * Returns a function that asks the store a question, unless the last question has no answer yet or is less than `every` old. If the store
+ * does not answer, the question is dropped: a later call asks again.
  */
 export function regularQuestion({ clock, every, onBug }: Dependencies) {
   let isAsking = false

@@ -8,7 +8,7 @@ export type Ask = (
   timeout: number,
 ) => Promise<StoreReply>
 
-/** Runs a script. The names of its keys are whole. */
+/** Runs a script. `keys` are full names. */
 export type Run = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<StoreReply>
 
 interface ReplicatedRunsSettings {
@@ -20,22 +20,22 @@ interface ReplicatedRunsSettings {
 }
 
 /**
- * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so `ask` has one of its own. One `WAIT` confirms all
- * scripts before it; the scripts that come while it runs start after it, together.
+ * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so `ask` has a connection of its own. One `WAIT`
+ * confirms all scripts before it; scripts that come while it runs start together after it.
  *
  * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
  * replicating it.
  *
- * Each run settles within `timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
- * even if the server is slow: the timer would end the connection. For the same reason, a run that has waited for more than half of its
- * time rejects without asking.
+ * Each run settles within `timeout`. The server ends a `WAIT` after a fifth of that. So even a slow server can reply in the time left: at
+ * the end of `timeout`, the connection would be closed. For the same reason, a run that has waited for more than half of its time rejects
+ * without asking.
  */
 export function createReplicatedRuns(
   ask: Ask,
   { replicas, timeout, clock, unconfirmed }: ReplicatedRunsSettings,
 ): Run {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
-  /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
+  /** While `WAIT` blocks the connection: its reply, and the result of `confirm` for the scripts before it. */
   let waiting: Promise<StoreReply> | undefined
   let confirming: ReturnType<typeof confirm> | undefined
 
@@ -56,7 +56,7 @@ export function createReplicatedRuns(
     while (waiting !== undefined) await waiting.catch(() => {})
     if (left() < timeout / 2)
       throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
-    // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
+    // Not EVALSHA: its repetition after NOSCRIPT could come after the WAIT that confirms the scripts beside it.
     const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
     const reply = await ask(script.name, question, left() / 2)
     confirming ??= confirm(left)

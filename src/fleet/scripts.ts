@@ -1,23 +1,27 @@
 import type { Script, StoreOperation } from './shared-store.ts'
 
 /**
- * What every script begins with. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all its keys. All times are
+ * The beginning of every script. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all keys of the device. Times are
  * the server's (ms).
  *
- * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login, and
- * `named` if the grant has a name. Of an issued grant
- * `issued`, its lifetime and its label follow; such grants are also in the sorted set `issued`, by their end. A token of an earlier epoch
- * is void, unless `since` has its name (see `DeviceState.since`). The set of a grant holds kind and digest of its tokens, by their expiry.
- * Under `r:` and its digest a spent token has the time when it was spent and the sealed response, for the grace.
+ * - `t:` and a digest: a token, as a text of kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login,
+ *   and `named` if the grant has a name. For an issued grant, `issued`, its lifetime and its label follow.
+ * - `g:` and a grant: the sorted set of kind and digest of its tokens, by their expiry.
+ * - `r:` and the digest of a spent token: when it was spent, and the sealed response, for the grace.
+ * - `grants`: the sorted set of the live grants, by their end, and of the epoch.
+ * - `issued`: the sorted set of the issued grants, by their end.
+ * - `held`: the sorted set of the grants with open streams, by the time until which they are evicted last.
  *
- * The server may lose any key: it evicts them when another program fills it, or that one deletes them. So a token counts only if its grant
- * lists it and `grants` lists the grant: a revocation that has removed either is complete, whatever else was missing. `grants` itself
- * holds the epoch: without it, the list is lost, and with it the epoch. The entry `first` begins the stream of events, so a sidecar that
- * reads it later knows that entries before it may be lost.
+ * A token of an earlier epoch is void, unless `since` has its name (see `DeviceState.since`).
  *
- * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
- * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
- * vain. So `announce` begins with `expire`: a revocation must not need free memory.
+ * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if
+ * its grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is
+ * missing. If `grants` does not hold the epoch, the list is lost, and so the epoch is void. The entry `first` begins the stream of events:
+ * a sidecar that reads it later knows that entries before it may be lost.
+ *
+ * The server does not undo a script that fails half-way. So each script announces a revocation before it deletes the tokens: after a
+ * failure the revocation can be repeated. A full server accepts a command that needs memory only after the script has run a command that
+ * deletes, even one that found nothing. So `announce` begins with `expire`: a revocation must not need free memory.
  */
 const COMMON = `
 local p = ARGV[1]
@@ -130,9 +134,9 @@ export function tokenScript(name: StoreOperation, body: string): Script {
 }
 
 /**
- * Issues the tokens of a new grant, unless the epoch is not the one under which the password was verified. Evicts the grants that
- * expire first if there are too many, at most 100, so that a smaller capacity does not block the server. Among the first 1000, those with
- * an open stream go last. Issued grants are not among the grants that count, and stay.
+ * Issues the tokens of a new grant, if the epoch is the one under which the password was verified. If there are too many grants, evicts
+ * those that expire first, at most 100 in one call, so that a smaller capacity does not block the server. Among the first 1000, grants with
+ * an open stream go last. Issued grants do not count, and are never evicted.
  *
  * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
  * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
@@ -174,7 +178,7 @@ return reply
 )
 
 /**
- * Issues a token that an operator hands out, as a grant of its own, unless the epoch is another one or there are too many.
+ * Issues a token that an operator hands out, as a grant of its own, unless the epoch has changed or the bound of issued grants is reached.
  *
  * `ARGV`: prefix, epoch, grant, client, digest, lifetime, label, most issued grants.
  * Returns `{'issued', time}`, `{'full', issued grant ...}` or `{'stale'}`.
@@ -200,8 +204,8 @@ return {'issued', granted}
 
 /**
  * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, since, found ...}`, with an empty epoch if there is no state.
- * Each `found` is `{grant, client, time since it began, time left}`, with lifetime and label behind it if the grant is an issued one, or `{}` for any
- * other text.
+ * Each `found` is `{grant, client, age of the login, time left}`, for an issued grant also lifetime and label, or `{}` if there is no such
+ * access token.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
@@ -219,8 +223,8 @@ return reply
 )
 
 /**
- * Revokes grants. `ARGV`: prefix, kind of the message (see `REVOKED`), grant ... Returns those that were live. All of them are announced:
- * sidecars may still know tokens of others, which the server has lost.
+ * Revokes grants. `ARGV`: prefix, kind of the message (see `REVOKED`), grant ... Returns the grants that were live. Announces all of them,
+ * because sidecars may have copies of tokens that the server has lost.
  */
 export const REVOKE_GRANTS = tokenScript(
   'revoke',
@@ -249,10 +253,11 @@ return {epoch, grant}
 )
 
 /**
- * Says until when grants hold, and keeps them from being evicted first: a sidecar has open streams of them. A grant holds until its last token
- * expires, and no longer than a login lasts; a spent refresh token does not count.
+ * Says how long grants with open streams still last, and holds them: the server evicts a held grant after all others. A grant lasts until
+ * its last token expires, and no longer than a login; a spent refresh token does not count.
  *
- * `ARGV`: prefix, time (ms) for which they are held, how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, time left ...}`: 0 for a grant that is over.
+ * `ARGV`: prefix, time for which they are held (ms), how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, time left
+ * ...}`: 0 for a grant that is over.
  */
 export const HOLD = tokenScript(
   'list',

@@ -7,8 +7,8 @@ const NONCE = 12
 const TAG = 16
 
 /**
- * Encrypts a token response with a key that only the holder of the presented refresh token has. So the shared store can keep it for a
- * retry at any sidecar, and its administrator cannot read the tokens.
+ * Encrypts a token response with a key that is derived from the presented refresh token. So the shared store can keep the response for a
+ * retry at any sidecar, and the administrator of the store cannot read the tokens.
  */
 export function sealResponse(issued: IssuedTokens, presented: string, random: RandomBytes): string {
   const nonce = random(NONCE)
@@ -17,7 +17,7 @@ export function sealResponse(issued: IssuedTokens, presented: string, random: Ra
   return Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64')
 }
 
-/** Decrypts what `sealResponse` made; undefined if somebody changed it in the store. */
+/** Decrypts the result of `sealResponse`; undefined if it was changed in the store. */
 export function openResponse(sealed: string, presented: string): IssuedTokens | undefined {
   const bytes = Buffer.from(sealed, 'base64')
   try {
@@ -31,7 +31,7 @@ export function openResponse(sealed: string, presented: string): IssuedTokens | 
   }
 }
 
-/** The digest of the token is in the store, so the key must not follow from the digest. */
+/** Derives the key from the token, not from its digest: the store has the digest. */
 function keyFrom(presented: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', presented, '', 'postern refresh replay', 32))
 }

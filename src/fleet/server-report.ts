@@ -3,12 +3,12 @@ import { CLOSED, type Connection, type StoreSettings } from './connection.ts'
 import { connectToPrimary, type ServerFacts } from './open-session.ts'
 import { listOf, ServerReplyError, type StoreReply, unavailable, valueIn } from './shared-store.ts'
 
-/** What `check` wants to know of the server that has the keys. */
+/** What the command `check` reports about the server. */
 export interface ServerReport extends ServerFacts {
   readonly forbidden: readonly string[]
   /** Undefined if the user may not read the settings. */
   readonly settings: ServerSettings | undefined
-  /** How many replicas are connected; undefined if the user may not ask for that. */
+  /** The number of connected replicas; undefined if the user may not ask for it. */
   readonly replicas: number | undefined
   readonly password: { readonly salt: string; readonly fingerprint: string } | undefined
 }
@@ -49,7 +49,7 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
 
 const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendonly']
 
-/** The reply; undefined if the user may not ask, or the server does not know the command: hosted ones hide it. */
+/** The reply; undefined if the user may not ask, or the server does not know the command, as many hosted ones do not. */
 function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
   return connection.send(question).catch((error: unknown) => {
     if (error instanceof ServerReplyError) return undefined
@@ -109,8 +109,8 @@ export const COMMANDS: readonly string[] = [
 ]
 
 /**
- * Lists the commands that the user may not run (since version 7, a script can ask that). If there are none, it writes, and fails if the
- * server is full or accepts no writes. It changes nothing.
+ * Lists the commands that the user may not run (`redis.acl_check_cmd`, since version 7). If there are none, writes and deletes a key, which
+ * fails if the server is full or accepts no writes.
  */
 const PROBE = `
   local forbidden = {}
@@ -127,7 +127,7 @@ const PROBE = `
   end
   return forbidden`
 
-/** The names of the commands of Postern that its user may not run. Asks a server of version 7 or later. */
+/** The names of the commands of Postern that its user may not run. Needs a server of version 7 or later. */
 export async function forbiddenCommands(
   ask: (question: readonly string[]) => Promise<StoreReply>,
   prefix: string,

@@ -12,8 +12,8 @@ import {
 } from './shared-store.ts'
 
 /**
- * The pause before the next attempt (ms), random between two bounds, so that sidecars do not come all at once. A refused login waits
- * longer, because each may count as one of an attacker.
+ * The pause before the next attempt (ms), random between two bounds, so that the sidecars do not connect all at once. After a refused login
+ * it is longer: the server may count each one as an attack.
  */
 const AFTER_LOSS = [10, 50] as const
 const AFTER_FAILURE = [250, 500] as const
@@ -23,11 +23,11 @@ interface SessionEvents {
   begun(): void
   /** A session has ended, or none could be opened. */
   lost(error: StoreUnavailable): void
-  /** The server answers, but will refuse the same to everyone who asks. */
+  /** The server answers, but refuses the command to every client: it needs its operator. */
   refused(error: StoreUnavailable): void
 }
 
-/** Keeps a session with the primary until the signal: when one of its connections ends, all end, and the next session begins. */
+/** Keeps a session with the primary until the signal. When one connection of a session ends, all end, and the next session begins. */
 export function keepSessions(
   settings: StoreSettings,
   signal: AbortSignal,

@@ -7,7 +7,10 @@ export interface Script {
   readonly source: string
 }
 
-/** What a sidecar does at the shared store; `lost`: what it misses there. The values of the `operation` label of `postern_store_errors_total`. */
+/**
+ * The operations of a sidecar at the shared store, and `lost` for data that the store has lost: the values of the `operation` label of
+ * `postern_store_errors_total`.
+ */
 export const STORE_OPERATIONS = [
   'connect',
   'state',
@@ -34,7 +37,7 @@ export type StoreOperation = (typeof STORE_OPERATIONS)[number]
  */
 export type StoreFailure = 'timeout' | 'disconnected' | 'read-only' | 'full' | 'refused' | 'loading' | 'error'
 
-/** The shared store gave no answer, so what was asked is unknown. The message names no key, token or password. */
+/** The shared store gave no answer, so whether it has run the command is unknown. The message names no key, token or password. */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable'
   readonly operation: StoreOperation
@@ -68,11 +71,11 @@ export interface StreamEntry {
 }
 
 /**
- * The connection to the Valkey or Redis server that several sidecars share. It connects and reconnects
- * by itself. Every promise settles within the timeout of the store (`STORE_BOUNDS`), and rejects only with `StoreUnavailable`.
+ * The connection to the Valkey or Redis server that several sidecars share. It connects and reconnects by itself. Every promise settles
+ * within the timeout of the store (`STORE_BOUNDS`), and rejects only with `StoreUnavailable`.
  */
 export interface SharedStore {
-  /** All keys of this device begin with it. It contains a hash tag, so a store that spreads keys keeps them together: `{postern}:`. */
+  /** The beginning of all keys of this device: `{postern}:`. The braces are a hash tag: a store that spreads keys keeps these together. */
   readonly prefix: string
   /**
    * Runs a script on the primary. Scripts of one turn of the event loop travel in one packet. While the store is known to be down,
@@ -82,24 +85,23 @@ export interface SharedStore {
    */
   run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
-   * Like `run`, and waits until a replica has the writes, too, if the server has replicas to wait for (`store.replicas`). If none
-   * confirms in time, reports that (`replicate`) and fulfils all the same: the primary has the writes. If the connection ends
-   * meanwhile, it rejects: the primary may have ended with them.
+   * Like `run`, but waits until `store.replicas` replicas have the writes, too. If too few confirm in time, reports that (`replicate`) and
+   * fulfils all the same: the primary has the writes. If the connection ends meanwhile, rejects: the primary may have died with the writes.
    */
   runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
-   * The entries of a stream after `id`, oldest first, at most `FOLLOW_LIMIT`; waits for the first one up to `FOLLOW_WAIT`. Empty if none
-   * came. It has a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and that timeout together.
+   * The entries of a stream after `id`, oldest first, at most `FOLLOW_LIMIT`. Waits for the first one up to `FOLLOW_WAIT`; empty if none
+   * came. The wait delays no script, because it has its own connection. The promise settles within `FOLLOW_WAIT` plus the timeout.
    */
   follow(stream: string, id: string): Promise<readonly StreamEntry[]>
-  /** Whether the server answers, as far as is known. */
+  /** Whether there is a session with the server. */
   readonly up: boolean
-  /** Why the server, although it answers, refuses commands: it is full, accepts no writes, or its user lacks a right. */
+  /** Why a server that answers refuses commands: it is full, accepts no writes, or its user lacks a right. Undefined if it does not. */
   readonly trouble: string | undefined
   close(): Promise<void>
 }
 
-/** How long `follow` waits for an entry (ms). A sidecar notices within this time and the timeout of the store that it hears nothing any more. */
+/** How long `follow` waits for an entry (ms). A sidecar notices a silent server within this time plus the timeout of the store. */
 export const FOLLOW_WAIT = 2_000
 
 /** The most entries that `follow` returns at once. */
@@ -107,10 +109,10 @@ export const FOLLOW_LIMIT = 1_000
 
 export interface SharedStoreListener {
   failed(error: StoreUnavailable): void
-  /** The store answers again (or for the first time); or it does not any more, and why. */
+  /** `up`: the store answers, for the first time or again. `down`: it does not answer any more. */
   up(): void
   down(error: StoreUnavailable): void
-  /** The server answers, but refuses commands, and why; or it accepts them again. The end of the connection (`down`) ends this, too. */
+  /** `refusing`: the server answers, but refuses commands. `accepting`: it accepts them again. `down` ends a refusal, too. */
   refusing(error: StoreUnavailable): void
   accepting(): void
   answered(duration: number): void
@@ -119,7 +121,7 @@ export interface SharedStoreListener {
 /** An error that the server sent as its reply: `READONLY You can't write against a read only replica.` */
 export class ServerReplyError extends Error {
   override readonly name = 'ServerReplyError'
-  /** Its first word. */
+  /** The first word of the text. */
   readonly code: string
 
   constructor(text: string) {
@@ -128,7 +130,7 @@ export class ServerReplyError extends Error {
   }
 }
 
-/** A failure, and a message for the operator: what is wrong, and what would do. */
+/** A failure, and a message for the operator: the cause, and a remedy. */
 type Explanation = Pick<StoreUnavailable, 'failure' | 'message'>
 
 const LOGIN_REMEDY = 'see the user in tokens.store, and store.password_file'
@@ -152,7 +154,7 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 
 /**
  * Errors after which a new connection may reach the right server: behind a floating address or a proxy, the primary has moved.
- * NOAUTH: the server has got a password since; the next connection sends it.
+ * NOAUTH: the server has got a password since the connection began; the next connection sends it.
  */
 const MOVING: ReadonlySet<string> = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN', 'NOAUTH'])
 
@@ -160,7 +162,7 @@ export function isAtWrongServer(error: unknown): boolean {
   return error instanceof ServerReplyError && MOVING.has(error.code)
 }
 
-/** Errors of a server that answers, but will refuse the same to everyone who asks: it needs its operator. */
+/** Errors of a server that answers, but refuses the command to every client: it needs its operator. */
 const REFUSING: ReadonlySet<string> = new Set(['OOM', 'MISCONF', 'NOREPLICAS', 'NOPERM'])
 
 export function isRefusal(error: unknown): boolean {
@@ -168,8 +170,8 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The error for an operation whose question failed with `error`: an error reply, or why the connection ended. The message holds
- * nothing that was sent.
+ * The error for an operation whose question failed with `error`: an error reply, or the reason for the end of the connection. The message
+ * repeats nothing that was sent.
  */
 export function unavailable(operation: StoreOperation, error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable && error.operation === operation) return error
@@ -205,7 +207,7 @@ function explain(error: unknown): Explanation {
   return { failure: 'error', message: `the server responds with an error: ${text.slice(0, 120)}` }
 }
 
-/** If a host has several addresses, the error has one error for each, and no message. */
+/** The message of an error. For a host with several addresses, Node gives an `AggregateError` without one: that of its first error. */
 function messageOf(error: Error): string {
   const [first] = error instanceof AggregateError ? error.errors : []
   return first instanceof Error ? first.message : error.message

@@ -1,19 +1,19 @@
 import { hash } from 'node:crypto'
 
-/** What a sidecar has said of itself, and when, by the server's clock (ms). */
+/** The last report of a sidecar about itself. `at`: when the server got it, by the server's clock (ms). */
 export interface Beat {
   readonly at: number
-  /** The division that it keeps to: it has no more than its share in it. Empty: in none. */
+  /** The name of the division that the sidecar keeps to, so it has no more requests than its share; empty if there is none. */
   readonly view: string
   /** Its places. */
   readonly share: number
-  /** Its requests at the device; for some seconds after an outage those that worked before it. */
+  /** Its requests at the device. For some seconds after an outage: those that worked before the outage. */
   readonly level: number
-  /** It has had requests at the device lately. */
+  /** True if it has had requests at the device lately. */
   readonly isActive: boolean
-  /** As many as it may have are there, and so many have worked. */
+  /** True if its whole share is in use, and the device has answered that many. */
   readonly carries: boolean
-  /** It has stopped. */
+  /** True if it has stopped. */
   readonly hasLeft: boolean
 }
 
@@ -22,7 +22,7 @@ export function textOfBeat({ view, share, level, isActive, carries, hasLeft }: O
   return `${view || '-'} ${share} ${level} ${flags.join('') || '-'}`
 }
 
-/** The beat in the text of the store, which begins with its time; undefined if there is none. */
+/** Reads a beat from the text in the store, which begins with its time; undefined if the text is no beat. */
 export function readBeat(text = ''): Beat | undefined {
   const [, at, view = '', share, level, flags = ''] = /^(\d+) (\S+) (\d+) (\d+) (\S+)$/.exec(text) ?? []
   if (at === undefined) return undefined
@@ -38,28 +38,28 @@ export function readBeat(text = ''): Beat | undefined {
 }
 
 /**
- * After so long (ms) without a beat the others share the places of a sidecar, except one: what it had in flight has ended by then. Long enough
- * for a restart. One that has stopped keeps none.
+ * After this time (ms) without a beat, the others share the places of a sidecar, except one: its requests in flight have ended by then. The
+ * time is long enough for a restart. A sidecar that has stopped keeps no place.
  */
 export const LIFE = 30_000
 
-/** A sidecar that was silent for so long (ms) is gone: its tokens work no longer than that without the store, by default. */
+/** A sidecar that was silent for this time (ms) is gone: by default, it accepts its copies of tokens no longer without the store. */
 export const GONE = 3_600_000
 
 /** How the places are divided among the sidecars. */
 export interface Division {
-  /** Its name. The same sidecars with the same places have the same. */
+  /** Its name. Equal for the same places among the same sidecars. */
   readonly view: string
   shareOf(sidecar: string): number
-  /** Every sidecar that beats keeps to this division. */
+  /** True if every sidecar that beats keeps to this division. */
   readonly isConfirmed: boolean
-  /** Every sidecar that beats carries what it has. */
+  /** True if every sidecar that beats carries its share. */
   readonly isCarried: boolean
 }
 
 /**
- * Divides the places in equal parts among the sidecars that beat. One without requests has one place, and so has a silent one: it may still be
- * at the device. Each has at least one. If none has requests, all that beat have equal parts.
+ * Divides the places in equal parts among the sidecars that beat. A sidecar without requests has one place, and so has a silent one, which
+ * may still have a request at the device. Every share is at least one. If no sidecar has requests, all that beat have equal parts.
  */
 export function divide(most: number, beats: ReadonlyMap<string, Beat>, now: number): Division {
   const present = [...beats].filter(([, { at, hasLeft }]) => now - at < (hasLeft ? LIFE : GONE))

@@ -62,12 +62,12 @@ interface Dependencies {
   readonly listener: TokenEvents
 }
 
-/** How often a token is read again because its grant changed meanwhile. Two refreshes at once need two. */
+/** The most attempts of a refresh whose grant changes between read and write. Two concurrent refreshes need two. */
 const ATTEMPTS = 5
 
 /**
- * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there (a refresh reads
- * first, then compares and sets), and the copies of this sidecar follow at once, those of the others within the delay of a message.
+ * The tokens that several sidecars share. The server is authoritative: each change is one atomic step there (a refresh reads first, then
+ * compares and sets). The copies of this sidecar follow at once, the copies of the others within the delay of a message.
  */
 export function createSharedTokens(deps: Dependencies) {
   const { store, copies, live, clock, random, listener } = deps
@@ -81,7 +81,7 @@ export function createSharedTokens(deps: Dependencies) {
   }
 
   /**
-   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
+   * Issues the tokens of a new grant. `stale`: a later epoch has begun, so the password has to be verified again.
    *
    * @param epoch the epoch under which the password was verified
    * @param name of the password; empty for `password`
@@ -113,7 +113,8 @@ export function createSharedTokens(deps: Dependencies) {
   }
 
   /**
-   * Issues a token that the operator hands out, unless there are too many. `stale`: as for `issue`. `reportHandOut` counts it.
+   * Issues a token that the operator hands out, unless the bound of issued grants is reached. `stale`: as for `issue`. `reportHandOut`
+   * counts it.
    *
    * @param epoch the epoch in which the password of the name is the present one
    */
@@ -157,7 +158,7 @@ export function createSharedTokens(deps: Dependencies) {
     throw new StoreUnavailable('refresh', 'error', 'the token keeps changing')
   }
 
-  /** Whether the tokens were issued: not if another refresh or a revocation has changed the token since it was read. */
+  /** Returns whether the tokens were issued. They were not if another refresh or a revocation has changed the token since it was read. */
   async function exchange(
     token: StoredToken,
     { response, added }: Minted,
@@ -173,7 +174,7 @@ export function createSharedTokens(deps: Dependencies) {
     return true
   }
 
-  /** Rejects what a server says that has lost the epoch: it may have lost the token, too. */
+  /** Throws if the server has lost the epoch: it may have lost the token, too, so its answer proves nothing. */
   function requirePresent(operation: StoreOperation, epoch = ''): void {
     if (known.isBehind(epoch)) throw lostState(operation)
   }
@@ -184,7 +185,7 @@ export function createSharedTokens(deps: Dependencies) {
     return grants.length
   }
 
-  /** Returns how many it has revoked: those that are live at the server, and those that only go on at this sidecar. */
+  /** Returns the number of revoked grants: those live at the server, and those that only a request in flight here still used. */
   async function revokeGrants(
     grants: readonly string[],
     reason: string,
@@ -209,7 +210,7 @@ export function createSharedTokens(deps: Dependencies) {
       const [epoch, ...found] = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
       if (found.length > 0) return revoked(found, reason)
       const grant = copies.grantOf(digest)
-      // The server has lost it, and this sidecar still knows it.
+      // The server has lost the token, and this sidecar still has a copy.
       if (grant !== undefined) return revokeGrants([grant], reason)
       requirePresent('revoke', epoch)
       return 0
@@ -219,7 +220,7 @@ export function createSharedTokens(deps: Dependencies) {
       const { epoch, grants, lost } = await listWithLost(store)
       requirePresent('revoke', epoch)
       const theirs = grants.filter((grant) => isTheirs(which, grant)).map(({ id }) => id)
-      // The server does not know the owner of a lost grant. It is over in any case.
+      // The server does not know the owner of a lost grant, which is over in any case.
       return revokeGrants([...new Set([...theirs, ...unfinished, ...lost])], reason, which)
     }
     // Only the log needs the list: the new epoch voids all grants, listed or not.
@@ -267,7 +268,7 @@ function lostState(operation: StoreOperation): StoreUnavailable {
   return new StoreUnavailable(operation, 'loading', 'the server has lost its state')
 }
 
-/** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */
+/** Resolves with `unavailable` if the store does not answer. Every other rejection is a bug, and passes. */
 function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
   return asked.catch((error: unknown) => {
     if (error instanceof StoreUnavailable) return 'unavailable'

@@ -18,20 +18,21 @@ interface Dependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** How often a sidecar looks (ms), and at how many grants. */
+/** How often a sidecar checks grants on the server (ms), and how many each time. */
 const EVERY = 10_000
 const MOST = 50
 
 /**
- * Looks at some grants, from an offset in their list on.
+ * Checks some grants, from an offset in their list on.
  *
- * - A token that its grant lists and the server has lost is counted and forgotten. A grant without tokens is over at every sidecar.
- * - A token that ends after its login does so in a second or at the end of the login: it is of an earlier policy.
- * - A token of a login in the future was issued before the clock was set back. From now on it has at most its lifetime.
- * - An issued grant that the list of those has lost is in it again.
+ * - A token that its grant lists and the server has lost: counted, and removed from the list. A grant without tokens is revoked at every
+ *   sidecar.
+ * - A token that outlives its login (it is of an earlier policy): from now on it ends with the login, or in a second if the login is over.
+ * - A token of a login "in the future" (the server's clock was set back): from now on it has at most its lifetime.
+ * - An issued grant that is missing in the list `issued`: added again.
  *
- * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms;
- * empty: without end). Returns `{time, grants looked at that remain, lost tokens}`.
+ * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms; empty: without end). Returns
+ * `{time, remaining, lost tokens}`. `remaining`: the checked grants that still exist; -1 at the end of the list.
  */
 export const LOOK_AFTER = tokenScript(
   'upkeep',
@@ -97,8 +98,8 @@ return reply
 )
 
 /**
- * Looks after the tokens on the server, some every ten seconds. So their loss is noticed (H277), and a login at a wrong time leaves no tokens
- * that live for decades when the server's clock is set back (H278). Also notices that this clock was set.
+ * Checks the tokens on the server, some grants every ten seconds. So their loss is noticed (H277), and a login at a wrong time leaves no
+ * tokens that live for decades after the server's clock is set back (H278). Also notices that the server's clock was set.
  */
 export function lookAfterTokens({
   store,
@@ -111,7 +112,7 @@ export function lookAfterTokens({
 }: Dependencies) {
   let offset = 0
   const askInTime = regularQuestion({ clock, every: EVERY, onBug })
-  /** The bounds of how far the server's clock is ahead of the monotonic one (ms). */
+  /** The bounds of the server's clock less the monotonic one (ms). The round trip of the question is their distance. */
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
   async function ask(): Promise<void> {
@@ -128,7 +129,7 @@ export function lookAfterTokens({
     ahead = next
   }
 
-  /** Looks at the next grants if it is time. Call it about once a second. */
+  /** Checks the next grants if it is time. Call it about once a second. */
   return function sweep(): void {
     if (store.up) askInTime(ask)
   }

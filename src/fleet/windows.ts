@@ -23,7 +23,7 @@ import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 /** How often the log says that the store loses windows (ms). */
 const REPEAT = 60_000
 
-/** Creates shared windows. The log says when they fall back to local ones, when they are back, and when the store has lost some. */
+/** Creates shared windows. Logs when they fall back to local ones, when they are shared again, and when the store has lost some. */
 export function createSharedTables(
   config: Pick<Config, 'limits' | 'browser' | 'passwords'>,
   store: SharedStore,
@@ -63,7 +63,7 @@ export function createSharedTables(
   return { api: table('api'), oauth: table('oauth'), browser: table('browser') }
 }
 
-/** What the log says of the reason. Only an error that is not the store's has a stack worth reading. */
+/** The fields for the log. Only an error that is not `StoreUnavailable` is a bug, whose stack is worth reading. */
 function causeOf(error: unknown): object {
   if (error === undefined) return { reason: 'the shared store does not respond' }
   if (error instanceof StoreUnavailable) return { failure: error.failure, reason: error.message }
@@ -75,7 +75,7 @@ interface Options {
   readonly endpoint: WindowType
   readonly clock: Clock
   readonly maxKeys: number
-  /** The store did not answer, so a request was counted by this sidecar alone. No error: the store was known to be down. */
+  /** The store did not answer, so this sidecar counted a request alone. `error`: undefined if the store was known to be down. */
   readonly onFallback: (endpoint: WindowType, error?: unknown) => void
   /** @param askedAt when the question was sent (ms on the monotonic clock) */
   readonly onAnswer: (askedAt: number) => void
@@ -85,9 +85,9 @@ interface Options {
 
 /**
  * Windows on the server: exactly `policy.requests` pass per window through all sidecars together, by the server's clock (H138). A
- * window that is used up is remembered until it closes, so its further requests are refused without a question (H140). If the
- * store does not answer, the request counts in a table of this process (H139): `count` never rejects, and nothing is unlimited. What
- * this sidecar knows of a window counts until that closes, also if the server loses it (H276).
+ * used-up window is remembered until it closes, so its further requests are refused without a question (H140). If the store does not
+ * answer, the request counts in a table of this process (H139): `count` never rejects, and no request is unlimited. If the server loses
+ * an open window, the requests that this sidecar knows of count until the window would have closed (H276).
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */
@@ -109,7 +109,7 @@ export function createSharedWindows(policy: WindowPolicy, options: Options): Win
 }
 
 /**
- * The windows of one policy. A request that waits for the server during a reload is decided by the policy at its arrival.
+ * The windows of one policy. If a request waits for the server during a reload, the policy at its arrival decides.
  *
  * A sidecar opens at most `maxKeys` windows on the server. A window is placed behind all others when it opens, so the oldest entries close
  * first, at most one window length after they were placed. (A window that another sidecar opened closes sooner.)
@@ -134,8 +134,8 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   }
 
   /**
-   * @param window of the key; undefined while the table is full. A key that another sidecar has opened a window for continues there, and
-   * takes no memory here
+   * @param window of the key; undefined while the table is full. A key with a window that another sidecar has opened still counts in that
+   * window, without memory here
    */
   async function countOnServer(key: string, window?: KnownWindow): Promise<LimitDecision> {
     try {
@@ -150,16 +150,16 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
         : decide(policy, answer.before, atMost(policy, answer.left + ROUNDED))
       return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
-      // The server may have opened the window all the same.
+      // The server may have opened the window, though it did not answer.
       if (window?.closesAt === Infinity) window.closesAt = window.closesBy = clock.monotonic() + policy.window
       return countLocally(key, error)
     }
   }
 
-  /** The server's answer to a request of this window. */
+  /** Updates a window by the server's answer to a request in it. */
   function learn(window: KnownWindow, { before, left, askedAt, answeredAt }: CountAnswer, key: string): void {
     const closesAt = askedAt + left
-    // The known window closed on the way to the server, and this is the next one, or the server has lost it.
+    // The answer is about another window: the known one closed before the server counted, or the server has lost it.
     if (closesAt > window.closesBy) {
       if (before < window.count && answeredAt < window.closesAt - policy.window / DRIFT) {
         window.carry(answeredAt)
@@ -175,7 +175,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
     const wasUsedUp = window.usedUp
     const all = before + (window.isCarrying(answeredAt) ? window.lost : 0)
     window.usedUp = all + 1 >= policy.requests
-    // Only with the requests of the lost window, so it admits more when that would have closed.
+    // Used up only because of the requests in the lost window: it admits more when that one would have closed.
     if (window.usedUp && before + 1 < policy.requests) window.closesAt = window.closesBy = window.lostUntil
     if (all >= policy.requests) window.refused += 1
     if (window.usedUp && !wasUsedUp) usedUp.note(key, window)
@@ -206,7 +206,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   }
 }
 
-/** One window for each key: it closes as the last of that key, and has refused the requests of all of them. */
+/** Merges the windows of each key: the last time of closing, and the sum of refused requests. */
 function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
   return [...Map.groupBy(windows, ({ key }) => key)].map(([key, same]) => ({
     key,
@@ -215,18 +215,18 @@ function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
   }))
 }
 
-/** What a sidecar knows of a window on the server, in ms on its own monotonic clock. It counts as open until the server answers. */
+/** A window on the server as this sidecar knows it. Times are on its monotonic clock (ms). Until the server answers, it counts as open. */
 class KnownWindow extends Listed {
-  /** The window closes at this time at the earliest: counted from before the question was sent. */
+  /** The earliest time of closing: the time left, counted from when the question was sent. */
   closesAt = Infinity
-  /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
+  /** The latest time of closing: the time left, counted from the answer, and `ROUNDED`. */
   closesBy = Infinity
   usedUp = false
   /** Requests of this sidecar past the limit. */
   refused = 0
-  /** The requests in it, as the server said last. */
+  /** The requests in the window, by the last answer of the server. */
   count = 0
-  /** The requests in windows before it that the server lost while they were open, and when the first of those would have closed. */
+  /** The requests in earlier windows that the server lost while they were open, and when the first of those would have closed. */
   lost = 0
   lostUntil = 0
 
@@ -234,7 +234,7 @@ class KnownWindow extends Listed {
     return now < this.lostUntil
   }
 
-  /** The server has lost this window, and begins another one. */
+  /** The server has lost this window, and begins a new one: carries the requests of the lost one over. */
   carry(now: number): void {
     if (!this.isCarrying(now)) {
       this.lost = 0
@@ -244,16 +244,16 @@ class KnownWindow extends Listed {
   }
 }
 
-/** A window that closes earlier than by this part of its length was lost: a server's clock may be slewed. */
+/** A new window that opens earlier than by this part of a length shows that the old one was lost. The margin is for a slewed clock. */
 const DRIFT = 100
 
 /**
- * The server counts in whole ms: it rounds the time left down, and a window lives until the end of its last one. So a window closes by so
- * much (ms) later than the server says, at most.
+ * The server counts in whole ms: it rounds the time left down, and a window lives until the end of its last ms. So a window closes at most
+ * this much (ms) later than the server says.
  */
 const ROUNDED = 1
 
-/** The time until a window closes (ms) for a client: no longer than a window is. */
+/** The time until a window closes (ms), as a client is told: no longer than the length of a window. */
 function atMost({ window }: WindowPolicy, left: number): number {
   return Math.min(left, window)
 }

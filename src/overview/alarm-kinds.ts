@@ -1,30 +1,30 @@
 import { OBSERVING, TRYING } from '../config/insecure-settings.ts'
 import type { AlarmLevel, AlarmName } from './model.ts'
 
-/** When a figure is an alarm. Times in ms. */
+/** The condition under which a figure is an alarm. Times in ms. */
 interface Bound {
-  /** In the unit of the figure. 0 for a state, which is so or not. */
+  /** In the unit of the figure; 0 for a state that is true or false. */
   readonly threshold: number
-  /** The figure is taken over this time; 0: it is that of the moment. */
+  /** The time over which the figure is taken; 0: the present figure. */
   readonly over: number
-  /** How many events there have to be, so that one failure among three requests at night is no alarm. */
+  /** The least number of events: one failure among three requests at night is no alarm. */
   readonly events: number
-  /** How long it has to last. */
+  /** How long the condition must last. */
   readonly for: number
 }
 
 interface AlarmKind {
   readonly level: AlarmLevel
-  /** What is measured: a metric, or a member of `Condition`. */
+  /** The measured metric, or the member of `Condition`. */
   readonly figure: string
-  /** When the sidecar itself alarms, on its page and in `postern status`: a person looks already. */
+  /** The bound for the live page and `postern status`, at which a person already looks. */
   readonly here: Bound
-  /** When the alert fires, which wakes a person up, so it waits for longer; null: there is none. */
+  /** The bound for the alert of Prometheus, which wakes a person up, so it waits for longer; null without an alert. */
   readonly alert: (Bound & { readonly severity?: 'info' }) | null
-  /** What it means and what to do: clauses, as `check` has them. An alarm may say more, and says what to do where it depends on the condition. */
+  /** Meaning and remedy as clauses, like those of `check`. An alarm may replace both by texts that depend on the condition. */
   readonly meaning: string
   readonly remedy?: string
-  /** What explains it. Beside a critical alarm of these it is left out. */
+  /** The alarms that explain this one. While one of them is critical, this one is left out. */
   readonly follows?: readonly AlarmName[]
 }
 
@@ -41,8 +41,8 @@ const QUEUE_REMEDY =
   'if that number is not learned and the device can serve more at once, raise it; if the device breaks down under load, set auto'
 
 /**
- * Every alarm. The page, `postern status` and `check` have their words from here, and `test/grafana/alerts.test.ts` holds
- * deploy/postern.rules.yml against `alert`.
+ * Every alarm. The live page, `postern status` and `check` take their texts from here, and `test/grafana/alerts.test.ts` compares
+ * deploy/postern.rules.yml with `alert`.
  */
 export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   NotReady: {
@@ -119,7 +119,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternRateLimiting: {
     level: 'warning',
-    // Here the part of the requests that are refused, of any reason, most of them as rate limited. The alert counts a second's.
+    // Here: the part of all requests that were refused for any reason, if most were rate limited. The alert: 429 responses per second.
     figure: 'postern_rate_limited_total',
     here: { ...AT_ONCE, threshold: 0.5, over: MINUTE, events: 10 },
     alert: { ...AT_ONCE, threshold: 1, over: 5 * MINUTE, for: 10 * MINUTE, severity: 'info' },
@@ -183,7 +183,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternReloadFailed: {
     level: 'warning',
-    // Here the latest reload, until a later one is applied. The alert counts the refused ones.
+    // Here: the latest reload was refused. The alert: the number of refused reloads.
     figure: 'postern_config_reloads_total',
     here: AT_ONCE,
     alert: { ...AT_ONCE, over: 15 * MINUTE },
@@ -193,7 +193,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternCertificateExpires: {
     level: 'warning',
-    // Seconds until it expires: a day after an ACME client should have renewed it. One of a short life alarms in its last third.
+    // Seconds until expiry: a day after an ACME client should have renewed it. A certificate with a short life alarms in its last third.
     figure: 'postern_certificate_expiry_timestamp_seconds, postern_certificate_not_before_timestamp_seconds',
     here: { ...AT_ONCE, threshold: (29 * DAY) / SECOND },
     alert: { ...AT_ONCE, threshold: (29 * DAY) / SECOND, for: 3 * HOUR },
@@ -254,7 +254,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternTokensEvicted: {
     level: 'warning',
-    // Here the part of tokens.capacity that is taken, before it is too late. The alert counts the tokens that were dropped.
+    // Here: the part of tokens.capacity that is taken, before tokens are evicted. The alert: the number of evicted tokens.
     figure: 'postern_tokens_evicted_total',
     here: { ...AT_ONCE, threshold: 0.9 },
     alert: { ...AT_ONCE, over: HOUR },
@@ -263,7 +263,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
   },
   PosternIssuedTokenEnds: {
     level: 'warning',
-    // Seconds until it ends. Only of tokens that were issued for more than two weeks: see `tokens/handout.ts`.
+    // Seconds until it ends. Only for tokens with a lifetime of more than two weeks: see `tokens/handout.ts`.
     figure: 'postern_issued_token_expiry_timestamp_seconds',
     here: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },
     alert: { ...AT_ONCE, threshold: (7 * DAY) / SECOND },

@@ -4,18 +4,18 @@ import type { Alarm, AlarmName, Condition, Point, ServiceCondition } from './mod
 /** The condition without the alarms that are derived from it. */
 export type Facts = Omit<Condition, 'alarms'>
 
-/** What alarms are derived from. */
+/** The input of a rule. */
 export interface View {
   readonly facts: Facts
-  /** Those that the history keeps, oldest first. */
+  /** All points of the history, oldest first. */
   readonly points: readonly Point[]
-  /** Those of the time over which an alarm takes its figure. */
+  /** The points of the last `over` ms. */
   readonly last: (over: number) => readonly Point[]
   /** ms since the Unix epoch. */
   readonly now: number
 }
 
-/** Yields no alarm in most cases. Depends on the view only. */
+/** Derives alarms from the view alone; mostly none. */
 export type Rule = (view: View) => Iterable<Alarm>
 
 type Own = { readonly what: string } & Partial<Pick<Alarm, 'level' | 'since' | 'meaning'>> & {
@@ -24,7 +24,7 @@ type Own = { readonly what: string } & Partial<Pick<Alarm, 'level' | 'since' | '
     readonly of?: string | null
   }
 
-/** An alarm of this kind, with what the condition adds. */
+/** An alarm of this kind, with the texts of `own` where it has them. */
 export function raise(name: AlarmName, own: Own): Alarm {
   const kind = KINDS[name]
   const { what, level = kind.level, since = null, meaning = kind.meaning, of = null } = own
@@ -51,7 +51,7 @@ export function count(value: number): string {
   return String(Math.round(value)).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
-/** A part of a whole, which is not 0: `83 %`, `0.4 %`. */
+/** A part of a whole in percent: `83 %`, `0.4 %`. The whole must not be 0. */
 export function share(part: number, whole: number): string {
   const percent = (100 * part) / whole
   return `${percent > 0 && percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`

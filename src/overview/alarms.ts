@@ -7,10 +7,10 @@ import type { Alarm, Point, ServiceCondition } from './model.ts'
 const ORDER = { critical: 0, warning: 1, note: 2 }
 
 /**
- * The alarms, the most urgent first, one for each cause: that the device or the shared store is down explains why the sidecar is not
+ * The alarms, the most urgent first, one for each cause: if the device or the shared store is down, that explains why the sidecar is not
  * ready, and why requests fail. Depends on its arguments only.
  *
- * @param points those that the history keeps, oldest first
+ * @param points all points of the history, oldest first
  * @param now ms since the Unix epoch
  */
 export function alarmsOf(facts: Facts, points: readonly Point[], now: number): readonly Alarm[] {
@@ -26,14 +26,14 @@ const readiness: Rule = function* ({ facts: { ready, reasons } }) {
   if (!ready) yield raise('NotReady', { what: `Not ready: ${reasons.join('; ')}` })
 }
 
-/** Failures after which the device can be reached, but gave no usable answer. */
+/** The failures of a device that can be reached, but gave no usable answer. */
 const ANSWERED = /^(?:http_|connection_terminated)/
 
 const outage: Rule = function* ({ facts }) {
   for (const service of facts.services) {
     const { route, up, since, breaker, failure, failedAt, checked } = service
     if (breaker === 'closed' && up !== false) continue
-    // Without a service of upstream.routes, the rest of the device works.
+    // If only a service of upstream.routes is down, the rest of the device works.
     const name = route === null ? 'PosternDeviceDown' : 'PosternRouteDown'
     const { state, remedy } = outageOf(service)
     yield raise(name, {
@@ -130,7 +130,7 @@ const certificate: Rule = function* ({ facts: { certificate }, now }) {
   if (certificate === null) return
   const { from, until, selfSigned } = certificate
   const expires = KINDS.PosternCertificateExpires
-  // As in the alert, a certificate with a short life has its last third.
+  // As in the alert, the notice for a certificate with a short life is the last third of that life.
   const notice = Math.min(expires.here.threshold * SECOND, (until - from) / 3)
   const remedy = selfSigned
     ? 'give clients the new cert.pem of state_dir: the sidecar renews it itself, with the same key'
@@ -202,7 +202,7 @@ function date(time: number): string {
   return `${new Date(time).toISOString().slice(0, 10)} UTC`
 }
 
-/** In the order in which alarms of the same level stand. */
+/** The order of the rules is that of alarms of the same level. */
 const RULES: readonly Rule[] = [
   readiness,
   serverErrors,

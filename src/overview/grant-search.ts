@@ -2,22 +2,22 @@ import { type Clock, rest } from '../system/clock.ts'
 import type { GrantOwner, GrantSummary, Tokens } from '../tokens/state.ts'
 import type { GrantRow, GrantsFound } from './model.ts'
 
-/** `busy`: as many texts wait as one pass looks for. */
+/** Searches for a text. `busy`: as many texts wait as one pass can search for. */
 export type GrantSearch = (text: string) => Promise<GrantsFound | 'busy' | 'unavailable'>
 
-/** How many rows one search finds; it counts all matches. */
+/** The most rows of one search. It counts all matches. */
 const MOST_ROWS = 100
-/** How many texts one pass looks for. */
+/** The most texts of one pass. */
 const MOST_TEXTS = 8
-/** Comparisons without a pause: less than a millisecond. */
+/** The comparisons without a pause: they take less than a millisecond. */
 const STEP = 2_000
-/** The pause after them (ms), for requests. */
+/** The pause after `STEP` comparisons (ms): requests come first. */
 const PAUSE = 20
-/** Time between the starts of two passes (ms). */
+/** The least time between the starts of two passes (ms). */
 const PASS_EVERY = 500
-/** For how long one list of a shared store is searched (ms): a list costs the server time. */
+/** How long the list of a shared store is kept (ms): each list costs the server time. */
 const LIST_EVERY = 10_000
-/** The next list waits for so many times as long as the last one took: a large store spends at most a twentieth of its time on lists. */
+/** The pause between two lists, in multiples of the time of the last one: a large store spends at most 1/20 of its time on lists. */
 const REST = 20
 
 interface Wanted {
@@ -27,9 +27,9 @@ interface Wanted {
 }
 
 /**
- * Searches all live grants for a part of a client's address, of an id or of a label, in any letter case. Its work is bounded, whatever the viewers type
- * and however many they are: one pass at a time looks for all texts that wait, at most two passes begin in a second, and a pass makes at
- * most 100,000 comparisons a second (1.5 % of a core).
+ * Searches all live grants for a part of a client's address, of an id or of a label, in any letter case. The work is bounded for any number
+ * of viewers and texts: one pass at a time searches for all texts that wait, at most two passes begin in a second, and a pass makes at most
+ * 100,000 comparisons a second (1.5 % of a core).
  */
 export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, clock: Clock): GrantSearch {
   let waiting = new Map<string, Wanted>()
@@ -106,7 +106,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
   }
 }
 
-/** What the page shows of a grant. */
+/** The row of a grant on the page. */
 export function rowOf({ id, client, label, issuedAt, expiresAt, usedAt }: GrantSummary): GrantRow {
   const row = { id, client, issuedAt, expiresAt, usedAt }
   return label === undefined ? row : { ...row, label }

@@ -4,7 +4,7 @@ import { KINDS } from './alarm-kinds.ts'
 /** The most addresses that the sentence of the alarm names. */
 const NAMED = 3
 
-/** Passwords are being guessed. */
+/** Alarms if many wrong passwords came within ten minutes. */
 export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
   const { wrong, addresses, from } = wrongPasswords
   if (wrong <= KINDS.PosternPasswordGuessing.here.threshold) return
@@ -17,7 +17,7 @@ export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
   })
 }
 
-/** Logins were refused because too many passwords wait, and none are guessed: guessing has an alarm of its own. */
+/** Alarms if logins were refused because too many passwords wait, unless passwords are guessed: that has its own alarm. */
 export const crowdedLogins: Rule = function* ({ facts, last }) {
   const { over, threshold } = KINDS.PosternOverloaded.here
   const refused = sumOf(last(over), ({ refusals }) => refusals.logins_overloaded ?? 0)

@@ -15,21 +15,21 @@ interface Dependencies {
 
 const SECOND = 1_000
 
-/** How many points are kept. */
+/** The number of points that are kept: 15 minutes. */
 export const KEPT = 900
 
-/** A second that took longer (ms) is missing: the process was stopped, and the sums are not those of a second. */
+/** A second that took this long or longer (ms) has no point: the process was stopped, so the sums are not those of one second. */
 const LONGEST = 2 * SECOND
 
-/** A wall clock that differs by less (ms) from what the monotonic clock says was not set. */
+/** A smaller difference between the steps of wall clock and monotonic clock (ms) does not count: the wall clock was not set. */
 const TOLERANCE = 250
 
 /**
- * Records the last quarter of an hour, second by second, from the sums of the metrics. It is always on, so a page that is opened after
- * an incident shows it.
+ * Records the last 15 minutes, second by second, from the sums of the metrics. It always records, so a page that is opened after an
+ * incident shows the incident.
  *
- * Seconds in which the process was stopped or the machine slept are missing. If the wall clock is set back, the points before move
- * with it, so times always ascend; if it is set forward, that leaves the same gap as a sleep.
+ * Seconds in which the process was stopped or the machine slept are missing. If the wall clock is set back, the earlier points move with
+ * it, so times always ascend. If it is set forward, there is the same gap as after a sleep.
  */
 export function createHistory({ clock, totals, load }: Dependencies) {
   let points: Point[] = []
@@ -41,11 +41,11 @@ export function createHistory({ clock, totals, load }: Dependencies) {
   function tick(): void {
     const elapsed = clock.monotonic() - monotonic
     const now = clock.wall()
-    // Whole: the times of points are ids of events.
+    // Rounded, because the times of points are ids of events.
     const set = Math.round(now - wall - elapsed)
     monotonic += elapsed
     wall = now
-    // The points that would be later than the next one.
+    // Otherwise the earlier points would be later than the next one.
     if (set < -TOLERANCE) points = points.map((point) => ({ ...point, time: point.time + set }))
     const before = sums
     sums = totals()
@@ -100,17 +100,17 @@ function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** The sums since the start. */
+/** The sums since the start, for `Condition`. */
 export function sumsSinceStart({ requests, refusals, serverErrors }: Totals): Condition['totals'] {
   return { requests: sumOf(requests), refused: sumOf(refusals), serverErrors }
 }
 
 /**
- * The quantile of a histogram, as Prometheus's `histogram_quantile` computes it: interpolated within the bucket that holds it, and
- * the highest bound if it lies above. NaN without observations.
+ * The quantile of a histogram, as Prometheus's `histogram_quantile` computes it: interpolated within its bucket, and the highest bound if
+ * it lies above all bounds. NaN without observations.
  *
  * @param quantile between 0 and 1
- * @param counts observations in each bucket and in no lower one; one more than there are bounds
+ * @param counts the observations of each bucket without those of lower buckets; one more entry than `bounds`
  * @param bounds the upper bounds of the buckets, ascending
  */
 export function quantileOf(quantile: number, counts: readonly number[], bounds: readonly number[]): number {

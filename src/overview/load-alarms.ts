@@ -2,12 +2,12 @@ import { count, type Rule, raise, share, sumOf, words } from './alarm.ts'
 import { KINDS, SECOND } from './alarm-kinds.ts'
 import type { ServiceCondition } from './model.ts'
 
-// The alarms of what happened in the last minute, and of what clients hold.
+// The alarms about the load of the last minute, and about the memory that clients hold.
 
-/** The refusals that are responses of 500 and above: the errors count them. */
+/** The refusals with a status of 500 and above: they count as server errors. */
 const FAILURES = ['upstream', 'overloaded', 'logins_overloaded', 'store_unavailable', 'server_error']
 
-/** From this part of the queue on it is an alarm at once. */
+/** A queue that is filled to this part is an alarm at once. */
 const FILLS = 0.5
 
 export const serverErrors: Rule = function* ({ last }) {
@@ -28,7 +28,7 @@ export const serverErrors: Rule = function* ({ last }) {
   })
 }
 
-/** Many requests were refused, for reasons that lie with the clients or the configuration. */
+/** Alarms if many requests were refused, for reasons that lie with the clients or the configuration. */
 export const manyRefusals: Rule = function* ({ facts, last }) {
   if (!facts.enforce) return
   const { threshold, events, over } = KINDS.ManyRefusals.here
@@ -38,7 +38,7 @@ export const manyRefusals: Rule = function* ({ facts, last }) {
     if (!FAILURES.includes(reason)) sums.set(reason, (sums.get(reason) ?? 0) + times)
   }
   const refused = sumOf([...sums.values()], (times) => times)
-  // Bytes that are no valid request are refused, but are no request.
+  // Bytes that are no valid request count as a refusal, but not as a request.
   const requests = Math.max(
     refused,
     sumOf(points, (point) => point.requests),
@@ -72,12 +72,12 @@ export const slowness: Rule = function* ({ last }) {
   })
 }
 
-/** More requests arrive than the device takes. */
+/** Alarms if more requests arrive than the device takes. */
 export const queueing: Rule = function* ({ facts: { services }, points, last }) {
   const [full] = services.toSorted((a, b) => partTaken(b) - partTaken(a))
   if (full === undefined) return
   const { route, queue } = full
-  // Requests wait since then without a pause; null if none waits.
+  // The time since which requests wait without a pause; null if none waits.
   const since = points[points.findLastIndex(({ queued }) => queued === 0) + 1]?.time ?? null
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
   const key = route === null ? 'upstream.max_in_flight' : `max_in_flight of ${route} in upstream.routes`
@@ -100,7 +100,7 @@ export const queueing: Rule = function* ({ facts: { services }, points, last }) 
   }
 }
 
-/** Clients hold so much of `listen.memory` that some of them lose what they hold. */
+/** Alarms if clients hold so much of `listen.memory` that those with the most lose connections, streams or requests. */
 export const memory: Rule = function* ({ facts: { memory } }) {
   const { held, limit, stage } = memory
   if (stage === null || held < KINDS.PosternMemoryShort.here.threshold * limit) return

@@ -2,19 +2,19 @@ import type { Endpoint, Per, WindowType } from '../http/admission.ts'
 import type { StoreCondition } from '../tokens/state.ts'
 
 /**
- * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
- * Nothing in it is a secret: no token, no password, no query of a request.
+ * The JSON that the live page receives. Times are in ms since the Unix epoch, durations in ms, unless a member says otherwise. It contains
+ * no secret: no token, no password, no query of a request.
  */
 
 /**
- * `GET page/requests`: `RequestRow`s, at most 100, the latest first, with room for each reason. `GET page/requests?id=ID`: the
+ * `GET page/requests`: at most 100 `RequestRow`s, the latest first, about equally many of each reason. `GET page/requests?id=ID`: the
  * `Explanation` of one request; 404 if it is no longer remembered.
  */
 export type { Explanation, RequestRow } from '../record/explanation.ts'
 
 /**
- * `GET page/grants?find=TEXT`: the live grants with this text in the client's address, the id or the label, in any letter case. 400 unless the text has 1
- * to 100 characters; 503 if too many searches wait, or the shared store does not answer.
+ * `GET page/grants?find=TEXT`: the live grants with this text in the client's address, the id or the label, in any letter case. 400 unless
+ * the text has 1 to 100 characters; 503 if too many searches wait, or the shared store does not answer.
  */
 export interface GrantsFound {
   readonly matches: number
@@ -30,13 +30,13 @@ export interface Point {
   readonly requests: number
   /** Refused requests by the `reason` label of `postern_refusals_total`; only reasons that occurred. */
   readonly refusals: Readonly<Record<string, number>>
-  /** Requests that ended with a status of 500 and above, the device's or Postern's own. */
+  /** Requests that ended with a status of 500 and above, of the device or of Postern itself. */
   readonly serverErrors: number
   /** From the request head to the end of the response; null if no request ended. */
   readonly client: Latency | null
-  /** From sending a request to the device to the head of its response; null if it sent none. */
+  /** From sending a request to the device to the head of its response; null without such a head. */
   readonly device: Latency | null
-  /** At the end of the second. */
+  /** This and the following members: at the end of the second. */
   readonly inFlight: number
   readonly queued: number
   readonly connections: number
@@ -48,7 +48,7 @@ export interface Latency {
   readonly p99: number
 }
 
-/** What does not change while the sidecar runs. */
+/** The facts that do not change while the sidecar runs. */
 export interface About {
   /** Differs between two runs of the sidecar, so the page notices a restart. */
   readonly run: string
@@ -58,7 +58,7 @@ export interface About {
   readonly startedAt: number
 }
 
-/** The name of an alarm: its section of docs/alerts.md, and the alert of deploy/postern.rules.yml that means the same, if there is one. */
+/** The name of an alarm. It is also the section of docs/alerts.md, and the corresponding alert of deploy/postern.rules.yml, if any. */
 export type AlarmName =
   | 'NotReady'
   | 'PosternServerErrors'
@@ -90,30 +90,30 @@ export type AlarmName =
 /** `critical`: clients cannot use the device. `warning`: a person should look. `note`: it asks for no action. */
 export type AlarmLevel = 'critical' | 'warning' | 'note'
 
-/** Something that an operator should know. Its texts are sentences, but for `what`. */
+/** A fact that an operator should know. `meaning` and `remedy` are sentences, `what` is a sentence without its full stop. */
 export interface Alarm {
   readonly name: AlarmName
   /** Stays the same while the alarm lasts. */
   readonly key: string
   readonly level: AlarmLevel
   readonly what: string
-  /** Null if the sidecar does not know. */
+  /** When it began; null if the sidecar does not know. */
   readonly since: number | null
   readonly meaning: string
   readonly remedy: string
 }
 
-/** The present condition of all parts. */
+/** The present condition of all parts of the sidecar. */
 export interface Condition {
   /** The most urgent first, one for each cause. */
   readonly alarms: readonly Alarm[]
   readonly ready: boolean
   readonly reasons: readonly string[]
-  /** False: the gate only observes. */
+  /** `enforce` of the configuration. False: the gate only observes. */
   readonly enforce: boolean
-  /** The names whose `allow` is on trial, and how many requests since the start it would have refused, or stripped of a field. */
+  /** The names whose `allow` is on trial, and the number of requests since the start that it would have refused, or stripped of a field. */
   readonly trials: readonly { readonly name: string; readonly wouldRefuse: number }[]
-  /** Sums since the start. Each counts what the member of the same name in `Point` counts in a second; `refused` sums `refusals`. */
+  /** Sums since the start of the members of the same name in `Point`; `refused`: of all `refusals`. */
   readonly totals: { readonly requests: number; readonly refused: number; readonly serverErrors: number }
   /** The main service first. */
   readonly services: readonly ServiceCondition[]
@@ -126,24 +126,24 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
-  /** What clients make the process hold (bytes). */
+  /** The memory that clients make the process hold (bytes). */
   readonly memory: {
     readonly held: number
     readonly limit: number
-    /** What is shed: the `stage` label of `postern_shed_total`; null if nothing is. */
+    /** The present stage of shedding (the `stage` label of `postern_shed_total`); null if nothing is shed. */
     readonly stage: string | null
-    /** What was refused or given up for it since the start. */
+    /** The connections, streams and requests that were shed since the start. */
     readonly shed: number
   }
   readonly limits: Readonly<Record<Endpoint, LimitCondition> & Partial<Record<WindowType, LimitCondition>>>
   readonly tokens: {
-    /** Those of logins. */
+    /** `access` and `refresh`: the live tokens of logins. */
     readonly access: number
     readonly refresh: number
     readonly capacity: number
     /** Tokens that a restart would lose; null without a token file. */
     readonly unsaved: number | null
-    /** When the token file was found to be a copy; null if it is none. */
+    /** When the token file was found to be a copy; null if it is no copy. */
     readonly copiedAt: number | null
     /** The issued tokens that a person has to replace before they end, the first to end first. */
     readonly unreplaced: readonly Pick<GrantRow, 'id' | 'label' | 'expiresAt'>[]
@@ -155,15 +155,15 @@ export interface Condition {
     readonly changedAt: number | null
     /** Why the source cannot be used; null if it can. */
     readonly problem: string | null
-    /** Who has no password, because the account is locked, has expired or is gone; null if all have one. */
+    /** The names without a password, each with the reason: the account is locked, has expired or is gone; null if all have one. */
     readonly absent: string | null
   }
   /** The wrong passwords of the last five to ten minutes. */
   readonly wrongPasswords: {
     readonly wrong: number
-    /** The number of addresses that they came from. An IPv6 /48 is one. */
+    /** The number of addresses with wrong passwords. An IPv6 /48 counts as one. */
     readonly addresses: number
-    /** At most ten: the addresses with most wrong passwords. */
+    /** The addresses with the most wrong passwords, at most ten. */
     readonly from: readonly string[]
   }
   /** Null without a shared store. */
@@ -185,13 +185,13 @@ export interface ServiceCondition {
   readonly route: string | null
   /** The address, without credentials. */
   readonly url: string
-  /** By the last request or health check; null before the first. */
+  /** Whether the service answers, by the last request or health check; null before the first. */
   readonly up: boolean | null
   /** When `up` last changed; null before the first request. */
   readonly since: number | null
-  /** Whether `upstream.health` checks it. */
+  /** Whether `upstream.health` checks the service. */
   readonly checked: boolean
-  /** Open: requests are refused at once because the device could not be reached. */
+  /** `open`: requests are refused at once, because the device could not be reached. */
   readonly breaker: 'closed' | 'open'
   /**
    * The last failure of a request or health check, by its name in `postern_upstream_errors_total`, or `status 503` for a health check
@@ -199,15 +199,16 @@ export interface ServiceCondition {
    */
   readonly failure: string | null
   readonly failedAt: number | null
-  /** Its responses are parsed by the tolerant rules. */
+  /** True if the responses of the service are parsed by the tolerant rules. */
   readonly tolerant: boolean
-  /** What its responses have shown since the start. */
+  /** The quirks that its responses have shown since the start. */
   readonly quirks: readonly QuirkCondition[]
-  /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
+  /** The queue for the service. With `upstream.buffer_uploads`, uploads wait in a second queue of this size: the longer of both. */
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
-   * What the device does with more than `limit` requests at once, in a fleet over all sidecars: it has no room (`guess`), it breaks (`broke`),
-   * one more is tried now (`tried`), it broke again (`barred`); null: nothing is known. After a restart fewer are sent at first: see `queue`.
+   * The most requests that the device takes at once, in a fleet over all sidecars, and what happened above that: it had no room (`guess`),
+   * it broke (`broke`), it broke again (`barred`), or one more is tried now (`tried`). Null: nothing is known. After a restart, fewer are
+   * sent at first: see `queue`.
    */
   readonly ceiling: CeilingCondition | null
 }
@@ -218,14 +219,14 @@ export interface CeilingCondition {
 }
 
 /**
- * A quirk of the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`: a kept connection costs
- * 40 ms a request.
+ * A quirk of the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`: on a kept connection,
+ * each request takes 40 ms longer.
  */
 export interface QuirkCondition {
   readonly kind: 'stray' | 'tolerant' | 'delayed'
-  /** When it was found. */
+  /** When the quirk was found. */
   readonly since: number
-  /** Of malformed HTTP: the request, the fault of its response, and the bytes around it, as `http1/deviation.ts` shows them. */
+  /** For malformed HTTP: the request, the fault of its response, and the bytes around the fault, as `http1/deviation.ts` shows them. */
   readonly malformed: { readonly request: string; readonly fault: string; readonly bytes: string } | null
 }
 
@@ -235,14 +236,14 @@ export interface LimitCondition {
   readonly per: Per
   /** The limits of single names (`passwords[].limit`). */
   readonly names: readonly { readonly name: string; readonly requests: number; readonly window: number }[]
-  /** The most refused first, at most 100. */
+  /** The used-up windows, at most 100, those with the most refused requests first. */
   readonly usedUp: readonly UsedUpRow[]
-  /** How many there are, up to 1,000; `usedUp` may hold fewer. */
+  /** The number of used-up windows, up to 1,000; `usedUp` may hold fewer. */
   readonly usedUpCount: number
 }
 
 export interface UsedUpRow {
-  /** A client's address, `grant ID`, `*` for all clients together, or `overflow` for all beyond `limits.max_keys`. */
+  /** The address of a client, `grant ID`, `*` for all clients together, or `overflow` for those beyond `limits.max_keys`. */
   readonly key: string
   readonly until: number
   readonly refused: number
@@ -251,7 +252,7 @@ export interface UsedUpRow {
 export interface GrantRow {
   readonly id: string
   readonly client: string
-  /** Only of a token that an operator issued; empty if it has none. */
+  /** Only for an issued grant; empty if it has no label. */
   readonly label?: string
   readonly issuedAt: number
   readonly expiresAt: number
@@ -261,14 +262,14 @@ export interface GrantRow {
 
 /** An entry of the timeline: a line of the log that is not about one request. */
 export interface TimelineEntry {
-  /** Ascending from 1 in each run. A line that comes again keeps its id. */
+  /** Ascending from 1 in each run. A repeated line keeps its id. */
   readonly id: number
   readonly time: number
   readonly level: 'info' | 'warn' | 'error'
   readonly text: string
-  /** The other fields of the line, as text: `reason: connection refused`. Empty if there are none. */
+  /** The other fields of the line, as text: `reason: connection refused`. Empty without other fields. */
   readonly details: string
-  /** How often the same line came in a row; `time` is that of the last. */
+  /** How often the line came in a row; `time` is that of the last one. */
   readonly times: number
 }
 
@@ -282,7 +283,7 @@ export interface PageEvents {
     /** The sidecar's clock, for pages on machines whose clock differs. */
     readonly now: number
     readonly mayRevoke: boolean
-    /** Whether the viewer signed in, and so can sign out. */
+    /** Whether the viewer has signed in, and so can sign out. */
     readonly signedIn: boolean
     /** The last 15 minutes, oldest first. Seconds without a point are missing. */
     readonly points: readonly Point[]
@@ -292,14 +293,14 @@ export interface PageEvents {
   }
   readonly point: Point
   readonly condition: Condition
-  /** New entries, or a changed last one. */
+  /** New entries, or the last entry if it was repeated. */
   readonly timeline: readonly TimelineEntry[]
-  /** At most every two seconds. The first has all rows, the next those that changed. */
+  /** At most one event every two seconds. The first one has all rows, later ones the changed rows. */
   readonly grants: {
-    /** All live grants; the page gets the 1,000 most recently used. Null if the shared store does not say. */
+    /** The number of all live grants; the page gets the 1,000 most recently used. Null if the shared store does not answer. */
     readonly total: number | null
     readonly changed: readonly GrantRow[]
-    /** Ids that are gone, or no longer among the 1,000. */
+    /** The ids of grants that have ended, or are no longer among the 1,000. */
     readonly removed: readonly string[]
   }
 }

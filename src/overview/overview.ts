@@ -4,7 +4,7 @@ import type { RecentGrants, Tokens } from '../tokens/state.ts'
 import { type GrantSearch, rowOf } from './grant-search.ts'
 import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 
-/** What the admin listener shows. */
+/** The sources of the live page. */
 export interface Overview {
   readonly about: About
   /** The points later than `after`, oldest first. */
@@ -23,13 +23,13 @@ export interface GrantRows {
   readonly rows: readonly GrantRow[]
 }
 
-/** More would be slow in a browser and long on the wire. */
+/** The most grants that the page gets: more would be slow in a browser and long on the wire. */
 const MOST_ROWS = 1_000
 
-/** How long the grants of a shared store are shown before it is asked again (ms): listing them costs the server time. */
+/** How long the grants of a shared store are shown before it is asked again (ms): each list costs the server time. */
 const ASK_EVERY = 10_000
 
-/** How many used-up windows of a limit are shown. */
+/** The most used-up windows of a limit that the page gets. */
 const MOST_WINDOWS = 100
 
 /** Creates `Overview.grants`. A shared store is asked at most every ten seconds, whatever it answers. */
@@ -46,17 +46,17 @@ export function createGrantRows(tokens: Pick<Tokens, 'recentGrants'>, clock: Clo
   }
 }
 
-/** A login is a use. */
+/** The rows, the most recently used first. A login is a use. */
 function rowsOf({ total, grants }: RecentGrants): GrantRows {
   const rows = grants.map(rowOf).sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
   return { total, rows }
 }
 
 /**
- * A limit with its used-up windows, as the page shows them: the most refused first, because that is the worst offender.
+ * A limit with its used-up windows, as the page shows them: those with the most refused requests first.
  *
- * @param usedUp those that are open
- * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ * @param usedUp the used-up windows that are open
+ * @param ahead how far the wall clock is ahead of the monotonic one (ms)
  */
 export function limitCondition(
   { requests, window, per, names }: Omit<LimitCondition, 'usedUp' | 'usedUpCount'>,

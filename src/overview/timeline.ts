@@ -12,12 +12,12 @@ const LONGEST_DETAILS = 256
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The methods of pino that write from `info` on, and the levels of their entries. Lines of `lineWriter` pass by them. */
+/** The methods of pino from `info` on, and the levels of their entries. `lineWriter` bypasses them, so the timeline has no access lines. */
 const LEVELS = { info: 'info', warn: 'warn', error: 'error', fatal: 'error' } as const
 
 /**
- * Keeps the last lines of the log that are not about requests, from now on, whatever `log.level` keeps out of the log. The sums of refusals
- * are left out: the points count refusals. Call it at most once for a log.
+ * Keeps the last lines of the log that are not about requests, from now on, even those that `log.level` keeps out of the log. It leaves out
+ * the sums of refusals, because the points count refusals. Call it at most once for a log.
  */
 export function createTimeline(log: Logger, clock: Clock) {
   const entries: TimelineEntry[] = []
@@ -39,7 +39,7 @@ export function createTimeline(log: Logger, clock: Clock) {
     entries.push({ id: lastId, time, level, text, details, times: 1 })
   }
 
-  /** A child inherits the methods of its parent. pino makes them anew when a level is set, and tells of it by `level-change`. */
+  /** Wraps the methods of a logger. A child inherits them. pino replaces them when a level is set, and emits `level-change`. */
   function observe(logger: Logger): void {
     for (const method of ['info', 'warn', 'error', 'fatal'] as const) {
       const write: (this: Logger, ...line: unknown[]) => void = logger[method]
@@ -61,7 +61,7 @@ export function createTimeline(log: Logger, clock: Clock) {
   }
 }
 
-/** pino's arguments: an object or an error, then the message; or the message alone. */
+/** Message and fields of pino's arguments: an object or an error, then the message; or the message alone. */
 function partsOf([first, second]: readonly unknown[], bindings: Fields): [text: string, fields: Fields] {
   if (typeof first === 'string') return [first, bindings]
   const isError = first instanceof Error
@@ -78,7 +78,7 @@ function detailsOf(fields: Fields): string {
   return printable(shown.join(', '), LONGEST_DETAILS)
 }
 
-/** The text of a field. An error is its message: a stack is for the log. */
+/** The text of a field; of an error, its message without the stack. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (value instanceof Error) return value.message
@@ -95,7 +95,7 @@ function jsonOf(value: object): string {
   }
 }
 
-/** Text without control characters and bidirectional marks, so that it shows what it holds. */
+/** Text of at most `longest` characters. Control characters and bidirectional marks become blanks: they could hide or reorder text. */
 function printable(text: string, longest: number): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   return clean.length > longest ? `${clean.slice(0, longest - 3).toWellFormed()}...` : clean

@@ -1,10 +1,10 @@
 // The entry of one user in an htpasswd file or in a shadow file (shadow(5)).
 
-/** There is no password: nobody logs in, and the tokens of the earlier one end (C8). */
+/** There is no password: every login is refused, and the tokens of the former password are revoked (C8). */
 export interface Absent {
   /** May be logged: it never quotes the file. */
   readonly absent: string
-  /** The entry is missing, or empty. A writer may be about to write it, so this counts only once it has lasted. */
+  /** The entry is missing or empty. A program may be about to write it, so `PasswordSource` waits before it believes this. */
   readonly isGone: boolean
 }
 
@@ -24,8 +24,8 @@ const DAY = 86_400_000
 const COLUMNS_OF_SHADOW = 9
 
 /**
- * Reads the entry of a user out of a whole file. The first one counts, as for Apache and login. A locked account (`!` or `*` before the
- * hash) and one that has expired have no password. Without the user, a text that does not end with an end of line may be cut: unusable.
+ * Reads the entry of a user from the text of a whole file. The first entry counts, as for Apache and login. A locked account (`!` or `*`
+ * before the hash) and an expired one have no password. A text without the user and without a final end of line may be cut: unusable.
  *
  * @param wall the present time (ms since the Unix epoch)
  */
@@ -55,8 +55,8 @@ export function accountIn(
 }
 
 /**
- * The days from which PAM refuses every login (since the Unix epoch), and why. A password that merely has to be changed still logs in, because
- * Postern cannot change it.
+ * The days from which PAM refuses every login (since the Unix epoch), and why. A password that only has to be changed still logs in,
+ * because Postern cannot change it.
  */
 function endsOf(columns: readonly string[]): { readonly day: number; readonly what: string }[] {
   const [, , changed, , max, , inactive, expiry] = columns.map((text) =>
@@ -64,7 +64,7 @@ function endsOf(columns: readonly string[]): { readonly day: number; readonly wh
   )
   const ends = []
   if (expiry !== undefined) ends.push({ day: expiry, what: 'the account expired' })
-  // 0: it has to be changed at the next login.
+  // `changed` 0: the password has to be changed at the next login.
   if (changed !== undefined && changed > 0 && max !== undefined && inactive !== undefined)
     ends.push({ day: changed + max + inactive + 1, what: 'its password became too old' })
   return ends

@@ -9,7 +9,7 @@ parentPort?.on('message', (job: CryptJob) => {
   parentPort?.postMessage(cryptMatches(job.credential, job.password))
 })
 
-/** Whether `password` matches the stored hash. Blocks for as long as the stored cost demands: call it in a worker. */
+/** Whether `password` matches the stored hash. Blocks the thread, for seconds at a high cost: call it in a worker. */
 export function cryptMatches(credential: CryptCredential, password: string): boolean {
   switch (credential.kind) {
     case 'bcrypt':
@@ -33,8 +33,8 @@ const BCRYPT_DIGEST_CHARACTERS = 31
 const BCRYPT_DIGEST_BYTES = 23
 
 /**
- * Compares the decoded digests, not the text. The base64 of bcrypt has spare bits, and some programs leave them set:
- * `compareSync` compares the text and never matches such a hash.
+ * Compares the decoded digests, not the texts. The base64 of bcrypt has spare bits, and some programs leave them set:
+ * `compareSync` compares the texts and never matches such a hash.
  */
 function bcryptMatches(stored: string, password: string): boolean {
   const computed = hashSync(password, stored.slice(0, -BCRYPT_DIGEST_CHARACTERS))
@@ -63,7 +63,7 @@ function md5Crypt(password: Uint8Array, magic: '$1$' | '$apr1$', saltText: strin
   return cryptBase64(stirred(md5(...parts), password, salt, MD5_ROUNDS, md5), MD5_ORDER)
 }
 
-/** The rounds of MD5 crypt and SHA crypt, which hash the digest with password and salt again and again. */
+/** The rounds of MD5 crypt and SHA crypt: each one hashes the digest of the round before with password and salt. */
 function stirred(
   first: Buffer,
   password: Uint8Array,

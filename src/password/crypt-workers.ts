@@ -10,10 +10,10 @@ export interface CryptJob {
   readonly password: string
 }
 
-/** In the npm package, both files are JavaScript. */
+/** The worker's file has the extension of this one: in the npm package, both are JavaScript. */
 const ENTRY = new URL(`./crypt-worker${extname(import.meta.url)}`, import.meta.url)
 
-/** Threads that verify the hashes computed in JavaScript. Each starts when it is first needed and stays until `close`. */
+/** Threads that verify hashes in JavaScript. Each starts when it is first needed, and stays until `close`. */
 export function createCryptWorkers() {
   const all = new Set<Worker>()
   const idle: Worker[] = []
@@ -34,7 +34,7 @@ export function createCryptWorkers() {
   }
 
   return {
-    /** Rejects if the thread dies or `close` is called during the job. The caller bounds the number of concurrent jobs. */
+    /** Verifies one hash. Rejects if the thread dies or `close` is called during the job. The caller bounds the concurrent jobs. */
     async matches(job: CryptJob): Promise<boolean> {
       if (closed) throw new Error('the password workers are closed')
       const worker = idle.pop() ?? startWorker()

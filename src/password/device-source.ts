@@ -9,13 +9,13 @@ import type { PasswordSourceState } from './source.ts'
 import type { Verification, Verified } from './verifier.ts'
 import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
-/** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
+/** The device could not be reached, so the password was not checked. The client must not hear that its password is wrong. */
 type Unavailable = { readonly unavailable: UpstreamFailure }
 
 export interface DevicePasswordEvents {
-  /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
+  /** A different password is valid from now on, or none is known: revoke every token of the former one (C8). */
   changed(): void
-  /** The first right password since the start. The source adopts it when this promise resolves: then the tokens of another one are revoked. */
+  /** The first right password since the start. Revoke the tokens of any other one: the source adopts this one when the promise resolves. */
   learned(fingerprint: (salt: Uint8Array) => Promise<string>): Promise<void>
 }
 
@@ -23,16 +23,16 @@ type RightPassword = Extract<PasswordCheck, { readonly kind: 'right' }>
 
 export type DeviceSignIn = Pick<SignIn, 'check' | 'onRefused'>
 
-/** The device password where no file holds it: verified by signing in to the device. */
+/** The password of the device where no file has it: verified by a login at the device. */
 export type DevicePassword = ReturnType<typeof createDevicePassword>
 
-/** One login at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
+/** One sign-in at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
 const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
 
 /**
- * Keeps the last right password in memory only, in plain text, because signing in needs it. After a restart it is unknown
- * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
- * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
+ * Keeps the last right password in plain text, because the sign-in needs it, and in memory only. After a restart the password is unknown,
+ * so the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until the first login.
+ * If that login has a different password, the restored tokens are revoked before it gets its own.
  */
 export function createDevicePassword(
   clock: Pick<Clock, 'after'>,
@@ -68,7 +68,7 @@ export function createDevicePassword(
     if (checked.kind === 'stopping') return 'overloaded'
     const isKnown = known !== undefined && timingSafeEqual(digestOf(password), digestOf(known))
     if (checked.kind === 'wrong') {
-      // Either the password has changed or the account is locked: the sidecar cannot distinguish them.
+      // The password has changed or the account is locked: the sidecar cannot distinguish the two.
       if (isKnown) forget()
       return 'wrong'
     }
@@ -105,9 +105,9 @@ export function createDevicePassword(
 
   return {
     /**
-     * Signs in to the device; logins with the same password that wait at the same time share one sign-in. If a different password is right,
-     * `changed` is called before `right` is returned. The parameters are as in `Passwords`. The device has one account here, so a username
-     * says nothing, and it gets the bytes of the password as they came.
+     * Verifies a password by a sign-in at the device. Logins that wait with the same password share one sign-in. If a different password
+     * than before is right, calls `changed` before it returns `right`. The parameters are as in `Passwords`, but the username is ignored:
+     * Postern knows one account of the device. The device gets the bytes of the password as they came.
      */
     async verify(
       password: string,
@@ -125,11 +125,11 @@ export function createDevicePassword(
     get generation(): number {
       return generation
     },
-    /** A password that only the device knows. */
+    /** Whether the password of the device is known. */
     has: (_name: string): boolean => known !== undefined,
     /**
-     * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
-     * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
+     * The fingerprint of the known password; undefined while none is known, as after each start. A file with the same password in plain
+     * text has the same fingerprint, so a change of the source from such a file to the device keeps the tokens.
      */
     fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
       known === undefined ? undefined : fingerprintOf(known, salt),

@@ -1,7 +1,7 @@
 import crypto, { randomBytes, type ScryptOptions } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** The parameters of a memory-hard function, and what it gave for the stored password. `memory` in KiB. */
+/** The parameters of a memory-hard function, and `tag`, its output for the stored password. `memory` in KiB. */
 export type DerivedCredential = {
   readonly parallelism: number
   readonly salt: Uint8Array
@@ -26,7 +26,7 @@ export function derive(parameters: DerivedCredential, password: string): Promise
     return promisify(crypto.argon2)('argon2id', options)
   }
   const { cost, blockSize } = parameters
-  // OpenSSL counts a little more than the table itself. The parameters themselves are bounded when they are parsed.
+  // OpenSSL counts a little more than the table itself. The parser of the stored line has bounded the parameters.
   const maxmem = 128 * blockSize * (cost + parallelism + 4) + 65_536
   const options = { cost, blockSize, parallelization: parallelism, maxmem }
   const scrypt = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(crypto.scrypt)
@@ -38,7 +38,7 @@ const HASH_PARAMETERS = { kind: 'argon2id', memory: 19_456, passes: 2, paralleli
 const SALT_BYTES = 16
 const TAG_BYTES = 32
 
-/** A line for the password file: argon2id in the PHC string format. */
+/** Hashes a password into a line for the password file: argon2id in the PHC string format. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
   const hash = await derive({ ...HASH_PARAMETERS, salt, tag: new Uint8Array(TAG_BYTES) }, password)
@@ -54,10 +54,10 @@ function unpadded(bytes: Buffer): string {
 const FINGERPRINT_PARAMETERS = { kind: 'argon2id', memory: 7_168, passes: 5, parallelism: 1 } as const
 
 /**
- * A value to keep on disk that shows, after a restart, whether the password is still the same. Each guess of the password
- * from it costs an attacker a derivation in 7 MiB. `salt`: 16 random bytes, kept beside it.
+ * A fingerprint of the password to keep on disk: after a restart it shows whether the password is still the same. Each guess of the
+ * password costs an attacker a derivation in 7 MiB. `salt`: 16 random bytes, kept beside the fingerprint.
  *
- * @param line the password, or the hash that its file holds instead
+ * @param line the line of the file: the password, or its hash
  */
 export async function fingerprintOf(line: string, salt: Uint8Array): Promise<string> {
   const parameters = { ...FINGERPRINT_PARAMETERS, salt, tag: new Uint8Array(TAG_BYTES) }

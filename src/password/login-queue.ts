@@ -4,11 +4,11 @@ import type { Clock } from '../system/clock.ts'
 import { type Precedence, WeightedTurns } from './weighted-turns.ts'
 
 export interface LoginBounds {
-  /** How many passwords are verified at the same time. It may change. */
+  /** The most passwords that are verified at the same time. The caller may change it. */
   readonly inside: number
-  /** How many verifications wait. */
+  /** The most verifications that wait. */
   readonly waiting: number
-  /** How long one login waits (ms). */
+  /** The longest wait of one login (ms). */
   readonly maxWait: number
 }
 
@@ -19,7 +19,7 @@ interface Job {
   /** The key of the client. */
   readonly client: string
   readonly password: string
-  /** What the password is compared with. Logins with the same one and the same password share one run. */
+  /** Names what the password is compared with. Logins with the same `against` and password share one run. */
   readonly against: string
 }
 
@@ -40,9 +40,9 @@ interface Login<R> {
 /**
  * The logins whose passwords wait to be verified. At most `bounds.inside` are verified at a time, in the order of `WeightedTurns`.
  *
- * Logins that wait for the same verification share one run, which begins with the first turn that one of them gets. Each login keeps its own
- * deadline, and leaves alone. No login joins a run that has begun: its shorter wait would tell its client that another client uses the same
- * password now.
+ * Logins that wait for the same verification share one run, which begins as soon as one of them gets a turn. Each login keeps its own
+ * deadline, and may leave without the others. No login joins a run that has begun: the shorter wait would tell its client that another
+ * client uses the same password now.
  *
  * @param random from 0 to below 1
  */
@@ -66,7 +66,7 @@ export function createLoginQueue<R>(
     })
   }
 
-  /** Begins verifications while there is a place. */
+  /** Begins verifications while fewer than `bounds.inside` run. */
   function fill(): void {
     while (inside < bounds.inside) {
       const next = turns.next()
@@ -86,7 +86,7 @@ export function createLoginQueue<R>(
     if (logins.size === 0) waiting.delete(key)
   }
 
-  /** Waits for a turn of `wanted`. */
+  /** Waits until `wanted` has run; `overloaded` if the wait is too long or the request ends. */
   function wait(client: string, wanted: SharedRun<R>, onEnd: OnEnd | undefined): Promise<R | 'overloaded'> {
     return new Promise((resolve) => {
       const login: Login<R> = {
@@ -108,11 +108,11 @@ export function createLoginQueue<R>(
     })
   }
 
-  /** In a full queue, the run with the smallest share is refused, which may be the new one. */
+  /** Refuses the run with the smallest share if the queue is too long. That may be the new run. */
   function makeRoom(): void {
     if (waiting.size <= bounds.waiting) return
     let least: { readonly wanted: SharedRun<R>; readonly share: number } | undefined
-    // The latest first: of several with the same share, that one goes.
+    // The latest run comes first, so it is refused among runs with the same share.
     for (const wanted of [...waiting.values()].reverse()) {
       const share = shareUpTo(least?.share ?? Number.POSITIVE_INFINITY, wanted)
       if (share < (least?.share ?? Number.POSITIVE_INFINITY)) least = { wanted, share }
@@ -120,7 +120,7 @@ export function createLoginQueue<R>(
     if (least !== undefined) end(least.wanted, 'overloaded')
   }
 
-  /** The share of a run, or one that is not below `most`: of thousands that share it, a few are looked at. */
+  /** The share of a run, or any value from `most` on: the sum stops there, so a run with thousands of logins costs little. */
   function shareUpTo(most: number, { logins }: SharedRun<R>): number {
     let share = 0
     for (const login of logins) {
@@ -131,9 +131,7 @@ export function createLoginQueue<R>(
   }
 
   return {
-    /**
-     * Runs `verify` in its turn. `overloaded`: too many others wait, the wait was too long, or the request has ended.
-     */
+    /** Runs `verify` in its turn. `overloaded`: too many other logins wait, the wait was too long, or the request has ended. */
     enter(
       { client, password, against }: Job,
       verify: () => Promise<R>,
@@ -141,7 +139,7 @@ export function createLoginQueue<R>(
     ): Promise<R | 'overloaded'> {
       fill()
       if (inside < bounds.inside) return begin({ verify })
-      // A keyed digest, so that the map has no passwords for keys.
+      // A keyed digest, so that the map holds no passwords.
       const key = `${against} ${createHmac('sha256', secret).update(password).digest('base64')}`
       const settled = wait(client, waiting.get(key) ?? { key, verify, logins: new Set() }, onEnd)
       makeRoom()

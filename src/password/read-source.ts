@@ -20,14 +20,14 @@ export interface Present {
   readonly until?: number | undefined
 }
 
-/** What the source holds now. */
+/** The result of a read of the source. */
 export type SourceContent = Present | Absent | Unusable
 
-/** Why what was read cannot be used. */
+/** Why the content of the source cannot be used. */
 interface Unusable {
   /** May be logged: it never quotes the file. */
   readonly reason: string
-  /** What to do about a file that cannot be read; undefined for one that is missing or holds no usable line. */
+  /** The remedy for a file that cannot be read; undefined for a file that is missing or has no usable line. */
   readonly remedy?: string | undefined
 }
 
@@ -37,7 +37,7 @@ const TABLE_LIMIT = 1024 * 1024
 /**
  * Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues.
  *
- * @param wall the present time (ms since the Unix epoch), by which an account has expired; without it none has
+ * @param wall the present time (ms since the Unix epoch), which decides whether an account has expired; left out: no account has
  */
 export async function readSource(location: PasswordLocation, wall?: number): Promise<SourceContent> {
   const { file, user, shadow = false } = location
@@ -51,7 +51,7 @@ export async function readSource(location: PasswordLocation, wall?: number): Pro
   return 'field' in found ? { ...contentOf(found.field, false), until: found.until } : found
 }
 
-/** Whether a start fails because the only source has no such user: the file or the name is probably wrong. */
+/** Whether the start must fail because the only source has no such user: the file or the name is probably wrong. */
 export function endsStart(content: Present | Absent, isOneOfSeveral: boolean): content is Absent {
   return 'absent' in content && content.isGone && !isOneOfSeveral
 }
@@ -69,7 +69,7 @@ export async function readOnlyLine(file: string): Promise<string | Unusable> {
   return /[\r\n]/.test(line) ? { reason: 'it has several lines, and must have exactly one' } : line
 }
 
-/** Reads at most `limit` bytes of a file, as text. */
+/** Reads a file of at most `limit` bytes, as UTF-8. */
 async function readText(file: string, limit: number): Promise<string | Unusable> {
   try {
     const bytes = await readWholeFile(file, limit)
@@ -87,7 +87,7 @@ export function lineOf(content: Present | Absent): string {
   return 'credential' in content ? content.line : ''
 }
 
-/** Whether two looks at a source found the same. */
+/** Whether two reads of a source have the same result. */
 export function isSame(one: SourceContent, other: SourceContent): boolean {
   if ('credential' in one && 'credential' in other)
     return one.line === other.line && one.until === other.until

@@ -37,9 +37,9 @@ export interface PasswordSourceState {
   readonly changedAt?: number | undefined
 }
 
-/** Time between two reads that must agree (ms): a file that is still being written is not used. */
+/** The time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
-/** How many reads in a row must agree that a user is gone: that is two seconds, in which a writer would have written the entry. */
+/** The number of reads in a row that must agree that a user is gone. They take two seconds, enough for a program to rewrite the file. */
 const READS_UNTIL_GONE = 27
 
 interface Dependencies {
@@ -49,13 +49,13 @@ interface Dependencies {
   readonly key: string
   /** Why a password cannot be verified by this credential; undefined if it can. */
   readonly obstacle: (credential: Credential) => string | undefined
-  /** Whether there is another source, so that the start may go on when this one has no such user. */
+  /** True if there are other sources: then the start does not fail if this one has no such user. */
   readonly isOneOfSeveral: boolean
 }
 
 /**
- * Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. An account that is locked
- * or has expired does not reject: it has no password, which the tokens of an earlier run have to learn.
+ * Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. Does not reject for an
+ * account that is locked or has expired: the sidecar must start, to revoke the tokens of an earlier run.
  */
 export async function openPasswordSource(
   location: PasswordLocation,
@@ -74,7 +74,7 @@ export async function openPasswordSource(
   return new PasswordSource(location, deps, first, await changeOf(file))
 }
 
-/** What the source holds now. A password that cannot be verified here makes it unusable. */
+/** Reads the source. It is unusable if this process cannot verify its password. */
 async function readUsable(
   location: PasswordLocation,
   { clock, obstacle }: Pick<Dependencies, 'clock' | 'obstacle'>,
@@ -93,7 +93,7 @@ export class PasswordSource {
   /** Why the content cannot be used now; undefined if it can. */
   #problem: string | undefined
   #changedAt: number | undefined
-  /** The end of the last look. Looks come one after the other. */
+  /** Resolves when the last read has ended. Reads come one after the other. */
   #turn: Promise<void> = Promise.resolve()
   /** The wall clock a second ago (ms). */
   #secondAgo: number
@@ -119,12 +119,12 @@ export class PasswordSource {
     this.#seconds = everySecond(deps.clock, () => this.#judgeExpiry())
   }
 
-  /** The password that is valid now: its line in the file, and what the line says; undefined if there is none. */
+  /** The password that is valid now: its line in the file, and the parsed line; undefined without a password. */
   get current(): { readonly line: string; readonly credential: Credential } | undefined {
     return 'credential' in this.#content ? this.#content : undefined
   }
 
-  /** The fingerprint of the line in the file: see `fingerprintOf`. Without a password it is that of an empty line, which is no password. */
+  /** The fingerprint of the line in the file (`fingerprintOf`). Without a password: of an empty line, which is never a password. */
   fingerprint(salt: Uint8Array): Promise<string> {
     return fingerprintOf(lineOf(this.#content), salt)
   }
@@ -159,9 +159,9 @@ export class PasswordSource {
     return this.#turn
   }
 
-  /** Applies what the source holds, once enough reads agree. */
+  /** Reads the source until enough reads agree, and applies the result. */
   async #reread(): Promise<void> {
-    // Not awaited: a new password must not wait for it.
+    // Not awaited: a new password must not wait for this time stamp.
     void changeOf(this.#location.file).then((at) => {
       this.#changedAt = at
     })
@@ -191,7 +191,7 @@ export class PasswordSource {
     const wasUnusable = this.#problem !== undefined
     const isDifferent = lineOf(content) !== lineOf(this.#content)
     this.#problem = undefined
-    // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
+    // Before the events: once the tokens are revoked, no login with the former password may succeed.
     this.#content = content
     if (wasUnusable) events.restored?.()
     if (!isDifferent) return

@@ -19,11 +19,11 @@ interface NamedSource extends PasswordLocation {
 }
 
 export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
-  /** This name has a different password from now on: revoke every token issued for its earlier one (C8). */
+  /** This name has a different password from now on: revoke every token of its former one (C8). */
   changed(name: string): void
-  /** This name has no password any more: revoke every token issued for its earlier one (C8). `reason` names the file. */
+  /** This name has no password any more: revoke every token of its former one (C8). `reason` names the file. */
   absent(name: string, reason: string): void
-  /** These names have the same password, which is wrong for all of them. Called once until a password changes. */
+  /** These names have the same password, so it is refused as wrong. Called once until a password changes. */
   ambiguous(names: readonly string[]): void
 }
 
@@ -44,7 +44,7 @@ export async function openPasswords(
     readonly events?: Partial<PasswordsEvents>
     /** Whether the configuration still has the name, after a reload too. */
     readonly hasName?: (name: string) => boolean
-    /** Default: as much as a login takes. */
+    /** Default: unlimited. */
     readonly memory?: HashMemory | undefined
     /** Default: all clients are equal. */
     readonly precedence?: Precedence | undefined
@@ -80,7 +80,7 @@ export async function openPasswords(
   const names = [...opened.keys()]
   const all = [...opened.values()]
 
-  /** The names that the password is right for. All are verified, so that the time does not tell which one it is. */
+  /** The names whose password this is. All passwords are compared, so the time does not reveal which one matches. */
   async function namesOf(
     password: string,
     client: string,
@@ -95,20 +95,20 @@ export async function openPasswords(
     return present.filter(({ name }, at) => found.includes(at) && hasName(name)).map(({ name }) => name)
   }
 
-  /** Letter case counts, as in the configuration. */
+  /** Whether a username is one of the names. Case-sensitive, as in the configuration. */
   const isName = (username: string): boolean => opened.has(username) && hasName(username)
 
-  /** The generation in which the same password of two names was reported. */
+  /** The generation in which `ambiguous` was called last. */
   let reported = -1
 
   return {
     /**
-     * Verifies against the passwords of all names that are valid now. If one changes meanwhile, the result is about an earlier
-     * `generation`: verify again. The password of two names is `wrong`. A verification that several logins share is judged for each.
-     * `client` and `onEnd`: as in `Verifier`.
+     * Compares a password with the valid passwords of all names. If one of them changes meanwhile, the result is about an earlier
+     * `generation`: verify again. A password that two names have is `wrong`. Logins that share a comparison each get a result for their own
+     * username. `client` and `onEnd`: as in `Verifier`.
      *
-     * @param username that came with the password: if it is one of the names, the password has to be that of this name. Any other one says
-     * nothing. All passwords are verified in either case
+     * @param username the username that came with the password. If it is one of the names, the password has to be that of the name; any
+     * other username is ignored. All passwords are compared in either case
      */
     async verify(password: string, client: string, username?: string, onEnd?: OnEnd): Promise<Verified> {
       const before = generation
@@ -127,11 +127,11 @@ export async function openPasswords(
       }
       return { result: 'wrong', generation: before }
     },
-    /** Counts the changes of all passwords. A change counts before `changed` is called. */
+    /** The number of changes of all passwords so far. It grows before `changed` is called. */
     get generation(): number {
       return generation
     },
-    /** Whether this name has a password: not if it is unknown, or if its account is locked, has expired or is gone. */
+    /** Whether this name has a password. It has none if it is unknown, or its account is locked, has expired or is gone. */
     has: (name: string): boolean => opened.get(name)?.current !== undefined,
     /** The fingerprints of all names as one text: see `textOfNames`. */
     async fingerprint(salt: Uint8Array): Promise<string> {
@@ -140,7 +140,7 @@ export async function openPasswords(
       )
       return textOfNames(new Map(prints))
     },
-    /** Names that have the same password, as far as the files show it: two hashes of one password look different. */
+    /** Names with the same password, as far as the files show it: two hashes of one password look different. */
     async twins(): Promise<readonly string[]> {
       for (const { current } of all) {
         if (current === undefined) continue
@@ -158,7 +158,7 @@ export async function openPasswords(
   }
 }
 
-/** The first problem of all, the first that has no password, and the latest change. */
+/** The state of all sources together: the first problem, all names without a password, and the latest change. */
 function stateOf(states: ReadonlyMap<string, PasswordSourceState>): PasswordSourceState {
   const all = [...states.values()]
   const changes = all.flatMap(({ changedAt }) => changedAt ?? [])

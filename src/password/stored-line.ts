@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { DerivedCredential } from './key-derivation.ts'
 
-/** A stored password after parsing: everything that a verification needs, checked and bounded. */
+/** A parsed stored password: everything that a verification needs, checked and bounded. */
 export type Credential = DigestCredential | DerivedCredential | CryptCredential
 
 /** Verified in microseconds, on the event loop. `plain`: the SHA-256 of the password. */
@@ -10,7 +10,7 @@ export interface DigestCredential {
   readonly digest: Uint8Array
 }
 
-/** Computed in JavaScript, which would block the event loop, so a worker verifies it. */
+/** A hash that is computed in JavaScript. That would block the event loop, so a worker verifies it. */
 export type CryptCredential =
   | { readonly kind: 'bcrypt'; readonly hash: string }
   | ({ readonly salt: string; readonly digest: string } & (
@@ -18,7 +18,7 @@ export type CryptCredential =
       | { readonly kind: 'sha-crypt'; readonly algorithm: 'sha256' | 'sha512'; readonly rounds: number }
     ))
 
-/** What a stored line holds; or why it is unusable, which may be logged: it never quotes the line. */
+/** The credential of a stored line, or why the line is unusable. The reason may be logged: it never quotes the line. */
 type StoredLine = Credential | string
 
 const SUPPORTED =
@@ -40,7 +40,7 @@ const PARSERS: ReadonlyMap<string, (line: string) => StoredLine> = new Map([
 const MODULAR = /^\$([\w,=.-]+)\$/
 const SCHEME = /^\{[A-Z0-9][A-Z0-9./-]*\}/
 
-/** Whether a line has the form of a hash, of a supported kind or not. No such line is taken for a plain password. */
+/** Whether a line has the form of a hash, supported or not. Such a line is never taken for a plain password. */
 export function isHash(line: string): boolean {
   return MODULAR.test(line) || SCHEME.test(line)
 }
@@ -51,9 +51,8 @@ function unquoted(line: string): string {
 }
 
 /**
- * Parses one stored password. A hash of an unsupported kind is unusable: if it were taken for a plain password, every
- * login would fail, and the text of the hash would be the password. `plainAllowed` is false for htpasswd and shadow
- * files, which hold hashes only.
+ * Parses one stored password. A hash of an unsupported kind is unusable: if it were taken for a plain password, every login would fail, and
+ * the text of the hash itself would be the password. `plainAllowed` is false for htpasswd and shadow files, which hold hashes only.
  */
 export function parseStoredLine(line: string, plainAllowed: boolean): StoredLine {
   if (line === '') return 'it is empty, and an empty password is never accepted'
@@ -109,7 +108,7 @@ function parseShaCrypt(line: string): StoredLine {
     return 'it is not a complete SHA crypt hash ($5$salt$hash or $6$salt$hash)'
   const [, , roundsText = '5000', salt = '', digest = ''] = fields
   const rounds = Number(roundsText)
-  // crypt(3) never writes fewer and never matches them: it computes 1000 rounds, and writes those into the result.
+  // crypt(3) never writes fewer rounds and never matches such a hash: it computes 1000 rounds, and writes 1000 into its result.
   if (rounds < 1000) return 'its rounds are below 1000'
   if (rounds > ROUNDS_LIMIT) return 'its rounds are more than 10 million'
   return { kind: 'sha-crypt', algorithm: sha256 ? 'sha256' : 'sha512', rounds, salt, digest }
@@ -123,7 +122,7 @@ function parseApacheSha1(line: string): StoredLine {
 
 /** 1 GiB: with more, two logins at once could exhaust a small machine. */
 const MEMORY_LIMIT = 2 ** 30
-/** Bytes written over all passes: about ten seconds of work, twice as long as a login may wait. */
+/** The most bytes that all passes write: about ten seconds of work, twice as long as a login may wait. */
 const WORK_LIMIT = 2 ** 34
 const PARALLELISM_LIMIT = 64
 
@@ -166,5 +165,5 @@ function parseScrypt(line: string): StoredLine {
   return { kind: 'scrypt', cost: 2 ** logCost, blockSize, parallelism, salt, tag }
 }
 
-/** The lower bounds keep a truncated line from matching by chance. */
+/** Why a salt or a tag is refused. The lower bounds keep a truncated line from matching by chance. */
 const SIZES = 'its salt is shorter than 8 bytes or its hash is not 12 to 128 bytes'

@@ -1,9 +1,9 @@
 import { type Credential, isHash } from './stored-line.ts'
 
-/** Characters. NIST SP 800-63B §3.1.1.2 (revision 4) and OWASP ask for at least so many. */
+/** The least number of characters that NIST SP 800-63B §3.1.1.2 (revision 4) and OWASP ask for. */
 const SHORTEST = 8
 
-/** The passwords of that length that lists of leaked ones begin with, and that firmware ships; in lower case. */
+/** Passwords of at least that length from the top of lists of leaked ones, and passwords that firmware ships; in lower case. */
 const USUAL: ReadonlySet<string> = new Set(
   `12345678 123456789 1234567890 0123456789 87654321 12344321 1q2w3e4r 1q2w3e4r5t 1qaz2wsx qwertyui qwertyuiop qwerty123 qwertz123
   asdfghjk abcd1234 abc12345 password password1 password12 password123 password! passw0rd p@ssw0rd p@ssword passwort passwort1 passwort123
@@ -13,7 +13,7 @@ const USUAL: ReadonlySet<string> = new Set(
   device123 postern1 postern123`.split(/\s+/),
 )
 
-/** Why this password is guessed soon, as what the sentence says of it; undefined if it is neither short nor usual. Never quotes it. */
+/** Why this password is easily guessed, as the end of a sentence about it; undefined if it is neither short nor usual. Never quotes it. */
 export function weaknessOf(password: string): string | undefined {
   const characters = [...password]
   if (characters.length < SHORTEST) return `has fewer than ${SHORTEST} characters`
@@ -26,7 +26,7 @@ const LEAST_WORK = 4_096
 /** crypt(3) has 5000 rounds by default. */
 const LEAST_ROUNDS = 5_000
 
-/** What makes a reader of the hash guess the password at a million tries a second and more, as a noun; undefined if nothing does. */
+/** The kind of hash, as a noun, if an attacker who has the hash can try more than a million passwords a second; otherwise undefined. */
 export function cheapHash(credential: Credential): string | undefined {
   switch (credential.kind) {
     case 'sha1':
@@ -51,7 +51,7 @@ export function cheapHash(credential: Credential): string | undefined {
 /** The lengths of MD5, SHA-1, SHA-256, SHA-384 and SHA-512 in hexadecimal digits. */
 const BARE_HASH = /^(?:[\da-f]{32}|[\da-f]{40}|[\da-f]{64}|[\da-f]{96}|[\da-f]{128})$/i
 
-/** What a line that is taken for the password itself looks like instead, as a noun; undefined if it looks like a password. */
+/** What a line looks like, as a noun, though it is taken for a plain password; undefined if it looks like a password. */
 export function mistakenFor(line: string): string | undefined {
   if (BARE_HASH.test(line)) return `a bare hash (${line.length} hexadecimal digits)`
   const [, rest = ''] = /^[^:]+:(.*)$/.exec(line) ?? []

@@ -8,12 +8,12 @@ import type { Credential, DigestCredential } from './stored-line.ts'
 import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
 /**
- * `overloaded`: the queue was full or the wait too long, so the password was not checked. `other-name`: the password is right, but for
- * another name than the one that came with it.
+ * `overloaded`: the queue was full or the wait too long, so the password was not checked. `other-name`: the password is right, but belongs
+ * to another name than the username that came with it.
  */
 export type Verification = 'right' | 'wrong' | 'other-name' | 'overloaded'
 
-/** The result of a verification, and the generation of the passwords that it is about: see `Passwords.verify`. */
+/** The result of a verification, and the generation of the passwords with which it compared: see `Passwords.verify`. */
 export interface Verified {
   readonly result: Verification
   readonly generation: number
@@ -23,22 +23,22 @@ export interface Verified {
 
 export type Verifier = ReturnType<typeof createVerifier>
 
-/** The memory that logins may make the process hold (bytes). */
+/** The account of the memory that verifications hold (bytes). */
 export interface HashMemory {
   readonly limit: number
-  /** Called when a verification takes memory, and with the negative when it is over. */
+  /** Called with the memory of a verification when it begins, and with the negative when it ends. */
   hold(change: number): void
 }
 
 const UNBOUNDED: HashMemory = { limit: Number.POSITIVE_INFINITY, hold() {} }
 
 /**
- * Two at once leave time for the event loop on a small machine, and bound the memory of argon2. 64 waiting for five seconds
- * (ms) is more than such a machine can verify, so further logins are refused as overloaded.
+ * Two verifications at once leave time for the event loop on a small machine, and bound the memory of argon2. Such a machine cannot verify
+ * 64 passwords in five seconds, so further logins are refused as `overloaded`. `maxWait` in ms.
  */
 const BOUNDS = { inside: 2, waiting: 64, maxWait: 5000 }
 
-/** Too fast to wait for a turn. */
+/** Verified at once: faster than a wait for a turn. */
 const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 /** Computed in JavaScript, on worker threads. */
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
@@ -67,7 +67,7 @@ export function createVerifier(
     }
   }
 
-  /** Compares all forms with all credentials. Returns the positions of the credentials that match the first form with a match. */
+  /** Compares all forms with all credentials. Returns the positions of the credentials that match the first form that matches any. */
   async function compare(
     credentials: readonly Credential[],
     forms: readonly string[],
@@ -81,9 +81,9 @@ export function createVerifier(
 
   return {
     /**
-     * Compares `password` with all credentials, and returns the positions of those that match its exact UTF-8 bytes, or if there are none,
-     * another of its forms (`formsOf`). All are compared in one turn, also after a match, so the time does not tell which one matched, or
-     * whether one did. Never blocks the event loop. Logins with the same password that wait at the same time share one comparison.
+     * Compares `password` with all credentials. Returns the positions of those that match its exact UTF-8 bytes; if none does, of those
+     * that match another of its forms (`formsOf`). All are compared in one turn, even after a match, so the time does not reveal which one
+     * matches, or whether one does. Never blocks the event loop. Logins that wait with the same password share one comparison.
      *
      * @param client the key of the client: see `WeightedTurns`
      */
@@ -94,7 +94,7 @@ export function createVerifier(
       onEnd?: OnEnd,
     ): Promise<readonly number[] | 'overloaded'> {
       const forms = formsOf(password)
-      // The largest, not the sum: one credential is verified after the other.
+      // The largest, not the sum: the credentials are compared one after the other.
       const needed = Math.max(0, ...credentials.map(memoryOf))
       bounds.inside = 2 * needed > memory.limit ? 1 : BOUNDS.inside
       const verify = async (): Promise<readonly number[]> => {
@@ -124,31 +124,31 @@ export function createVerifier(
   }
 }
 
-/** The longest form besides the bytes as they came (bytes). A decomposed text is up to three times as long, and its hash may cost as much more. */
+/** The longest form besides the original bytes (bytes). A decomposed text is up to three times as long, and so may its hash cost more. */
 const LONGEST_FORM = 511
 
 /**
- * The forms in which a password may have been stored: as it came, and in Unicode's NFC and NFD (UAX #15), where these differ. macOS types
- * and stores `é` as two code points, most other systems as one. No other mapping is applied: RFC 8265 §4.2.1 also maps spaces.
+ * The forms in which a password may have been stored: the original bytes, and Unicode's NFC and NFD (UAX #15) where these differ. macOS
+ * types and stores `é` as two code points, most other systems as one. There is no other mapping, such as that of spaces in RFC 8265 §4.2.1.
  */
 export function formsOf(password: string): readonly string[] {
   const others = [password.normalize('NFC'), password.normalize('NFD')]
   return [...new Set([password, ...others.filter((form) => Buffer.byteLength(form) <= LONGEST_FORM)])]
 }
 
-/** The memory that a verification takes (bytes), as far as it is worth counting. */
+/** The memory of a verification (bytes); 0 for hashes that are not memory-hard. */
 export function memoryOf(credential: Credential): number {
   return credential.kind === 'argon2id' || credential.kind === 'scrypt' ? memoryFor(credential) : 0
 }
 
-/** Why no login with this hash fits what clients may hold (bytes); undefined if one does. */
+/** Why a login with this hash does not fit in the memory that clients may hold (`limit`, bytes); undefined if it does. */
 export function beyondMemory(credential: Credential, limit: number): string | undefined {
   const needed = memoryOf(credential)
   if (needed <= limit) return undefined
   return `a login with this hash takes ${inMib(needed)}, and clients may hold ${inMib(limit)} (listen.memory)`
 }
 
-/** Numbers credentials, so that a short text names a list of them. */
+/** Gives each credential a number, so a short text can name a list of credentials. */
 function createNumbers() {
   const numbers = new WeakMap<Credential, number>()
   let last = 0
@@ -166,8 +166,8 @@ function createNumbers() {
 const LONGEST_CRYPT_PASSWORD = 511
 
 /**
- * Whether no tool has stored such a hash of this password. The cost of crypt(3) grows with the length of the password, so a long one that is wrong
- * could cost thousands of times as much (CVE-2016-20013).
+ * True if no tool can have stored such a hash of this password, so it need not be hashed. The cost of crypt(3) grows with the length of the
+ * password, and a long wrong one could cost thousands of times as much (CVE-2016-20013).
  */
 function neverMatches({ kind }: Credential, password: string): boolean {
   // No tool hashes a NUL. bcrypt repeats its key after a NUL, so `a` and `a\0a` would be the same password.
@@ -176,7 +176,7 @@ function neverMatches({ kind }: Credential, password: string): boolean {
   return bounded && Buffer.byteLength(password) > LONGEST_CRYPT_PASSWORD
 }
 
-/** Compares digests of equal length in constant time, so the timing does not even reveal the length of the password. */
+/** Compares digests in constant time. Their length is fixed, so the time does not reveal the length of the password either. */
 function sameDigest({ kind, digest }: DigestCredential, password: string): boolean {
   return timingSafeEqual(hash(kind === 'plain' ? 'sha256' : 'sha1', password, 'buffer'), digest)
 }

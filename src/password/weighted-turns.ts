@@ -11,31 +11,31 @@ export const ALL_EQUAL: Precedence = { isKnown: () => false, weightOf: () => 1 }
 
 interface Waiter {
   readonly client: string
-  /** Where it comes from. Several clients may have one address: the /64s of an IPv6 /48. */
+  /** The network of the client. Several clients may share one: the /64s of an IPv6 /48. */
   readonly address: string
 }
 
-/** While known and unknown clients wait, an unknown one gets one turn of this number. */
+/** While known and unknown clients wait, one of this many turns goes to an unknown client. */
 const ONE_IN = 8
 
-/** The share of a known client: more than the shares of all unknown ones together. */
+/** The share of a known client: more than the shares of all unknown clients together. */
 const KNOWN_SHARE = 1e6
 
 /**
  * Chooses which waiter has the next turn (C26). Turns are weighted, never strict, so no client starves.
  *
  * - Known clients have seven turns of eight, one after the other.
- * - The other turns are drawn. An address has one share in the draw, less with each wrong password, and its clients divide the share. So a new
- *   address is soon drawn beside hundreds that guess, and many clients in one IPv6 /48 gain nothing.
+ * - The other turns are drawn by lot. Each address has one share in the draw, which falls with each wrong password, and its clients divide
+ *   the share. So a new address is soon drawn beside hundreds that guess, and many clients in one IPv6 /48 gain nothing.
  *
- * A choice looks at all waiters, which costs little beside the milliseconds of a hash.
+ * Each choice looks at all waiters. That costs little beside the milliseconds of a hash.
  */
 export class WeightedTurns<W extends Waiter> {
   readonly #precedence: Precedence
   readonly #random: () => number
-  /** In the order of arrival. The waiters of a known client that had a turn move to the end. */
+  /** In the order of arrival, but a turn moves all waiters of a known client to the end. */
   readonly #waiters = new Set<W>()
-  /** How many waiters each client has, by address. */
+  /** The number of waiters of each client, by address. */
   readonly #counts = new Map<string, Map<string, number>>()
   #turnsOfKnown = 0
 
@@ -54,7 +54,7 @@ export class WeightedTurns<W extends Waiter> {
     if (this.#waiters.delete(waiter)) this.#count(waiter, -1)
   }
 
-  /** The waiter whose turn it is; undefined if none waits. */
+  /** The waiter with the next turn; undefined if none waits. The caller removes it by `leave`. */
   next(): W | undefined {
     const { known = [], others = [] } = Object.groupBy(this.#waiters, ({ client }) =>
       this.#precedence.isKnown(client) ? 'known' : 'others',
@@ -85,7 +85,7 @@ export class WeightedTurns<W extends Waiter> {
     return waiters.find((waiter) => waiter.client === client)
   }
 
-  /** The share of a waiter. The clients of an address divide its share, and the waiters of a client that of the client. Takes constant time. */
+  /** The share of a waiter: the clients of an address divide the share of the address, the waiters of a client that of the client. */
   shareOf({ address, client }: W): number {
     const clients = this.#counts.get(address)
     const theirs = clients?.get(client) ?? 1

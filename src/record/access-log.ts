@@ -9,7 +9,7 @@ import { atRecord, type Recorded } from './recorded.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
 
-/** Which requests have a line: a reload may change it. */
+/** The requests that have a line. A reload may change this. */
 export interface AccessLogRules {
   /** `changes`: only requests that may change something. */
   readonly access: boolean | 'changes'
@@ -25,8 +25,9 @@ const LONGEST_GRANT = 64
 const LONGEST_CLIENT = 64
 
 /**
- * Writes one line for each exchange that the rules name, with the path but without the fields, the body and the query, which may hold secrets.
- * Of a flood of refusals it writes a part and the sum (see `createRefusalLines`), but each line of what may have changed something.
+ * Writes one line for each exchange that the rules name: with the path, but without fields, body and query, which may hold secrets. In a
+ * flood of refusals, it writes some lines and the sum of the others (see `createRefusalLines`). A refused request that may have changed
+ * something always has a line.
  */
 export function createAccessLog(
   log: Logger,
@@ -46,7 +47,7 @@ export function createAccessLog(
         return
       if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
     }),
-    /** Logs that the public listener closed a connection unread, because of its address. Its flood is bounded as that of requests is. */
+    /** Logs that the public listener closed a connection unread because of its address. Bounded like the lines of refused requests. */
     refusedConnection(reason: string, peer: string): void {
       if (settings.config.log.access !== true) return
       if (refusals.take(reason, prefix64(peer))) log.info({ client: peer, reason }, CONNECTION_REFUSED)
@@ -59,8 +60,8 @@ export function createAccessLog(
 const CONNECTION_REFUSED = 'connection refused: see listen.allow'
 
 /**
- * The line that pino would write. It is built by hand, which is faster, because every request writes one. 30 is `info`. A number with a
- * fraction would cost more than the rest of the line, so the time is put together from two whole ones.
+ * The line that pino would write, with the level 30, `info`. It is built by hand, because every request writes one and this is faster. To
+ * format a number with a fraction would cost more than the rest of the line, so the duration is formatted as two whole numbers.
  */
 function lineOf(exchange: Recorded, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
@@ -73,7 +74,7 @@ function lineOf(exchange: Recorded, time: string): string {
   )
 }
 
-/** What most requests do not have. */
+/** The members that most requests do not have. */
 function unusualText(exchange: Exchange): string {
   const { refusal, wouldRefuse, endedFor, idle, outcome } = exchange
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
@@ -84,7 +85,7 @@ function unusualText(exchange: Exchange): string {
   return text
 }
 
-/** What stands between id and status: grant, client and head. Many requests have the same, so the text is kept with the head. */
+/** The members between id and status: grant, client and head. Repeated requests have the same, so the text is kept with the head. */
 function knownText({ head, client, endpoint, grant }: Recorded): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
@@ -103,8 +104,8 @@ function namedText(grant: string): string {
 }
 
 /**
- * Whether a request may change something: not one that reads, unless it has a body, which some programs read as a form, or a field that
- * names another method, path or target. A tunnel may: what it will carry is not known. The answer is kept with the head.
+ * Whether a request may change something. A request with a safe method may not, unless it has a body, which some programs read as a form,
+ * or a field that names another method, path or target. A tunnel may: its content is unknown. The result is kept with the head.
  */
 function mayChange({ head, classified: { framing } }: Recorded): boolean {
   if (head.changes !== undefined) return head.changes
@@ -114,7 +115,7 @@ function mayChange({ head, classified: { framing } }: Recorded): boolean {
   return head.changes
 }
 
-/** Whether the device had got a request that may change something before it was refused, for example because the response never came. */
+/** Whether the device got a request that may change something, although it was refused: for example, the response never came. */
 function mayHaveChanged(exchange: Recorded): boolean {
   return exchange.attempts > 0 && mayChange(exchange)
 }
@@ -127,12 +128,12 @@ export type RefusalName =
   | `upstream: ${UpstreamFailure}`
   | 'insufficient-scope: override'
 
-/** Names why Postern ended an exchange that it had admitted, for the access log and for explanations. Only for one that it has ended. */
+/** The reason why Postern ended an admitted exchange, for the access log and for explanations. Call it only if Postern has ended it. */
 export function endingOf({ endedFor }: Pick<Exchange, 'endedFor'>): RefusalName | 'idle' {
   return endedFor === undefined ? 'idle' : nameOf(endedFor)
 }
 
-/** Names a refusal for the access log and for explanations. */
+/** The name of a refusal for the access log and for explanations. */
 export function nameOf(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
@@ -157,7 +158,7 @@ function quoted(text: string, longest: number): string {
   return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
 }
 
-/** Formats times (ms since the Unix epoch) as `toISOString` does. Within one second, and within one ms, it is much cheaper. */
+/** Formats times (ms since the Unix epoch) as `toISOString` does, but keeps the text of the last second and of the last ms. */
 export function createTimestamp(): (time: number) => string {
   let second = Number.NaN
   let upToSecond = ''
@@ -177,7 +178,7 @@ export function createTimestamp(): (time: number) => string {
   }
 }
 
-/** Counts the connections that the public listener refuses, and logs those of addresses that may not connect, as it logs requests. */
+/** Counts the connections that the public listener refuses, and logs those of addresses that `listen.allow` does not admit. */
 export function refusedConnections(
   metrics: { readonly connections: { refused(reason: string): void } },
   accessLog: Pick<AccessLog, 'refusedConnection'>,

@@ -1,6 +1,6 @@
 import { type MetricRegistry, seriesOf } from './metric-registry.ts'
 
-/** What the public listener reports of its connections. */
+/** The metrics of the public listener's connections. */
 export function createConnectionMetrics({ counter, gauge }: MetricRegistry) {
   let open = 0
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
@@ -27,7 +27,7 @@ export function createConnectionMetrics({ counter, gauge }: MetricRegistry) {
   seriesOf(handshakes, ['handshake_timeout', 'client_left', 'plain_http', 'tls_error'])
 
   return {
-    /** Events of the public listener's connections. A reason is the name of the configuration key of the cap, where there is one. */
+    /** Events of the public listener's connections. A reason is the configuration key of the cap, if the cap has a key. */
     events: {
       connection(protocol: string, change: 1 | -1): void {
         open += change
@@ -37,7 +37,7 @@ export function createConnectionMetrics({ counter, gauge }: MetricRegistry) {
       overused: (reason: string): void => overused(reason).add(),
       handshakeFailed: (reason: string): void => handshakes(reason).add(),
     },
-    /** How many are open now. */
+    /** The number of open connections. */
     open: (): number => open,
   }
 }

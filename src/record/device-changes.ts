@@ -6,13 +6,13 @@ const LINES = 10
 /** The length of a period (ms). */
 const PERIOD = 60_000
 
-/** The level of this line is `error`, because clients get no response, although the sidecar works. */
+/** The level of this line is `error`, because clients get no response of the device, even though the sidecar works. */
 export const DEVICE_DOWN = 'the device is down'
 const REMEDY = 'run postern check: it connects to the device and says what fails'
 
 /**
- * Logs when a service of the device goes away, with the failure, and when it comes back, with the time between in whole seconds. At most ten
- * lines a minute; then one line says how often it changed after them, and what it is now.
+ * Logs when a service of the device goes down, with the failure, and when it comes up again, with its downtime in whole seconds. At most
+ * ten lines a minute; after them, one line at the end of the minute has the number of further changes and the present state.
  *
  * @param url the address of the service, without credentials
  */
@@ -35,7 +35,7 @@ export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock,
   }
 
   return {
-    /** @param failure the last one: its name, or the status of a health check */
+    /** @param failure the last failure: its name, or the status of a health check */
     changed(up: boolean, failure: string | null): void {
       const wentAway = downAt
       if (up === (wentAway === undefined)) return

@@ -10,7 +10,7 @@ export type RequestRow = Readonly<ReturnType<typeof summaryOf>>
 /** What was decided about one request, and why. */
 export interface Explanation {
   readonly request: RequestRow
-  /** In the order of the stations. */
+  /** In the order of the stations that the request passes. */
   readonly findings: readonly Finding[]
 }
 
@@ -19,7 +19,7 @@ interface Finding {
   readonly text: string
 }
 
-/** The time is in whole ms since the Unix epoch, the duration in ms, to the microsecond; `refusal` is null if it was not refused. */
+/** `time` in whole ms since the Unix epoch, `duration` in ms, to the microsecond; `refusal` is null if the request was not refused. */
 export function summaryOf({ id, time, method, path, client, status, refusal, duration }: RequestFacts) {
   return {
     id,
@@ -36,7 +36,7 @@ export function summaryOf({ id, time, method, path, client, status, refusal, dur
 /**
  * Explains a request in plain sentences, one finding for each station that decided something about it.
  *
- * @param label that of its grant, if an operator issued it; empty if that has none
+ * @param label of an issued grant, perhaps empty; undefined for any other grant
  */
 export function explain(facts: RequestFacts, label?: string): Explanation {
   const forwarded = facts.kind === 'forward'
@@ -115,7 +115,7 @@ function issuedText(label: string | undefined): string {
 const namedText = (grant: string): string =>
   nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
-/** The names, in the access log, of refusals that have no sentence of their own for the client. All of the device have one meaning. */
+/** The names (`nameOf`) of refusals without a sentence for the client. All failures of the device share two meanings. */
 type WithoutSentence =
   | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
   | `unauthorized: ${AuthFailure}`
@@ -123,7 +123,7 @@ type WithoutSentence =
   | 'insufficient-scope: override'
   | 'upstream: unreachable'
 
-/** What a refusal means, and what to do next. */
+/** The meaning of a refusal, and the next step. */
 const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'method-not-allowed': 'The path does not take this method; the field Allow lists those it takes.',
   'unsupported-media-type':
@@ -184,7 +184,7 @@ function decisionText(facts: RequestFacts): string {
   return kind === 'refused' ? refused : `${admitted} Then ${refused[0]?.toLowerCase()}${refused.slice(1)}`
 }
 
-/** What would have become of a request that was only observed. */
+/** The refusal of a request that was only observed, as it would be. */
 function observedText({ wouldRefuse, grant }: RequestFacts): string {
   const isTried = wouldRefuse.startsWith('insufficient-scope')
   const when = isTried
@@ -212,7 +212,7 @@ function deviceText(facts: RequestFacts): string {
   return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
 }
 
-/** Of a response without an attempt: it is the one to another request. */
+/** True if there is a response without an attempt: it is the response to another request. */
 const isShared = ({ attempts, deviceStatus }: RequestFacts): boolean => attempts === 0 && deviceStatus !== 0
 
 function sharedText({ deviceStatus, sentAfter, headAfter }: RequestFacts): string {
@@ -226,7 +226,7 @@ function whyUnsent({ sentAfter, failure }: RequestFacts): string {
   return failure === '' ? ': it ended before a connection was open' : `: it got no connection (${failure})`
 }
 
-/** Why Postern ended an admitted request, where the reason is not that of a refusal. */
+/** Why Postern ended an admitted request, for the reasons that mean something else than in a refusal. */
 const ENDINGS: ReadonlyMap<string, string> = new Map([
   ['unauthorized: expired', 'its grant has expired or was evicted at tokens.capacity'],
   ['unauthorized: revoked', 'its grant was revoked'],
@@ -269,7 +269,7 @@ function timeText(facts: RequestFacts): string {
   return `${ms(duration)} in all${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
 }
 
-/** Why it waited: so many requests were there, as many as the device gets at once. */
+/** Why the request waited: all places at the device were taken. */
 const ofPlaces = (places: number): string =>
   places === 0 ? '' : ` (${places === 1 ? 'its one place was' : `all ${places} were`} taken)`
 

@@ -4,7 +4,7 @@ import { type Severity, withSeverity } from '../system/journal.ts'
 
 export type { Logger } from 'pino'
 
-/** The message of the line that counts lines which are missing. */
+/** The message of the line that has the number of dropped lines. */
 export const DROPPED = 'log lines were dropped: nobody read them'
 
 export interface LogSettings {
@@ -15,9 +15,9 @@ export interface LogSettings {
 
 export interface LogSink {
   readonly terminal: boolean
-  /** File descriptor that the lines are written to. */
+  /** The file descriptor of the log. */
   readonly fd: number
-  /** journald reads it: each line carries its severity. */
+  /** True if journald reads the log: then each line carries its severity. */
   readonly journal?: boolean
 }
 
@@ -27,7 +27,7 @@ const FLUSH_INTERVAL = 1_000
 /** The deadline for the last lines (ms). */
 const LAST_FLUSH = 2_000
 
-/** Lines are dropped while more bytes than this wait to be written, because a pipe or a slow disk does not take them. */
+/** Lines are dropped while more bytes than this wait to be written, because the reader of a pipe or the disk is too slow. */
 const MOST_UNWRITTEN = 2 * 1024 * 1024
 
 /** The most bytes of UTF-8 for one UTF-16 code unit. */
@@ -40,7 +40,7 @@ export async function createLog(
   clock: Clock = systemClock,
 ): Promise<Logger> {
   const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  // Loaded here, because a service logs JSON.
+  // Imported only if needed: a service logs JSON.
   const readable = isReadable ? (await import('./readable-lines.ts')).readableLines(sink.terminal) : undefined
   const marked = sink.journal === true ? forJournal : undefined
   return createLogOn(level, bufferedStream(clock, sink, readable, marked))
@@ -51,11 +51,11 @@ const SEVERITIES: Readonly<Record<string, Severity>> = { 6: 3, 5: 3, 4: 4, 3: 6 
 
 const LEVEL = '{"level":'
 
-/** The form in which journald knows the severity of a line, or of the text for people that was made of it. */
+/** Adds the severity that journald reads to a line, or to `text`, the readable form of the line. */
 function forJournal(line: string, text?: string): string {
   const digit = line.startsWith(LEVEL) ? line.charAt(LEVEL.length) : ''
   const severity = SEVERITIES[digit] ?? 7
-  // JSON has no line end within, and every request pays for its access line: only a text for people is searched for more lines.
+  // A line of JSON has no line end inside. A search for one would cost every request, so only a readable text is searched.
   return text === undefined ? `<${severity}>${line}` : withSeverity(severity, text)
 }
 
@@ -65,8 +65,8 @@ export function createLogOn(level: string, stream: DestinationStream): Logger {
 }
 
 /**
- * Writes a complete line of JSON, in ASCII and with its line end, without pino: for the access log, which every request pays. The caller
- * checks `isLevelEnabled` first.
+ * Returns a function that writes a complete line of JSON, in ASCII and with its line end, without pino: cheap enough for the access log of
+ * every request. The caller checks `isLevelEnabled` first.
  */
 export function lineWriter(log: Logger): (line: string) => void {
   // Proof of the cast: this file gave pino the stream. pino exports the symbol, but `Logger` does not declare it.
@@ -76,7 +76,7 @@ export function lineWriter(log: Logger): (line: string) => void {
 
 type BufferedStream = ReturnType<typeof bufferedStream>
 
-/** The bytes of the log that wait to be written; 0 for a log that is written at once. */
+/** The bytes of the log that wait to be written; 0 for a log without a buffer. */
 export function unwrittenBytes(log: Logger): number {
   // Proof of the cast: as in `lineWriter`.
   const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
@@ -84,11 +84,11 @@ export function unwrittenBytes(log: Logger): number {
 }
 
 /**
- * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
- * of a line. A full disk or a reader that pauses ends and delays nothing.
+ * Encodes lines into one buffer and writes them together: a buffer for each line, and frequent writes, made up half of the cost of a line.
+ * A full disk or a paused reader neither ends the process nor delays a request.
  *
- * @param readable makes a text for people of a line. Such texts do not wait for others, because a person reads them
- * @param marked adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII
+ * @param readable turns a line into a readable text. Such texts are written without delay, because a person reads them
+ * @param marked adds the severity for journald to a line, or to its readable text; the result of ASCII is ASCII
  */
 function bufferedStream(
   clock: Pick<Clock, 'after'>,
@@ -107,10 +107,10 @@ function bufferedStream(
   let dropped = 0
   function writeBytes(bytes: Buffer): void {
     unwritten += bytes.length
-    // In this mode `write` takes buffers, though its type says string.
+    // Proof of the cast: with this `contentMode`, `write` takes buffers, though its type says string.
     file.write(bytes as never)
   }
-  // A `flush` during a write does nothing. Without this flush the bytes would wait for the next line.
+  // A `flush` during a write does nothing. Without the flush on `drain`, the remaining bytes would wait for the next line.
   file.on('write', (bytes) => {
     unwritten -= bytes
   })
@@ -119,7 +119,7 @@ function bufferedStream(
     if (failure !== undefined) tellFailure(failure)
     if (dropped > 0) tellDropped()
   })
-  /** Why the last write failed. What it was to write is kept for the next one. */
+  /** Why the last write failed. Its bytes are kept for the next write. */
   let failure: Error | undefined
   /** `retrying`: a write has failed, and a timer runs until the next attempt. `abandoned`: nothing more is written. */
   let state: 'writing' | 'retrying' | 'abandoned' = 'writing'
@@ -145,13 +145,13 @@ function bufferedStream(
     file.flush(done)
   }
 
-  /** A timer runs while lines wait in the buffer: without lines nothing wakes up. */
+  /** True while a timer runs, which it does only while lines wait in the buffer: an idle process is not woken. */
   let timed = false
   const onInterval = (): void => {
     timed = false
     if (length > 0) writeOut()
   }
-  // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
+  // pino calls `flushSync` when the process ends. The lines in the buffer above must reach the file first.
   const flushSync = file.flushSync.bind(file)
   file.flushSync = () => {
     if (state === 'abandoned') return
@@ -166,7 +166,7 @@ function bufferedStream(
     writeLine(`{"level":50${time},"reason":${reason},"msg":"${msg}"}\n`)
   }
 
-  /** The reader takes lines again. */
+  /** Writes the number of dropped lines, once the reader takes lines again. */
   function tellDropped(): void {
     const count = dropped
     dropped = 0
@@ -174,7 +174,7 @@ function bufferedStream(
     writeLine(`{"level":40${time},"count":${count},"msg":"${DROPPED}"}\n`)
   }
 
-  /** Whether there is room for one more line of at most so many bytes, now or when the buffer has been written. */
+  /** Makes room for one more line of at most `most` bytes, and starts the timer. False: the line is dropped, and counted. */
   function hasRoom(most: number): boolean {
     if (unwritten > MOST_UNWRITTEN) {
       dropped += 1
@@ -202,7 +202,7 @@ function bufferedStream(
     return marked === undefined ? (text ?? line) : marked(line, text)
   }
 
-  /** The same for a line of at most `BUFFER_SIZE` bytes of ASCII, in half the time. */
+  /** As `write`, in half the time, for a line of at most `BUFFER_SIZE` bytes of ASCII. */
   function writeAscii(line: string): void {
     if (hasRoom(line.length)) length += buffer.write(line, length, 'latin1')
   }
@@ -214,7 +214,7 @@ function bufferedStream(
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,
-    /** Drops the lines that are not written yet, so that nothing waits for them. */
+    /** Drops the lines that are not written yet, so the end of the process does not wait for them. */
     abandon(): void {
       state = 'abandoned'
     },

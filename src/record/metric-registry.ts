@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { nextTurn } from '../system/clock.ts'
 
-/** A series of a counter or gauge. Its owner adds to it, so the path of a request looks up no label. NaN has no sample. */
+/** A series of a counter or gauge. Its owner keeps it, so a request costs no look-up of labels. A value of NaN has no sample. */
 export class Series {
   value = 0
 
@@ -10,7 +10,7 @@ export class Series {
   }
 }
 
-/** The series with these label values, in the order of the label names. It is in the text from its first call on, at 0. */
+/** Returns the series with these label values, in the order of the label names. The first call adds the series to the text, at 0. */
 type Family<S = Series> = (...values: readonly string[]) => S
 
 type Definition<S = Series> = readonly [
@@ -21,16 +21,16 @@ type Definition<S = Series> = readonly [
   collect?: (family: Family<S>) => void,
 ]
 
-/** The upper bounds of the buckets in seconds: from a cached response of a LAN device to the response deadline. */
+/** The upper bounds of the buckets in seconds: from a fast response of a device in the LAN to the response deadline. */
 export const BOUNDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ]
 
 /** A series of a histogram of durations. */
 class Durations {
-  /** Observations in each bucket and in no lower one. The last bucket has no bound. */
+  /** The observations of each bucket, without those of lower buckets. The last bucket has no upper bound. */
   readonly counts = new Array<number>(BOUNDS.length + 1).fill(0)
-  /** Of all observations (s). */
+  /** The sum of all observations (s). */
   sum = 0
 
   observe(seconds: number): void {
@@ -50,7 +50,7 @@ interface Sample {
 
 type Labels = Readonly<Record<string, string>>
 
-/** What a registry of prom-client asks of a family at a scrape. */
+/** What a family of prom-client returns at a scrape. */
 type Scraped = Awaited<ReturnType<Histogram['get']>>
 
 interface FamilyConfig {
@@ -107,16 +107,16 @@ class ReadHistogram extends Histogram {
   }
 }
 
-/** The class of prom-client that holds a family of each type. */
+/** The class for a family of each type. */
 const CLASSES = { counter: ReadCounter, gauge: ReadGauge, histogram: ReadHistogram } as const
 
 export type MetricRegistry = ReturnType<typeof createMetricRegistry>
 
 /**
- * The metrics of one sidecar. prom-client keeps name, help, labels and type of each family and writes the text; it throws for a name that is
- * malformed or taken. It would look up the labels on each count; the owner of a `Series` looks them up once.
+ * The metrics of one sidecar. prom-client holds name, help, labels and type of each family, writes the text, and throws for a name that is
+ * malformed or taken. The values are in `Series`: prom-client would look up the labels on each count, the owner of a `Series` does it once.
  *
- * @param shared registries whose metrics this one reports, too
+ * @param shared registries whose metrics this registry reports, too
  */
 export function createMetricRegistry(...shared: readonly Registry[]) {
   const registry = Registry.merge([...shared, new Registry()])
@@ -141,7 +141,7 @@ export function createMetricRegistry(...shared: readonly Registry[]) {
     function read(): Scraped {
       collect?.(family)
       const values = [...all.values()].flatMap(({ labels, series }) => samplesOf(series, labels, name))
-      // Proof of the cast: the package writes these words. Its declarations have a numeric enum that it does not export.
+      // Proof of the cast: at run time, the package uses these words. Its declarations have a numeric enum that it does not export.
       const written = type as unknown as Scraped['type']
       return { name, help, type: written, aggregator: 'sum', collect: () => {}, values }
     }
@@ -155,12 +155,12 @@ export function createMetricRegistry(...shared: readonly Registry[]) {
     histogram: (...metric: Definition<Durations>): Family<Durations> =>
       addFamily('histogram', metric, () => new Durations(), bucketSamples),
     contentType: registry.contentType as string,
-    /** The exposition text. Readers that wait at the same time share one text, which is begun after the last of them has come. */
+    /** The exposition text. Concurrent readers share one text, which begins after the last of them has asked: no text is stale. */
     text: shareNext(() => writeInTurns(registry)),
   }
 }
 
-/** The number of families that one turn of the event loop writes: all at once would delay clients by some milliseconds (C26). */
+/** The families that one turn of the event loop writes: all at once would delay clients by some milliseconds (C26). */
 const FAMILIES_PER_TURN = 8
 
 async function writeInTurns(registry: Registry): Promise<string> {
@@ -191,16 +191,16 @@ function shareNext<T>(make: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** The series of a family with one label, from the start: `increase()` does not see the first event of a new series. */
+/** Creates the series of a family with one label at the start: `increase()` of Prometheus misses the first event of a new series. */
 export function seriesOf<Value extends string>(
   family: Family,
   values: readonly Value[],
 ): Readonly<Record<Value, Series>> {
-  // Proof of the cast: the keys are all values.
+  // Proof of the cast: the keys are exactly `values`.
   return Object.fromEntries(values.map((value) => [value, family(value)])) as Record<Value, Series>
 }
 
-/** prom-client would write a value that is missing as `Nan`, which no scraper reads. */
+/** No sample for NaN: prom-client would write `Nan`, which no scraper reads. */
 function valueSample({ value }: Series, labels: Labels): readonly Sample[] {
   return Number.isNaN(value) ? [] : [{ labels, value }]
 }

@@ -14,7 +14,7 @@ interface ScrapeSources extends TokenCounts {
   readonly memory: HeldMemory
 }
 
-/** What clients make the process hold (bytes), and the most that they may. */
+/** The memory that clients make the process hold (bytes), and its limit. */
 interface HeldMemory {
   readonly sums: Readonly<Record<string, number>>
   readonly limit: number
@@ -23,7 +23,7 @@ interface HeldMemory {
 export type Metrics = ReturnType<typeof createMetrics>
 export type Totals = ReturnType<Metrics['totals']>
 
-/** Every family of `/metrics`, and the ways to count. Each part registers its own families and holds their series. */
+/** Every family of `/metrics`, and the functions that count. Each part registers its own families and holds their series. */
 export function createMetrics(
   built: { readonly version: string; readonly node: string },
   clock: Clock = systemClock,
@@ -59,7 +59,7 @@ export function createMetrics(
     connections: connections.events,
     ...memory,
     ...certificate,
-    /** Gives each operation of a store a series of 0: `increase()` does not see the first event of a new series. */
+    /** Creates a series for each operation of a store, at 0: `increase()` of Prometheus misses the first event of a new series. */
     storeOpened(store: string, operations: readonly string[]): void {
       for (const operation of operations) storeErrors(store, operation)
     },
@@ -67,12 +67,12 @@ export function createMetrics(
     /** Creates the metrics of a shared store. Call it at most once. */
     sharedStore: () => createStoreMetrics(registry),
     configReloaded: (result: 'success' | 'failure'): void => reloads[result].add(),
-    /** Sums since the start, and what is open at present. */
+    /** Sums since the start, and the present numbers of open connections and tunnels. */
     totals: () => ({
       ...requests.totals(),
       /** The device's response heads by duration, in the buckets of `BOUNDS`. */
       device: [...upstream.durations],
-      /** At present. */
+      /** Open connections and tunnels at present. */
       connections: connections.open(),
       tunnels: upstream.tunnels.value,
     }),
@@ -115,7 +115,7 @@ function createMemoryMetrics({ counter, gauge }: MetricRegistry, held: () => Hel
   }
 }
 
-/** Without TLS there is no certificate. A sample of 0 would mean 1970, so there is none. */
+/** The families have no sample without TLS: there is no certificate, and a 0 would mean 1970. */
 function createCertificateMetrics({ gauge }: MetricRegistry) {
   const from = gauge(
     'certificate_not_before_timestamp_seconds',

@@ -1,19 +1,19 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
-/** Gauges of prom-client with a counter's name; `promtool check metrics` reports them. */
+/** Gauges of prom-client with the name of a counter (`_total`). They are left out: `promtool check metrics` complains about them. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** A period (ms) of prom-client's monitor of the event loop that never ends. Its usual one, 10 ms, wakes an idle process. */
+/** The period of prom-client's monitor of the event loop (ms): the longest possible one. The default, 10 ms, wakes an idle process. */
 const NEVER = 2 ** 31 - 1
 
 let ofProcess: Registry | undefined
 
-/** prom-client's metrics of the process. All sidecars of a process share them: what measures the collector cannot be stopped. */
+/** prom-client's metrics of the process. All its sidecars share them, because the observer of garbage collection cannot be stopped. */
 export function processMetrics(): Registry {
   if (ofProcess !== undefined) return ofProcess
   ofProcess = new Registry()
@@ -24,8 +24,8 @@ export function processMetrics(): Registry {
 }
 
 /**
- * Replaces prom-client's figures of the event loop by the durations of its turns since the last scrape: work that arrives waits at
- * most that long. Node measures them in the turns themselves, so nothing has to wake up for it.
+ * Replaces prom-client's figures of the event loop by the durations of its turns since the last scrape: the longest turn is the longest
+ * wait of work that arrives. Node measures within the turns, so no timer wakes the process.
  */
 function measureTurns(register: Registry): void {
   const turns = monitorEventLoopDelay({ samplePerIteration: true })
@@ -37,7 +37,7 @@ function measureTurns(register: Registry): void {
     ['stddev', 'Standard deviation of the', () => turns.stddev],
     ['p50', 'Median', () => turns.percentile(50)],
     ['p90', '90th percentile of the', () => turns.percentile(90)],
-    // The last one: it begins the next period.
+    // Collected last, because it resets the measurement for the next scrape.
     ['p99', '99th percentile of the', () => turns.percentile(99)],
   ] as const
   for (const [key, which, nanoseconds] of figures) {

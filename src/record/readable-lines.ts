@@ -2,19 +2,19 @@ import { prettyFactory } from 'pino-pretty'
 import { escaped } from '../system/text.ts'
 
 /**
- * Control characters below the blank, but for the line feed: with them a terminal would move its cursor or colour what follows. JSON escapes
+ * Control characters below the blank, except the line feed: a terminal would move its cursor, or colour the text behind them. JSON escapes
  * them, a stack does not.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const CONTROLS = /[\0-\x09\x0b-\x1f]/g
 
-/** What JSON leaves as it is: DEL, the control characters above it, separators of lines, and marks that reverse the order of a text. */
+/** Characters that JSON does not escape: DEL, the control characters above it, line separators, and marks of the text direction. */
 const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
- * Returns a function from a line of the log to a text for people, which pino-pretty writes: local time, level, message, and the other members as
- * JSON; an error below. pino-pretty trusts messages and stacks. Here no text of a client begins a line or reaches the terminal as a control
- * character. A line that is no JSON object is returned as it is.
+ * Returns a function that turns a line of the log into a readable text: local time, level, message, the other members as JSON, and an error
+ * below. pino-pretty writes it, but trusts messages and stacks. Here no text of a client begins a line, or reaches the terminal as a
+ * control character. A line that is no JSON object is returned unchanged.
  */
 export function readableLines(coloured: boolean): (line: string) => string {
   const write = prettyFactory({
@@ -33,7 +33,7 @@ function oneLine(value: unknown): string {
   return escaped(escaped(String(value), CONTROLS), /\n/g)
 }
 
-/** The object in a line; undefined if there is none. Control characters are escaped where the package would write them as they are. */
+/** The object in a line; undefined without one. Escapes control characters in the members that pino-pretty would write unchanged. */
 function parsed(line: string): object | undefined {
   try {
     const value: unknown = JSON.parse(line, (key, member) => {

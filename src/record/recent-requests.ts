@@ -8,11 +8,11 @@ export type RecentRequests = ReturnType<typeof createRecentRequests>
 export interface Remembered {
   readonly what: 'answered' | 'failed' | 'rate-limited' | 'refused'
   readonly requests: number
-  /** When the oldest of them arrived (ms since the Unix epoch); null if there is none. */
+  /** When the oldest of them arrived (ms since the Unix epoch); null without any. */
   readonly since: number | null
 }
 
-/** Which of the remembered requests a list has. Without a reason and a status, it has requests of every reason. */
+/** Selects remembered requests. Without reason and status: requests of every reason. */
 export interface Wanted {
   /** The kind of a refusal or its detail, such as `rate-limited`, `upstream` or `connection_refused`. `_` and `-` are equal. */
   readonly reason?: string | undefined
@@ -20,15 +20,15 @@ export interface Wanted {
   readonly status?: string | undefined
 }
 
-/** How many requests are remembered. Failed and refused ones are kept apart, so that a flood of one kind leaves the others. */
+/** The most requests of each kind that are remembered. Each kind has its own ring, so a flood of one does not displace the others. */
 const ANSWERED = 800
 const FAILED = 400
 const LIMITED = 400
 const REFUSED = 400
 
 /**
- * What is remembered reaches back at least so many seconds, and a flood costs almost nothing: of each kind, only the first requests
- * of each second are remembered, up to this part of its places.
+ * The memory reaches back at least this many seconds, and a flood costs almost nothing: of each kind, only the first requests of a second
+ * are remembered, up to this part of its ring (`capacity / SECONDS`).
  */
 const SECONDS = 5
 
@@ -36,8 +36,8 @@ const SECONDS = 5
 const ROWS = 100
 
 /**
- * Remembers the last requests, to explain a decision afterwards: in 1 MiB at most, whatever clients send. A request is one text of its own:
- * a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
+ * Remembers the last requests, to explain a decision afterwards: in at most 1 MiB, whatever clients send. Each request is stored as a new
+ * string: a substring of a request head would keep the whole head, and the token in it, in memory (V8's sliced strings).
  *
  * @param issued the live issued grants, whose labels the explanations name
  */
@@ -59,7 +59,7 @@ export function createRecentRequests(
       const ring = isFailed ? failed : refusal === undefined ? answered : ofRefusals
       ring.add(exchange, clock.wall())
     },
-    /** At most 100, the latest first: the wanted ones, or without `Wanted` about as many of each reason. */
+    /** At most `ROWS` requests, the latest first: the selected ones, or without a selection about equally many of each reason. */
     recent({ reason, status }: Wanted = {}): readonly RequestRow[] {
       if (reason !== undefined || status !== undefined) {
         const isWanted = (row: RequestRow): boolean => hasReason(row, reason) && hasStatus(row, status)
@@ -69,7 +69,7 @@ export function createRecentRequests(
       const latest = latestFirst(rings.flatMap((ring) => ring.rows().slice(0, ROWS)))
       return withRoomForEach(latest).map(summaryOf)
     },
-    /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
+    /** Explains the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
     explain(id: string): readonly Explanation[] {
       const isFound = (row: string): boolean => row.startsWith(startOf(id))
       const found = latestFirst(rings.flatMap((ring) => ring.rows().filter(isFound)))
@@ -95,7 +95,7 @@ function withRoomForEach(rows: readonly RequestFacts[]): readonly RequestFacts[]
     seen.set(reason, rank + 1)
     return { row, rank }
   })
-  // The sort is stable, so of the same rank the latest stands first.
+  // The sort is stable, so the latest row comes first among those of the same rank.
   const chosen = new Set(ranked.toSorted((a, b) => a.rank - b.rank).slice(0, ROWS))
   return ranked.filter((each) => chosen.has(each)).map(({ row }) => row)
 }
@@ -116,16 +116,16 @@ function hasStatus({ status }: RequestRow, wanted: string | undefined): boolean 
 function createRing(what: Remembered['what'], capacity: number) {
   const kept: string[] = []
   let next = 0
-  /** The second in which requests are counted began at this time (ms on the wall clock). One that is set back begins another. */
+  /** The beginning of the second in which requests are counted (wall clock, ms). A clock that is set back begins a new one. */
   let secondFrom = Number.NEGATIVE_INFINITY
   let inSecond = 0
 
-  /** The latest first. */
+  /** All rows, the latest first. */
   const rows = (): readonly string[] => [...kept.slice(next), ...kept.slice(0, next)].reverse()
 
   return {
     rows,
-    /** Remembers a request that has ended, unless it is one of too many in a second. */
+    /** Remembers a request that has ended, unless there were too many in this second. */
     add(exchange: Exchange, wall: number): void {
       if (wall >= secondFrom + 1000 || wall < secondFrom) {
         secondFrom = wall

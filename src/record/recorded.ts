@@ -4,8 +4,8 @@ import type { Exchange, WrittenBy } from '../http/exchange.ts'
 export type Recorded = WrittenBy<'record'>
 
 /**
- * The door of this room: turns a function of it into one that other rooms call with any exchange. Each function passes through it once, so
- * the door costs a request nothing.
+ * The door of this room: turns a function of the room into one that other rooms can call with any exchange. This happens once for each
+ * function, so it costs a request nothing.
  */
 export function atRecord<More extends readonly unknown[], Result>(
   work: (exchange: Recorded, ...more: More) => Result,

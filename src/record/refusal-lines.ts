@@ -3,31 +3,31 @@ import type { Logger } from './log.ts'
 
 export type RefusalLines = ReturnType<typeof createRefusalLines>
 
-/** How long the budgets last (ms). */
+/** The period of the budgets of lines (ms). */
 const PERIOD = 10_000
 
 /**
- * The lines of a period. Each client has ten for each kind of refusal. All clients together have 30 for a kind; a client without a line
- * among them gets its first one up to 60, so that few addresses cannot keep the others out of the log. `ofAll` counts every kind.
+ * The most lines of a period. Each client has ten for each kind of refusal. All clients together have 30 for a kind. A client without a
+ * line still gets its first one up to 60, so a few addresses cannot keep the others out of the log. `ofAll`: over all kinds.
  */
 const LINES = { ofClient: 10, ofKind: 30, withFirst: 60, ofAll: 200 }
 
-/** For how many clients of a kind the refusals are counted. */
+/** The most clients of a kind whose refusals are counted one by one. */
 const COUNTED = 200
-/** Up to this number, the clients that have refusals without a line are told apart to count them. */
+/** Clients with refusals without a line are counted up to this number. */
 const TOLD_APART = 1_000
-/** How many clients the sum names. */
+/** The most clients that the sum names. */
 const NAMED = 5
 
 interface ClientCount {
   lines: number
-  /** Refusals without a line: exact while no more than `COUNTED` clients are refused, and never too high. */
+  /** Refusals without a line: exact up to `COUNTED` clients, and with more clients too low, never too high. */
   withheld: number
 }
 
 /**
- * The refusals of one kind in a period. The bytes that it keeps are bounded, however many addresses a client sprays: the counts are a
- * Misra-Gries summary, which keeps each client that has more than its share of the refusals.
+ * The refusals of one kind in a period. Its memory is bounded, however many addresses an attacker uses: the counts are a Misra-Gries
+ * summary, which keeps each client with more than its share of the refusals.
  */
 class Kind {
   lines = 0
@@ -35,7 +35,7 @@ class Kind {
   readonly #clients = new Map<string, ClientCount>()
   readonly #toldApart = new Set<string>()
 
-  /** Whether this refusal gets a line, if the period has one left. */
+  /** Counts a refusal, and decides whether it gets a line. `isLeft`: the period still has a line. */
   take(client: string, isLeft: boolean): boolean {
     const known = this.#clients.get(client)
     const most = known === undefined || known.lines === 0 ? LINES.withFirst : LINES.ofKind
@@ -58,7 +58,7 @@ class Kind {
     else this.#cancel()
   }
 
-  /** Cancels this refusal against one of each counted client: a constant time for each refusal, taken over all of them. */
+  /** Cancels this refusal against one refusal of each counted client. Constant time for each refusal, amortized. */
   #cancel(): void {
     for (const [client, count] of this.#clients) {
       if (count.withheld > 0) count.withheld -= 1
@@ -66,7 +66,7 @@ class Kind {
     }
   }
 
-  /** What has no line: how many refusals, of how many clients, and of which most. */
+  /** The refusals without a line: their number, the number of their clients, and the clients with the most. */
   sum(): { readonly count: number; readonly clients: number; readonly most: Record<string, number> } {
     const counts = [...this.#clients].filter(([, { withheld }]) => withheld > 0)
     const most = counts.sort(([, a], [, b]) => b.withheld - a.withheld).slice(0, NAMED)
@@ -79,9 +79,9 @@ class Kind {
 }
 
 /**
- * Decides which refusals have a line of their own, so that neither a client nor many sprayed addresses fill a disk: at most 200 lines in
- * ten seconds. Then one line for each kind says how many refusals had none, of how many clients (1,000: so many or more), and names the five
- * with most.
+ * Decides which refusals have a line of their own, at most 200 in ten seconds, so that neither one client nor many addresses fill a disk.
+ * After that, one line for each kind has the number of refusals without a line, the number of their clients (1,000 means: or more), and the
+ * five clients with the most.
  */
 export function createRefusalLines(log: Logger, clock: Pick<Clock, 'after'>) {
   const kinds = new Map<string, Kind>()
@@ -105,7 +105,7 @@ export function createRefusalLines(log: Logger, clock: Pick<Clock, 'after'>) {
      * @param client the key of the client: an IPv4 address, or the /64 of an IPv6 one
      */
     take(kind: string, client: string): boolean {
-      // Runs only after refusals: an idle process sleeps.
+      // The timer runs only after a refusal: an idle process is not woken.
       timer ??= clock.after(PERIOD, sumUp)
       let found = kinds.get(kind)
       if (found === undefined) {

@@ -3,7 +3,7 @@ import { endingOf, nameOf } from './access-log.ts'
 import { atRecord, type Recorded } from './recorded.ts'
 import { shownPath } from './shown-path.ts'
 
-/** The longest values that are kept, in characters. Of a row that is longer, the path loses its end. */
+/** The longest values that are kept, in characters. In a row that is too long, the path loses its end. */
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 const LONGEST_ROW = 500
@@ -61,8 +61,8 @@ const COLUMNS = [
 export type RequestFacts = ReturnType<typeof factsOf>
 
 /**
- * What is remembered of a request that has ended, without its query, its fields and its body. Times are in ms. 0 and the empty text mean
- * that there is none.
+ * The facts that are remembered of a request that has ended, without its query, its fields and its body. Times are in ms. 0 and the empty
+ * text stand for a missing value.
  *
  * @param wall when it ended (ms since the Unix epoch)
  */
@@ -93,7 +93,7 @@ function factsOf(exchange: Recorded, wall: number) {
     lookup: exchange.lookup,
     waited: exchange.waited,
     places: exchange.places,
-    /** When the first attempt to send it to the device began, and when the head of the response came: ms since `time`. */
+    /** When the first attempt to send the request to the device began, and when the head of the response came: ms since `time`. */
     sentAfter: sentAt === 0 ? 0 : sentAt - start,
     headAfter: headAt === 0 ? 0 : headAt - start,
     deviceStatus: exchange.deviceStatus,
@@ -115,7 +115,7 @@ function factsOf(exchange: Recorded, wall: number) {
     /** `valid`, the reason why the token is not accepted, or `unavailable`; empty if no token was looked up. */
     token: identity?.kind === 'refused' ? identity.cause : (identity?.kind ?? ('' as const)),
     ownEndpoint: exchange.classified.ownEndpoint ?? '',
-    /** A trusted proxy reported the address of the client in `X-Forwarded-For`. */
+    /** True if a trusted proxy reported the address of the client in `X-Forwarded-For`. */
     forwarded: client.peerTrusted && head.survey.forwardedFor.length > 0,
     upgrade: head.upgrade,
     /** `none`: no service of the device was chosen. */
@@ -123,11 +123,11 @@ function factsOf(exchange: Recorded, wall: number) {
     client: client.address,
     /** The grant of the tokens in the response, else that of a valid token in the request, even if the request was refused. */
     grant: exchange.grant ?? (identity?.kind === 'valid' ? identity.grant : ''),
-    /** Its name in the access log. */
+    /** The name of the refusal in the access log. */
     refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
-    /** The sentence that the client got. */
+    /** The sentence of the refusal that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
-    /** Why it was ended although it was admitted. */
+    /** Why Postern ended the request after admitting it. */
     endedFor: endedFor === undefined && !idle ? ('' as const) : endingOf(exchange),
     wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
@@ -136,14 +136,14 @@ function factsOf(exchange: Recorded, wall: number) {
   } satisfies Record<(typeof COLUMNS)[number], Value>
 }
 
-/** The facts of a request as text: without their names, they take a third of the memory. */
+/** The facts of a request as a row of text. Without the names of the facts, it takes a third of the memory. */
 export const rowOf: (exchange: Exchange, wall: number) => string = atRecord(
   (exchange, wall: number): string => {
     const facts = factsOf(exchange, wall)
     const values: Value[] = []
     for (const name of COLUMNS) values.push(facts[name])
     const row = JSON.stringify(values)
-    // A deviation takes no room from the path: of a device only the first one is remembered.
+    // A deviation does not shorten the path: only the first one of a device is remembered, so few rows have one.
     const excess = row.length - LONGEST_ROW - facts.deviation.length
     if (excess <= 0) return row
     values[COLUMNS.indexOf('path')] = facts.path.slice(0, -excess)
@@ -151,7 +151,7 @@ export const rowOf: (exchange: Exchange, wall: number) => string = atRecord(
   },
 )
 
-/** How the rows of the requests with this id begin: it is the first of the columns. */
+/** The beginning of every row with this id: the id is the first column. */
 export const startOf = (id: string): string => `[${JSON.stringify(id)},`
 
 /** The facts of a row. */

@@ -6,16 +6,16 @@ import { BOUNDS, type MetricRegistry, seriesOf } from './metric-registry.ts'
 import { createTally, endReasonOf, REASONS, REFUSAL_REASONS } from './tally.ts'
 
 /**
- * What an exchange adds to when it has ended, and what the gate counts beside it.
+ * The metrics of exchanges that have ended, and of refusals at the gate.
  *
- * @param windowsHeld asked on each scrape: the windows that an endpoint type holds
+ * @param windowsHeld the number of windows of an endpoint type; called on each scrape
  */
 export function createRequestMetrics(
   { counter, gauge, histogram }: MetricRegistry,
   windowsHeld: (endpoint: WindowType) => number,
 ) {
   let serverErrors = 0
-  /** `browser` has series from its first request on: without `browser.login` there is none. */
+  /** The series of each endpoint type. `browser` gets its series with its first request, because without `browser.login` it has none. */
   const endpoints = new Map<WindowType, ReturnType<typeof openEndpoint>>()
   const always = WINDOW_TYPES.filter((type) => ALWAYS_COUNTED[type])
 
@@ -86,7 +86,7 @@ export function createRequestMetrics(
     refusals[REASONS[kind]].value += 1
   }
 
-  /** A request that the window of its name refused. One without a valid token counts by its client. */
+  /** Counts a request that the window of its name refused. Without a valid token, the window is that of the client: not counted here. */
   function countLimited({ identity }: Exchange): void {
     const name = identity?.kind === 'valid' ? nameOfGrant(identity.grant) : ''
     if (name !== '') named(name, 'rate_limited').value += 1
@@ -117,9 +117,9 @@ export function createRequestMetrics(
       if (kind === 'rate-limited' || kind === 'wrong-passwords') series.limited.value += 1
       if (gateRefusal.kind === 'unauthorized') authFailures[gateRefusal.cause].value += 1
     },
-    /** How many requests the `allow` of a name on trial would have refused, or stripped of a field, since the start. */
+    /** The number of requests since the start that the `allow` of a name on trial would have refused, or stripped of a field. */
     wouldRefuse: (name: string): number => named(name, 'would_refuse').value,
-    /** Counts a refusal that belongs to no exchange record. */
+    /** Counts a refusal without an exchange. */
     refused: countRefusal,
     /** The shared store did not answer, so this sidecar alone counted a request. */
     rateFallback: (endpoint: WindowType): void => fallbacks(endpoint).add(),

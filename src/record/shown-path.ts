@@ -1,15 +1,15 @@
 import type { Recorded } from './recorded.ts'
 
-/** The scheme, `user:password@`, host and port, and what follows, also in a target that no rule allows. */
+/** Scheme, `user:password@`, host and port, and the rest. It also matches targets that are refused. */
 const PARTS = /^([a-z][a-z\d+.-]*:\/+)?([^/?#]*@)?([^/?#]*)(.*)$/is
 
 /** A host, and perhaps a port. */
 const AUTHORITY = /^(?:[^:]*|\[[^\]]*\])(?::\d*)?$/
 
 /**
- * The path of a request for the log: without the query, the fragment of a refused target, which may hold a token, and, in absolute form, without
- * user info. It is kept with the head. A `?`, `#` or `/` in a password that is not encoded ends the authority, and the rest of the password looks
- * like a path, query or fragment: then only the scheme is shown.
+ * The path of a request for the log, kept with the head: without query and fragment, which may hold a token (only a refused target has a
+ * fragment), and in absolute form without user info. If a password in the user info has an unencoded `?`, `#` or `/`, that ends the
+ * authority, and the rest of the password looks like a path, query or fragment: then only the scheme is shown.
  */
 export function shownPath(head: Recorded['head']): string {
   const { target } = head

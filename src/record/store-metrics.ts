@@ -1,6 +1,6 @@
 import type { MetricRegistry } from './metric-registry.ts'
 
-/** The metrics of a store that several sidecars share. Without one they do not exist: a `store_up` of 0 would raise an alarm. */
+/** The metrics of a shared store. They do not exist without one: a `store_up` of 0 would raise an alarm. */
 export function createStoreMetrics({ gauge, histogram }: MetricRegistry) {
   const storeUp = gauge('store_up', 'Whether the shared store answers, and accepts what the sidecar asks.')()
   const duration = histogram(

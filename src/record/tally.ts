@@ -3,7 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { MetricRegistry, Series } from './metric-registry.ts'
 
-/** The values of the `reason` label of `postern_refusals_total`. The compiler demands each kind of refusal. */
+/** The values of the `reason` label of `postern_refusals_total`. It compiles only with every kind of refusal. */
 export const REASONS = {
   malformed: 'malformed',
   'invalid-request': 'invalid_request',
@@ -30,7 +30,7 @@ export const REASONS = {
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>
 
-/** The `reason` label of `postern_requests_ended_total`. Only for an exchange that Postern has ended. */
+/** The `reason` label of `postern_requests_ended_total`. Call it only for an admitted exchange that Postern has ended. */
 export function endReasonOf({ endedFor }: Pick<Exchange, 'endedFor'>): string {
   if (endedFor === undefined) return 'idle'
   return endedFor.kind === 'unauthorized' ? endedFor.cause : REASONS[endedFor.kind]
@@ -38,10 +38,10 @@ export function endReasonOf({ endedFor }: Pick<Exchange, 'endedFor'>): string {
 
 export const REFUSAL_REASONS = Object.values(REASONS)
 
-/** The methods that are counted by name; all others are `other`, so that clients cannot create series. */
+/** The methods that are counted by name. All others count as `other`, so clients cannot create series without end. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-/** Counts requests of an endpoint type without building a key from their labels. */
+/** Counts the requests of an endpoint type by method and status, without building a text key for each request. */
 export function createTally(counter: ReturnType<MetricRegistry['counter']>, endpoint: string) {
   const series = new Map<number, Series>()
   return (method: string, status: number): void => {

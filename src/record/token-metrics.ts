@@ -1,12 +1,12 @@
 import { type MetricRegistry, seriesOf } from './metric-registry.ts'
 
-/** Asked on each scrape. */
+/** The sources of the gauges, read on each scrape. */
 export interface TokenCounts {
   /** Live tokens of logins. */
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   /** Live tokens that an operator issued. */
   readonly issued: () => number
-  /** When the first of these ends that has to be replaced (ms since the Unix epoch); undefined if there is none. */
+  /** When the first issued token ends that has to be replaced (ms since the Unix epoch); undefined without one: see `unreplaced`. */
   readonly issuedEnds: () => number | undefined
   /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
@@ -14,7 +14,7 @@ export interface TokenCounts {
   readonly guessing: () => number
 }
 
-/** Logins, and the tokens that come of them. */
+/** The metrics of logins and tokens. */
 export function createTokenMetrics(
   { counter, gauge }: MetricRegistry,
   counts: () => TokenCounts | undefined,

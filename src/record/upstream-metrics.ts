@@ -7,13 +7,13 @@ export interface DeviceLoad {
   readonly inFlight: number
   readonly queued: number
   readonly tolerant: boolean
-  /** How many requests may be at the device. */
+  /** The most requests that may be at the device at once. */
   readonly limit: number
 }
 
 export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics>['service']>
 
-/** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
+/** After this many failed answers in a row, the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
 export type StrikeKind = 'guess' | 'broke' | 'barred'
@@ -23,8 +23,8 @@ const NO_FAILURE = { failure: null, failedAt: null }
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
 
 /**
- * The metrics of the device. Metrics without a label are the sum over all services, except `upstream_up`, which is the main
- * service's.
+ * The metrics of the device. A metric without a label is the sum over all services, except `upstream_up`, which is that of the main
+ * service.
  */
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
@@ -126,10 +126,14 @@ export function createUpstreamMetrics(
         if (!isUnreachable(reason)) failedAnswers += 1
         if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(false)
       },
-      /** The result of a health check. @param failure why it says that the service is not up; no request failed, so `upstream_errors_total` stays */
+      /**
+       * Notes the result of a health check.
+       *
+       * @param failure why the service is not up. No request failed, so `upstream_errors_total` does not count it
+       */
       up(up: boolean, failure?: string): void {
         if (failure !== undefined) note(failure)
-        // A health check asks for one cheap page. It does not outweigh the requests that failed since the check before.
+        // A health check asks for one cheap page. A good one does not outweigh the requests that failed since the previous check.
         const isFailing = failedSinceCheck && failedAnswers >= FAILED_ANSWERS
         failedSinceCheck = false
         if (isFailing && up) return
@@ -140,18 +144,18 @@ export function createUpstreamMetrics(
         tunnels.value += change
         if (change === 1) relayed()
       },
-      /** A request got the response to another one, which was kept or still at the device. */
+      /** A request got the response to another one. `isKept`: the response was kept; otherwise the other request was at the device. */
       shared: (isKept: boolean): void => shared[isKept ? 'kept' : 'device'].add(),
       /** The learned bound of its places changed. */
       limitChanged: (reason: string): void => changes(reason).add(),
       /** The device had no room for one more request at once. */
       struck: (kind: StrikeKind): void => strikes[kind].add(),
       /**
-       * Whether the service answers, and its last failure, also that of a health check. Times are in ms since the Unix epoch; null: it was
-       * not asked yet, or has not failed.
+       * Whether the service answers, since when, and its last failure, also that of a health check. Times are in ms since the Unix epoch.
+       * Null: the service was not asked yet, or has not failed.
        */
       condition: () => ({ ...state, ...last }),
-      /** Calls back when the service answers for the first time, goes away, or comes back. One listener; a further one replaces it. */
+      /** Calls `listener` when the service answers for the first time, goes down, or comes up again. A new listener replaces the last. */
       watch(listener: NonNullable<typeof onChange>): void {
         onChange = listener
       },
@@ -160,8 +164,8 @@ export function createUpstreamMetrics(
 
   return {
     /**
-     * The metrics of one service. Returns the same object on each call, because `upstream_up` is set only on a change, so one object
-     * has to see every response.
+     * The metrics of one service. Returns the same object on each call: `upstream_up` is set only on a change, so one object has to see
+     * every response.
      *
      * @param route the path of a route's service; undefined for the main service
      */

@@ -5,8 +5,8 @@ interface Expiring {
 }
 
 /**
- * A binary heap: the cost of a sweep grows with the number of expired entries, not of stored ones, also when a reload has
- * changed the lifetimes. Removed entries stay in the heap until they reach its top or make up half of it.
+ * A binary heap, so a sweep costs time per expired entry, not per stored one. A list in the order of issue would not be sorted: a
+ * reload changes the lifetimes. Removed entries stay in the heap until they reach its top or make up half of it.
  */
 export function createExpiryQueue<T extends Expiring>() {
   let heap: T[] = []
@@ -50,7 +50,7 @@ export function createExpiryQueue<T extends Expiring>() {
     discarded = 0
   }
 
-  /** Restores the order after `expiresAt` of entries has changed. */
+  /** Sorts the heap again after a change of `expiresAt` in its entries. */
   function reorder(): void {
     heap.sort((a, b) => a.expiresAt - b.expiresAt)
   }

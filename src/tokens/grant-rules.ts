@@ -1,31 +1,30 @@
-// The rules of a grant (C6), for the tokens of this process and those of a shared store: functions of what a store holds. The stores know
-// records, and none of this.
+// The rules of a grant (C6). The store of this process and the shared store call the same functions: the stores hold records and no rules.
 
 export type TokenKind = 'access' | 'refresh'
 
-/** When a refresh token was exchanged, and until when its response is repeated: on one clock (ms). */
+/** When a refresh token was exchanged, and when its grace ends: until then a retry gets the same response. Both on one clock (ms). */
 export interface Spent {
   readonly at: number
-  /** By `refresh_grace` at that time. A longer one does not move it: by then a thief may have used the successor. */
+  /** Set by the `refresh_grace` at `at`. A reload with a longer one does not move it: a thief may have used the successor meanwhile. */
   readonly graceEnd: number
 }
 
 /**
- * What the use of a spent refresh token means: a `retry` gets the same response, `reuse` revokes the grant. At a clock that was
- * set back to before the exchange it is reuse: how long ago that was is unknown.
+ * Classifies the use of a spent refresh token: a `retry` gets the same response, `reuse` revokes the grant. If the clock was set back to
+ * before the exchange, the age of the exchange is unknown, so the use is `reuse`.
  *
- * @param grace `refresh_grace` now (ms): a shorter one holds at once
+ * @param grace the present `refresh_grace` (ms): a reload that shortens it takes effect at once
  */
 export function spentMeans({ at, graceEnd }: Spent, now: number, grace: number): 'retry' | 'reuse' {
   return at <= now && now < Math.min(graceEnd, at + grace) ? 'retry' : 'reuse'
 }
 
 /**
- * What a token means that a client presents for a refresh. `exchange`: it gets new tokens. `unknown`: there is no such refresh token; an
- * access token is none. A spent one: see `spentMeans`. After `reuse` two parties hold the token and one of them stole it. Which one is
- * unknown (RFC 9700 §4.14.2), so the grant is revoked.
+ * Classifies a token that a client presents for a refresh. `exchange`: the client gets new tokens. `unknown`: the store has no such
+ * refresh token; an access token is `unknown`, too. A spent token: see `spentMeans`. `reuse` shows that two parties hold the token, and
+ * not which of them stole it (RFC 9700 §4.14.2), so the grant is revoked.
  *
- * @param token as the store holds it; undefined if it holds none
+ * @param token as the store holds it; undefined if the store has no such token
  * @param grace as for `spentMeans`
  */
 export function refreshMeans(
@@ -38,8 +37,8 @@ export function refreshMeans(
 }
 
 /**
- * How many tokens one grant may hold. Above that it loses its own oldest ones (`surplusOf`), so a client that refreshes without end evicts
- * its own tokens first.
+ * The most tokens of one grant. A grant above its share loses its own oldest tokens (`surplusOf`), so a client that refreshes without end
+ * evicts its own tokens first.
  *
  * @param capacity `tokens.capacity`
  */
@@ -50,8 +49,8 @@ export function shareOf(capacity: number): number {
 /**
  * The tokens that a grant loses because it has `over` more than its share: the oldest ones, but never its live refresh token.
  *
- * @param oldest its tokens, the oldest first; `over` and one more are enough
- * @param live the refresh token that the grant needs
+ * @param oldest tokens of the grant, the oldest first; the first `over + 1` are enough
+ * @param live the live refresh token of the grant
  */
 export function surplusOf<T>(oldest: readonly T[], over: number, live: T | undefined): readonly T[] {
   if (over <= 0) return []
@@ -63,20 +62,21 @@ export function surplusOf<T>(oldest: readonly T[], over: number, live: T | undef
 export interface Lifetimes {
   readonly accessLifetime: number
   readonly refreshLifetime: number
-  /** How long a login lasts, however often it is refreshed; left out: `off`. */
+  /** How long a login lasts, however often it is refreshed; default: `off`. */
   readonly grantLifetime?: number | 'off'
 }
 
 /**
- * When a login ends at the latest, on the clock of `granted` (ms). Its tokens end then, so all that asks whether a token is valid follows.
+ * The latest end of a login, on the clock of `granted` (ms); infinite if `grantLifetime` is `off`. No token of the login is valid longer,
+ * so a check of a token is enough.
  *
- * @param granted when the password was given
+ * @param granted the time of the login
  */
 export function endOfGrant(granted: number, { grantLifetime }: Pick<Lifetimes, 'grantLifetime'>): number {
   return typeof grantLifetime === 'number' ? granted + grantLifetime : Number.POSITIVE_INFINITY
 }
 
-/** The lifetimes of tokens that a login gets `left` ms before its end. */
+/** The lifetimes of tokens that are issued `left` ms before the end of their login. */
 export function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
   return {
     accessLifetime: Math.min(accessLifetime, left),
@@ -85,8 +85,8 @@ export function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, 
 }
 
 /**
- * Whether a login is too near to its end for a new access token of this lifetime (ms): `expires_in` would be 0. Many clients take 0 for a token
- * that never expires (`golang.org/x/oauth2` does), and would not log in again.
+ * True if the login is about to end, so a new access token would get `expires_in` 0. Many clients take 0 for a token that never expires
+ * (`golang.org/x/oauth2` does), and would not log in again.
  */
 export function endsTooSoon({ accessLifetime }: Pick<Lifetimes, 'accessLifetime'>): boolean {
   return accessLifetime < 1_000

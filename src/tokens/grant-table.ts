@@ -10,9 +10,9 @@ export interface Token {
   readonly kind: TokenKind
   readonly grant: Grant
   issuedAt: number
-  /** Valid while `now < expiresAt` (C7). `GrantTable.retime` and `GrantTable.limit` alone change it. */
+  /** Valid while `now < expiresAt` (C7). Only `GrantTable.retime` and `GrantTable.limit` change it. */
   expiresAt: number
-  /** Set for a rotated refresh token, which is kept to detect reuse. Times as of the token. */
+  /** Set for a rotated refresh token, which is kept to detect reuse. Its times are on the monotonic clock, too. */
   spent: Spent | undefined
   removed: boolean
 }
@@ -20,16 +20,16 @@ export interface Token {
 export interface Grant {
   readonly id: string
   readonly client: string
-  /** Only of an issued grant (`Handout`): what the operator calls it. */
+  /** The operator's name for an issued grant (`Handout`); undefined for a login. */
   readonly label?: string
   issuedAt: number
   /** In order of issue. Each change makes a new array of exact size, which takes the least memory for two tokens. */
   tokens: readonly Token[]
-  /** The live refresh token: the one that is not spent. */
+  /** The refresh token that is not spent. */
   refresh: Token | undefined
-  /** The last use, as in `Token`; `UNUSED` if this process saw none. */
+  /** The time of the last use, on the clock of `Token`; `UNUSED` if this process saw none. */
   usedAt: number
-  /** The grant is revoked, and its tokens are not removed yet. The table gives it to no caller any more. */
+  /** Revoked, though its tokens are not removed yet. `find`, `grant`, `grants` and `recent` leave it out. */
   revoked: boolean
 }
 
@@ -44,7 +44,7 @@ export type GrantTable = ReturnType<typeof createGrantTable>
 /**
  * A grant as `postern status` shows it.
  *
- * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ * @param ahead how far the wall clock is ahead of the monotonic one (ms)
  */
 export function summarize(grant: Grant, ahead: number): GrantSummary {
   const { tokens, label } = grant
@@ -68,22 +68,22 @@ export function lastUse({ usedAt }: Grant, ahead: number): number | null {
 
 /**
  * Grants in order of use and their tokens by digest, at most `capacity` tokens in all. If the table is full, the least recently
- * used grant is evicted with all its tokens. Above its share (`shareOf`) a grant loses its own tokens (`surplusOf`). (The default share is
- * 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
+ * used grant is evicted with all its tokens. A grant above its share (`shareOf`) loses its own tokens first (`surplusOf`). By default the
+ * share is 2500 tokens, and a client that sends 30 token requests a minute has at most 1801 live ones.
  *
- * Issued grants are outside of the capacity and are never evicted: `TokenPolicy.issued` bounds them.
+ * Issued grants do not count towards the capacity and are never evicted: `TokenPolicy.issued` bounds them.
  */
 export function createGrantTable(initialCapacity: number) {
   let capacity = 0
   let share = 0
   /**
-   * The grants in order of use, by id. Its own bound is out of reach: `capacity` counts tokens, of which a grant has several, and changes with
-   * a reload. (`max` would allocate for the capacity at the start.)
+   * The logins in order of use, by id. The cache never evicts by itself, because `capacity` counts tokens, not grants, and changes with a
+   * reload. (With `max` in place of `maxSize`, the cache would allocate memory for all its entries at the start.)
    */
   const recency = new LRUCache<string, Grant>({ maxSize: Number.MAX_SAFE_INTEGER, sizeCalculation: () => 1 })
-  /** The issued grants, by id. Each has one token, which does not count for the capacity. */
+  /** The issued grants, by id. Each has one token, which does not count towards the capacity. */
   const issued = new Map<string, Grant>()
-  /** Why access tokens were removed, for the latest `capacity` of them. No cache of the package: its bound could not follow a reload. */
+  /** Why access tokens were removed, for the latest `capacity` of them. A plain map, because the bound of an `LRUCache` is fixed. */
   const removals = new Map<Digest, 'expired' | 'revoked'>()
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
@@ -145,8 +145,8 @@ export function createGrantTable(initialCapacity: number) {
   }
 
   /**
-   * Moves the times of these tokens and of their grants by `by` (whole ms), because the clock that they were read with was wrong. A grace
-   * that has begun ends no later.
+   * Moves the times of restored tokens and of their grants by `by` (whole ms), after the clock by which they were restored was corrected.
+   * It never prolongs a grace.
    *
    * @param latest the latest time at which a token may end
    * @param issuedBy the latest time at which their grants were issued
@@ -168,7 +168,7 @@ export function createGrantTable(initialCapacity: number) {
     queue.reorder()
   }
 
-  /** Lets no token end after its grant: see `endOfGrant`. Returns those that end earlier now. */
+  /** Shortens the tokens that would outlive their login (`endOfGrant`), and returns them. */
   function limit(lifetimes: Pick<Lifetimes, 'grantLifetime'>): readonly Token[] {
     if (typeof lifetimes.grantLifetime !== 'number') return []
     const limited: Token[] = []
@@ -236,7 +236,7 @@ export function createGrantTable(initialCapacity: number) {
 
   return {
     find,
-    /** Does not count as a use. */
+    /** Finds a grant by its id. This is not a use of the grant. */
     grant(id: string): Grant | undefined {
       const grant = recency.peek(id) ?? issued.get(id)
       return grant === undefined || grant.revoked ? undefined : grant
@@ -245,17 +245,17 @@ export function createGrantTable(initialCapacity: number) {
     revoke(grants: readonly Grant[]): void {
       for (const grant of grants) grant.revoked = true
     },
-    /** Whether the tokens of another login would evict a grant. */
+    /** Whether the two tokens of one more login would evict a grant. */
     get isFull(): boolean {
       return index.size - issued.size + 2 > capacity
     },
     get grantCount(): number {
       return recency.size + issued.size
     },
-    /** The least recently used first, and the issued ones last. */
+    /** All grants: logins in order of use, the least recently used first, then the issued grants. */
     grants,
     issued: issued as ReadonlyMap<string, Grant>,
-    /** At most `most`: the issued ones, then the most recently used. */
+    /** At most `most` grants: the issued ones, then the most recently used logins. */
     recent(most: number): readonly Grant[] {
       const logins = recency.values().filter((grant) => grant?.revoked === false)
       return [
@@ -276,7 +276,7 @@ export function createGrantTable(initialCapacity: number) {
     drop,
     expire,
     evict,
-    /** Why an access token that `find` does not know was removed, as far as the table remembers. */
+    /** Why an access token that `find` does not return was removed; undefined if the table has forgotten it or never had it. */
     removalReason(digest: Digest): 'expired' | 'revoked' | undefined {
       const token = index.get(digest)
       const isRevoked = token?.grant.revoked === true && token.kind === 'access'

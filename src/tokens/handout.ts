@@ -1,27 +1,27 @@
 import type { GrantSummary, HandedOut, Handout, IssuedGrant, StateDependencies } from './state.ts'
 
-/** The name of issued grants in `postern_tokens_issued_total`. */
+/** The `grant` label of issued grants in `postern_tokens_issued_total`. */
 export const ISSUED = 'issued'
 
-/** The `client` of an issued grant, because its client is unknown until the token is used. */
+/** The `client` of an issued grant: the client that will use the token is unknown when the token is issued. */
 export const OPERATOR = 'operator'
 
-/** Those of the grants that an operator issued. */
+/** The issued grants among these. */
 export function issuedOf(grants: readonly GrantSummary[]): readonly IssuedGrant[] {
   return grants.flatMap((grant) => (grant.label === undefined ? [] : { ...grant, label: grant.label }))
 }
 
-/** The grant that was used longest ago. One that was not used since the start comes before the others, the oldest first. */
+/** The grant whose last use is longest ago. A grant without a use since the start precedes the others; of several, the oldest does. */
 export function longestUnused(grants: readonly GrantSummary[]): GrantSummary | undefined {
   return grants.toSorted((a, b) => (a.usedAt ?? 0) - (b.usedAt ?? 0) || a.issuedAt - b.issuedAt)[0]
 }
 
-/** A token that was issued for longer than this (ms, two weeks) needs a successor. A shorter one ends as planned. */
+/** A token with a longer lifetime than this (ms, two weeks) needs a successor. A token with a shorter one ends as planned. */
 const LASTING = 14 * 86_400_000
 
 /**
- * The issued tokens that a person has to replace, the first to end first: those issued for more than two weeks, unless one with the same label
- * lives longer. A token without a label has no successor.
+ * The issued tokens that a person has to replace, the first to end first: tokens with a lifetime of more than two weeks, unless another
+ * one with the same label ends later. A token without a label has no successor.
  */
 export function unreplaced(issued: readonly IssuedGrant[]): readonly IssuedGrant[] {
   const latest = new Map<string, number>()
@@ -33,7 +33,7 @@ export function unreplaced(issued: readonly IssuedGrant[]): readonly IssuedGrant
     .toSorted((a, b) => a.expiresAt - b.expiresAt)
 }
 
-/** Counts and logs that a token was issued: never the token itself. */
+/** Counts and logs that the operator issued a token. Never logs the token itself. */
 export function reportHandOut(
   { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
   { label, name }: Handout,

@@ -13,13 +13,14 @@ import {
   type TokenRecord,
 } from './token-journal.ts'
 
-/** The key of the last known time, which a restart takes for a floor. */
+/** The key of the last known time. After a restart, the time of the journal is never earlier. */
 const TIME = 'time'
 /** How often it is written while tokens live (ms), because each write wears the flash. */
 const TIME_EVERY = 3_600_000
 /**
- * A wall clock that is further behind than this (ms) has lost the time. Then the known time is written this far ahead, and again whenever it
- * is reached: a device that starts in 1970 again and again uses up the lifetime of its tokens, however short its runs are (C7).
+ * A wall clock that is further behind the last known time than this (ms) has lost the time. The journal then writes a known time that lies
+ * this far ahead, and writes the next one when that is reached. So tokens age even on a board that starts in 1970 each time and loses its
+ * power after seconds (C7).
  */
 const LEAD = 600_000
 
@@ -39,8 +40,8 @@ interface Dependencies {
 export type JournalClock = ReturnType<typeof createJournalClock>
 
 /**
- * The time in which the records of the token file are written, and the tokens that were restored from them: only the wall clock tells how old
- * they are, so they are judged anew after a step of it.
+ * Maps monotonic time to the wall times in the token file. Only the wall clock tells the age of a restored token, so a step of the clock
+ * recomputes when the restored tokens expire.
  */
 export function createJournalClock(deps: Dependencies) {
   const { clock, uptime, listener, table, policy, stored, meta } = deps
@@ -59,7 +60,7 @@ export function createJournalClock(deps: Dependencies) {
   for (const record of stored)
     if (record.label !== null) lasting.set(record.digest, lifetimeOf(record, policy))
 
-  /** The latest end of a restored token, however the clock is set later. */
+  /** The upper bound for the end of a restored token. No later step of the clock moves the end beyond it. */
   const latestEnd = ({ kind, digest }: Token): number =>
     restoredAt + (lasting.get(digest) ?? (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime))
   const present = (): number => Math.round(clock.monotonic() + time.ahead())
@@ -67,10 +68,10 @@ export function createJournalClock(deps: Dependencies) {
 
   return {
     /**
-     * Fills the table with the tokens of the file. `changed`: those that have got a name or an earlier end of their login, so their records
-     * have to be replaced. `over`: those that have expired or do not fit.
+     * Fills the table with the tokens of the file. `changed`: tokens whose records must be written again, because their grant got a name or
+     * their login ends earlier. `over`: tokens that have expired or do not fit.
      *
-     * @param heir the name for grants without a name; empty: they keep none
+     * @param heir the name for grants without a name; empty: they stay without one
      */
     restore(
       records: readonly TokenRecord[],
@@ -82,7 +83,7 @@ export function createJournalClock(deps: Dependencies) {
     },
     /** Whether the wall clock has lost the time. */
     isLost: (): boolean => lead() > 0,
-    /** A token as the file keeps it. */
+    /** The record of a token for the file. */
     toRecord(token: Token): TokenRecord {
       const { digest, grant, kind, spent } = token
       const ahead = time.ahead()
@@ -104,15 +105,16 @@ export function createJournalClock(deps: Dependencies) {
       const now = present()
       return now >= known + (lead() > 0 ? 0 : TIME_EVERY) || known > now + LEAD
     },
-    /** Writes the last known time. `isLast`: the process ends, so the time needs no lead. */
+    /** Writes the last known time. `isLast`: the process stops in order, so the time needs no lead. */
     keep(file: Pick<JournalFile, 'setMeta'>, isLast = false): void {
       known = present() + (isLast ? 0 : lead())
       meta.set(TIME, String(known))
       file.setMeta(TIME, String(known))
     },
     /**
-     * Looks whether the wall clock was set since the last call. Then it changes how long the tokens of the file live, and returns those of
-     * this run, whose records have to be written again: how long ago they were issued is known.
+     * Checks whether the wall clock was set since the last call; undefined if not, or if the clock has lost the time. After a step it
+     * recomputes the expiry of restored tokens, and returns the tokens whose age is known: their records must be written again with the
+     * corrected times.
      */
     follow(): readonly Token[] | undefined {
       const step = time.look()

@@ -9,7 +9,7 @@ import type { Fault, TokenRecord } from './token-journal.ts'
 /** The name of the file in the state folder. */
 export const DATABASE = 'tokens.db'
 
-/** Creates the file under another name and renames it. So an empty file is damage, never the result of a crash here. */
+/** Creates the file under another name and renames it. So an empty file is always damage, never the result of a crash in this function. */
 export function createDatabase(path: string): void {
   const draft = `${path}.new`
   rmSync(draft, { force: true })
@@ -29,7 +29,7 @@ export function createDatabase(path: string): void {
 
 /**
  * Opens and locks an existing file and reads all of it: SQLite opens garbage without an error, and only the first query
- * fails (H72). Throws if the cause of a failure is not the file itself.
+ * fails (H72). Returns a `Fault` if the file itself cannot be used, and throws on any other failure.
  *
  * @param patience how long to wait for a lock (ms)
  * @param isUnread whether a file with tokens is a fault
@@ -81,13 +81,13 @@ export function setDatabaseAside(path: string, fault: Fault, wall: number): stri
   return name
 }
 
-/** Stands in the header of the file, so that the database of another program is recognized. */
+/** In the header of the file. The database of another program has a different one. */
 const APPLICATION_ID = 0x506f7374
 
 /** The version of the tables. A file of a later version is set aside as `newer`. */
 const VERSION = 1
 
-/** SQLite detects damage to its structure, but not to the content of a row: the checksum of each row does. */
+/** SQLite detects damage to the structure of the file. The checksum of each row detects damage to its content. */
 const SCHEMA = `CREATE TABLE tokens (
      digest BLOB PRIMARY KEY,
      grant_id TEXT NOT NULL,
@@ -132,7 +132,7 @@ function readRecords(db: DatabaseSync): readonly TokenRecord[] | undefined {
   for (const row of db.prepare('SELECT * FROM tokens').iterate()) {
     const { digest, grant_id: grant, grace_end: graceEnd, checksum: sum, ...others } = row
     const text = Buffer.from(digest instanceof Uint8Array ? digest : []).toString('base64url')
-    // The table is STRICT, and the checksum is that of a row of this program: so the columns have the types of a record.
+    // Proof of the cast: the table is STRICT, and the checksum below is right only for a row that this program has written.
     const record = { ...others, digest: text, grant, graceEnd } as typeof others & TokenRecord
     if (checksum(record) !== sum) return undefined
     records.push(record)

@@ -15,15 +15,15 @@ interface Opening {
   readonly dir: string
   /** How long to wait for a lock (ms). The wait blocks the thread. */
   readonly patience: number
-  /** Tokens were issued and revoked without those of the file: a database with tokens is set aside. */
+  /** True if the process has issued and revoked tokens without having read this file: a database with tokens is set aside. */
   readonly isUnread: boolean
   readonly wall: () => number
   readonly onSetAside: (fault: Fault, name: string) => void
 }
 
 /**
- * Locks a state folder, opens its database, and reads the tokens of the earlier process and the facts about the whole state; undefined if
- * another process has locked the folder. A missing database, and one that is set aside, is replaced by a new one.
+ * Locks a state folder, opens its database, and reads the tokens of the earlier process and the facts about the whole state (`meta`);
+ * undefined if another process has locked the folder. A new database replaces a missing one, and one that is set aside.
  */
 export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening) {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
@@ -52,7 +52,7 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')
     /**
-     * Runs `work`, which changes the file by `put`, `drop`, `clear` and `setMeta`, in one transaction. It survives a `kill -9`. With
+     * Runs `work`, which changes the file by `put`, `drop`, `clear` and `setMeta`, in one transaction, which survives a `kill -9`. With
      * `durable` it also survives a power cut, which otherwise undoes all transactions since the last `flush`.
      */
     function write(durable: boolean, work: () => void): void {
@@ -74,9 +74,9 @@ export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: O
       drop: (digest: Digest): unknown => drop.run(Buffer.from(digest, 'base64url')),
       clear: (): void => db.exec('DELETE FROM tokens'),
       setMeta: (key: string, value: string): unknown => setMeta.run(key, value),
-      /** By this a later run tells the file from a copy: `isSameFile`. */
+      /** A later run compares it (`isSameFile`) to tell the file from a copy. */
       identity: lastingIdentity(path),
-      /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
+      /** Whether the paths still name the open files. SQLite itself does not notice that a file was removed or replaced. */
       inPlace: (): boolean => paths.every((each, i) => fileIdentity(each) === identities[i]),
       /** Makes all earlier transactions durable. Runs off this thread, except under Node's permission model. */
       async flush(): Promise<void> {

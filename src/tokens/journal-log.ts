@@ -19,16 +19,16 @@ const CLOCK_BEHIND =
   'the clock is behind the last known time: tokens expire by that time until the clock is set'
 
 /**
- * Counts and logs what happens to the token file in this folder. The journal retries every five seconds while the file fails: each failure is
- * counted, and the first one of each reason is logged, until the file works again.
+ * Counts and logs what happens to the token file in this folder. The journal retries every five seconds while the file fails. Each failure
+ * is counted, and only the first one with the same message and reason is logged until the file works again.
  */
 export function journalLog(
   stateDir: string,
   { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
 ): JournalListener {
   const path = join(stateDir, DATABASE)
-  /** The lines and reasons that are logged since the file last worked. */
-  const said = new Set<string>()
+  /** The messages and reasons that were logged since the file last worked. */
+  const logged = new Set<string>()
   metrics.storeOpened('file', JOURNAL_OPERATIONS)
 
   return {
@@ -37,12 +37,12 @@ export function journalLog(
       const message = operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY
       const reason = reasonOf(error)
       const fault = `${message}: ${reason}`
-      if (said.has(fault)) return
-      said.add(fault)
+      if (logged.has(fault)) return
+      logged.add(fault)
       log.error({ path, operation, ...causeOf(error) }, message)
     },
     recovered() {
-      said.clear()
+      logged.clear()
       log.info('token file: complete again')
     },
     copied: () => log.warn({ path: stateDir, remedy: COPIED_REMEDY }, IS_COPY),

@@ -22,7 +22,7 @@ interface Dependencies {
   /** An empty table. The journal restores the tokens of the earlier process into it, and rewrites the disk from it after a failure. */
   readonly table: GrantTable
   readonly policy: TokenPolicy
-  /** Tells a suspend of the machine from a step of its clock. */
+  /** Distinguishes a suspend of the machine from a step of its clock. */
   readonly uptime?: Uptime
   /** The name that restored grants without a name get; empty: none. */
   readonly heir: string
@@ -31,7 +31,7 @@ interface Dependencies {
 /** Times in ms. Only the start waits for a lock: later a wait would block requests. */
 const PATIENCE_AT_START = 1000
 const RETRY_EVERY = 5000
-/** How often an idle store looks whether its files are still there. Each write does so, too. */
+/** How often an idle store checks that its files are still in place. Each write checks it, too. */
 const LOOK_EVERY = 5000
 /** Expired tokens are deleted from disk in batches, because flash wears by the page and a late deletion does no harm. */
 const EXPIRE_EVERY = 60_000
@@ -47,10 +47,10 @@ export type TokenJournal = ReturnType<typeof openJournal>
  *   a second; their clients log in again. It never undoes a revocation.
  * - On a virtual SSD a login takes 0.04 ms (99 %: 1.3 ms). A revocation waits for the disk and takes 0.35 ms (99 %: 1.1 ms).
  *   Both are rare enough for the main thread.
- * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written once an
- *   hour, or every ten minutes while the clock has lost it.
- * - After a step of the wall clock the tokens of this run are written again, with the right times: how long ago they were issued is known.
- *   Those of the file keep its times and are judged anew.
+ * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written
+ *   once an hour, or every ten minutes while the wall clock has lost it.
+ * - After a step of the wall clock, the tokens of this run are written again with corrected times, because their age is known. Restored
+ *   tokens keep their records, and their expiry is recomputed.
  */
 export function openJournal({ dir, clock, uptime, listener, table, policy, heir }: Dependencies) {
   let file: JournalFile | undefined
@@ -61,9 +61,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let unflushed = false
   /** After a failed flush, when the next one is due (ms, monotonic); otherwise 0. */
   let flushAt = 0
-  /** The tokens that are not on disk. Read only while no file is open: an open file has all tokens. */
+  /** The tokens that are not on disk. It counts only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
-  /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
+  /** True until a file was opened: a file in the folder may have tokens that are not in memory. */
   let isUnread = false
 
   const openFile = (patience: number) =>
@@ -80,7 +80,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
 
   const tokens = () => table.grants().flatMap((grant) => grant.tokens)
 
-  /** These tokens are not on disk. */
+  /** Marks tokens that are not on disk. */
   function miss(lost: Iterable<Token>): void {
     for (const token of lost) unwritten.add(token)
   }
@@ -135,8 +135,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 
   /**
-   * Reopens the files and rewrites them from memory, which alone has the changes since the failure. A file that was never read is set
-   * aside, not loaded: memory does not know which of its tokens a client has revoked since, or whether the password is still the same.
+   * Reopens the files and rewrites them from memory, because only memory has the changes since the failure. A file that was never read is
+   * set aside, not loaded: its tokens have missed every revocation and every change of the password since the start.
    */
   function recover(): 'recovered' | 'locked' | 'failed' {
     recoverAt = clock.monotonic() + RETRY_EVERY
@@ -165,8 +165,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 
   /**
-   * Files that were removed or damaged are recreated before the token response is sent, but at most once in `RETRY_EVERY`:
-   * recreation writes all tokens, and a nearly full disk would fail each time.
+   * Writes to the files. Recreates removed or damaged files before the token response is sent, but at most once in `RETRY_EVERY`:
+   * recreation writes all tokens, and on a nearly full disk it would fail each time.
    */
   function write(operation: JournalOperation, durable: boolean, work: (file: JournalFile) => void): void {
     if (!attempt(operation, durable, work) && clock.monotonic() >= recoverAt) recover()
@@ -183,8 +183,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 
   /**
-   * Finds out whether the file is a copy, such as a restored backup. In a copy, tokens may be valid again that were revoked after it was
-   * made.
+   * Detects that the file is a copy, such as a restored backup. A copy may contain tokens that were revoked after the copy was made: they
+   * are valid again.
    */
   function recognize(open: JournalFile): void {
     const known = meta.get(IDENTITY)
@@ -231,8 +231,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   return {
     record,
     /**
-     * Looks whether the wall clock was set since the last call. Then it rewrites what this run has issued, and changes how long the tokens
-     * of the file live. Returns whether it was.
+     * Checks whether the wall clock was set since the last call, and returns that. After a step it writes the tokens of this run again, and
+     * recomputes the expiry of restored tokens.
      */
     followClock,
     /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
@@ -240,7 +240,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (file !== undefined) deletions.add(removed.map(({ digest }) => digest))
     },
     /**
-     * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
+     * Deletes revoked tokens durably: after the return, a power cut does not undo the deletion. If it cannot be written, deletes the whole
      * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
      */
     revoke(revoked: readonly Token[] | 'all'): void {
@@ -252,13 +252,13 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
           return
         }
         for (const { digest } of revoked) file.drop(digest)
-        // One that was evicted before may be of the same grant or password.
+        // An evicted token that is still on disk may belong to the same grant or password.
         for (const digest of deletions.waiting()) file.drop(digest)
       })
       if (done) return
       // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
       // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
-      // Nor is a file that was never read: it has none of these tokens.
+      // A file that was never read is not deleted either: it has none of these tokens.
       if (recover() !== 'failed' || (isUnread && revoked !== 'all')) return
       try {
         destroyJournalFile(dir)
@@ -268,14 +268,14 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       }
     },
     /**
-     * When the file was found to be a copy (ms, wall clock). Undefined if it is none, after all tokens are revoked, and when all logins of the copy
-     * have expired.
+     * When the file was found to be a copy (ms, wall clock). Undefined if it is no copy, after a revocation of all tokens, and once all
+     * logins of the copy have expired.
      */
     copiedAt(): number | undefined {
       const at = Number(meta.get(COPIED) ?? '')
       return at > 0 && clock.wall() < at + policy.refreshLifetime ? at : undefined
     },
-    /** How many live tokens are not on disk: a crash would lose them. */
+    /** The number of live tokens that are not on disk: a crash would lose them. */
     unsaved(): number {
       if (file !== undefined) return 0
       return [...tokens()].filter((token) => token.spent === undefined && unwritten.has(token)).length
@@ -310,7 +310,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   }
 }
 
-/** False also if a folder above the file cannot be searched any more: the write that follows reports the reason. */
+/** As `inPlace`, but false if a folder above the file cannot be searched any more: the next write reports the reason. */
 function isInPlace(file: JournalFile): boolean {
   try {
     return file.inPlace()
@@ -320,7 +320,7 @@ function isInPlace(file: JournalFile): boolean {
   }
 }
 
-/** The tokens that have expired or were evicted, and are still on disk. They are deleted with other writes, or in batches. */
+/** Expired and evicted tokens that are still on disk. They are deleted together with other writes, or in batches. */
 function createDelayedDeletions(clock: Clock) {
   let digests: Digest[] = []
   let dueAt = clock.monotonic() + EXPIRE_EVERY
@@ -329,7 +329,7 @@ function createDelayedDeletions(clock: Clock) {
     add(removed: readonly Digest[]): void {
       digests = digests.concat(removed)
     },
-    /** Whether it is time for a write of their own. Then the next one is due a minute later. */
+    /** Whether a write for deletions alone is due. If it is, the next one is due a minute later. */
     areDue(now: number): boolean {
       if (digests.length < EXPIRE_BATCH && (digests.length === 0 || now < dueAt)) return false
       dueAt = now + EXPIRE_EVERY

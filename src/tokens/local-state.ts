@@ -52,13 +52,13 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
 
   const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
-  /** Settles when the journal has the fingerprint of the valid password; undefined if the journal may lack it. */
+  /** Resolves when the journal has the fingerprint of the present password; undefined if the journal may lack it. */
   let settling: Promise<void> | undefined
 
-  /** Revokes the tokens of each name whose password is gone or differs from the one in the journal, and saves the present fingerprints. */
+  /** Revokes the tokens of each name whose password is gone or differs from the one in the journal. Then saves the present fingerprints. */
   async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
     if (journal === undefined) return
-    // Before the new fingerprint is in the journal: after that, a restart would take the remaining tokens of the former password for valid.
+    // The tokens of the former password leave the journal before the new fingerprint enters it: a restart in between would accept the rest.
     await tokens.removed()
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
@@ -96,7 +96,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     throw error
   })
   reportAbsent(deps, password.state())
-  // Without tokens, the first login settles it: a derivation takes 15 ms.
+  // Without tokens, the first login saves the fingerprint: its derivation takes 15 ms.
   if (tokens.grants().length > 0) await settled()
 
   const sweeping = everySecond(clock, () => tokens.sweep())
@@ -123,8 +123,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       }
     },
     /**
-     * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
-     * of an earlier password and revoke it.
+     * Issues no token before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
+     * password and revoke it.
      */
     async logIn(candidate, request, grantType, username) {
       const { client } = request
@@ -151,7 +151,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
 }
 
-/** The name of the tokens that were issued for `password`: `admin`, or the only one. Empty if no name has them. */
+/**
+ * The name that gets the tokens that were issued for `password`, before the configuration had `passwords`: `admin`, or the only name. Empty
+ * if there is neither.
+ */
 function heirOf({ passwords = [] }: Config): string {
   const only = passwords.length === 1 ? passwords[0] : undefined
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''

@@ -5,7 +5,7 @@ import type { IssuedTokens } from './state.ts'
 /** A source of random bytes, such as `crypto.randomBytes`. */
 export type RandomBytes = (size: number) => Buffer
 
-/** The base64url SHA-256 of a token. Memory and disk hold only this form. */
+/** The base64url SHA-256 of a token, the form in which stores hold it. Only responses for a retry hold tokens in plain text, in memory. */
 export type Digest = string
 
 /** The length of a token in characters. */
@@ -17,9 +17,9 @@ export function mintToken(random: RandomBytes = randomBytes): string {
 }
 
 /**
- * An id for a grant. It is no secret. It is hex because operators type it after `--grant`: hex never starts with a dash.
+ * An id for a grant; not a secret. It is in hex because operators type it after `--grant`, and hex never starts with a dash.
  *
- * @param name of the password; it becomes the beginning of the id (see `nameOfGrant`)
+ * @param name of the password; the id begins with it (see `nameOfGrant`)
  */
 export function mintGrantId(random: RandomBytes, name: string): string {
   const id = random(8).toString('hex')
@@ -32,21 +32,21 @@ export function looksMinted(token: string): boolean {
 }
 
 /**
- * The lookup by digest prevents a timing attack: it compares hashes, which a client cannot choose. A plain hash is enough,
- * because 256 random bits cannot be guessed.
+ * The digest by which stores look up a token. The look-up compares digests, which a client cannot choose, so its timing tells an attacker
+ * nothing. A plain hash is enough, because 256 random bits cannot be guessed.
  */
 export function digestToken(token: string): Digest {
   return hash('sha256', token, 'base64url')
 }
 
-/** A token that a store adds to a grant. It has its lifetime (ms) from that moment. */
+/** A token that a store adds to a grant. Its `lifetime` (ms) begins when the store adds it. */
 export interface NewToken {
   readonly kind: TokenKind
   readonly digest: Digest
   readonly lifetime: number
 }
 
-/** Tokens for a client, and what the store adds for them, in this order. */
+/** A token response for a client, and the tokens that the store adds for it, in this order. */
 export interface Minted {
   readonly response: Omit<IssuedTokens, 'grant'>
   readonly added: readonly NewToken[]
@@ -67,7 +67,7 @@ export function mintPair({ accessLifetime, refreshLifetime }: Lifetimes, random:
 /**
  * The tokens for a presented refresh token (C6).
  *
- * @param rotates whether another refresh token takes the place of the presented one, which keeps its expiry otherwise
+ * @param rotates whether a new refresh token replaces the presented one; if not, the presented one stays, with its expiry
  */
 export function mintExchange(
   presented: string,

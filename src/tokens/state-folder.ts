@@ -10,8 +10,8 @@ export function createPrivate(path: string): void {
 }
 
 /**
- * Makes created and removed names in a folder durable; with `w`, the truncation of a file. Node's permission model forbids fsync. SQLite
- * still syncs its own files, and the folder of a new one; the kernel writes the rest within half a minute.
+ * Makes created and removed names in a folder durable; with `w`, truncates a file durably. Node's permission model forbids fsync: then the
+ * kernel writes the change within half a minute. SQLite still syncs its own files, and the folder of a new one.
  */
 export function sync(path: string, flags: 'r' | 'w' = 'r'): void {
   const descriptor = openSync(path, flags)
@@ -24,15 +24,15 @@ export function sync(path: string, flags: 'r' | 'w' = 'r'): void {
   }
 }
 
-/** Device and inode of the file that a path names now; `undefined` if there is none. */
+/** Device and inode of the file that a path names now; undefined without a file. */
 export function fileIdentity(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`
 }
 
 /**
- * Identifies a file over restarts, so that a later run tells it from a copy: its inode, and the time of its creation, because a file system
- * soon reuses the inode of a deleted file. The number of the device is left out: it may change with a reboot or on another machine.
+ * Identifies a file across restarts, so a later run can tell it from a copy: by its inode and its time of creation, because a file system
+ * soon reuses the inode of a deleted file. The device number is left out: a reboot or another machine may change it.
  */
 export function lastingIdentity(path: string): string {
   const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true })
@@ -40,7 +40,7 @@ export function lastingIdentity(path: string): string {
   return `${ino}:${birthtimeNs === ctimeNs || birthtimeNs === 0n ? '' : birthtimeNs}`
 }
 
-/** Whether two lasting identities are those of one file. The times of creation count only if both have one. */
+/** Whether two results of `lastingIdentity` mean the same file. The times of creation count only if both have one. */
 export function isSameFile(one: string, other: string): boolean {
   const [inode, created] = one.split(':')
   const [otherInode, otherCreated] = other.split(':')
@@ -48,9 +48,9 @@ export function isSameFile(one: string, other: string): boolean {
 }
 
 /**
- * Locks a folder against other sidecars with an exclusive SQLite transaction on an empty file. The kernel releases the lock
- * when the process ends, in whatever way; a file with a process id would stay. `patience`: how long to wait for the lock (ms).
- * Returns a function that releases it; `undefined`: another process holds it.
+ * Locks a folder against other sidecars with an exclusive SQLite transaction on an empty file. The kernel releases the lock when the
+ * process ends, even after a crash; a file with a process id would stay. `patience`: how long to wait for the lock (ms). Returns a function
+ * that releases the lock; undefined if another process holds it.
  */
 export function lockStateFolder(path: string, patience: number): (() => void) | undefined {
   for (let attempt = 0; ; attempt++) {
@@ -64,7 +64,7 @@ export function lockStateFolder(path: string, patience: number): (() => void) | 
       db.close()
       const code = sqliteCode(error)
       if (code === 'busy') return undefined
-      // A damaged file is not locked: a lock shows as busy before SQLite reads the file.
+      // A damaged file is not locked: SQLite reports a lock (`busy`) before it reads the file.
       if (code !== 'damaged' || attempt > 0) throw error
       rmSync(path)
     }

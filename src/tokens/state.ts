@@ -12,26 +12,26 @@ import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Lifetimes, TokenKind } from './grant-rules.ts'
 
-/** How many tokens that an operator handed out may be valid at once: each waits for the day on which it is forgotten. */
+/** The default of `TokenPolicy.issued`. Bounded, because each issued token is a long-lived secret that its owner may forget. */
 export const MOST_ISSUED = 100
 
 export interface TokenPolicy extends Lifetimes {
   /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
-  /** The maximum number of issued grants (`Handout`), outside of the capacity; default: `MOST_ISSUED`. */
+  /** The maximum number of issued grants (`Handout`), which do not count towards `capacity`; default: `MOST_ISSUED`. */
   readonly issued?: number
   readonly rotateRefresh: boolean
-  /** Milliseconds. */
+  /** How long a retry with a spent refresh token gets the same response (ms). */
   readonly refreshGrace: number
 }
 
 export interface SharedTokenPolicy extends TokenPolicy {
-  /** How long the tokens that this sidecar knows work while it hears nothing from the shared store (ms). */
+  /** How long this sidecar accepts its copies of tokens while it hears nothing from the shared store (ms). */
   readonly offlineGrace: number
 }
 
 export interface IssuedTokens {
-  /** The id of their grant. Unknown if another sidecar issued them, and this one answers a retry. */
+  /** The id of their grant. Undefined if another sidecar issued the tokens, and this one answers a retry. */
   readonly grant?: string
   readonly accessToken: string
   readonly refreshToken: string
@@ -45,17 +45,17 @@ export type TokenLookup =
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
   | { readonly kind: 'unavailable' }
 
-/** What a store in this process finds. */
+/** The result of a look-up in a store of this process. */
 export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
-/** What is found instead of a valid token. */
+/** The results of a look-up that finds no valid token. */
 export const REFUSED = {
   unknown: { kind: 'refused', cause: 'unknown' },
   expired: { kind: 'refused', cause: 'expired' },
   revoked: { kind: 'refused', cause: 'revoked' },
 } as const
 
-/** The shared store did not answer. It may have done what was asked. A store in this process never says so. */
+/** The shared store did not answer. It may have run the command all the same. A store in this process never returns this. */
 export type Unavailable = 'unavailable'
 
 /**
@@ -73,20 +73,20 @@ export type Revocation =
 /** The reason of a revocation by an operator: a value of the `reason` label of `postern_tokens_revoked_total`. */
 export const BY_OPERATOR = 'operator'
 
-/** Whose grants to revoke. */
+/** A revocation of all grants of a client or of a name. */
 export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
-/** What a sidecar ends for good by itself: a name that is gone, or the grants of its own sessions. */
+/** A revocation that a sidecar begins by itself: of a name that left the configuration, or of the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
 
-/** Whether a revocation by client or name means this grant. */
+/** Whether a revocation by client or name covers this grant. */
 export function isTheirs(which: RevokedOwner, { id, client }: Pick<GrantSummary, 'id' | 'client'>): boolean {
   return 'client' in which ? prefix64(client) === which.client : nameOfGrant(id) === which.name
 }
 
 /**
- * The grants of a revocation that only requests in flight still use: the store has them no more, but an upload goes on after the expiry of
- * its grant. The store has forgotten their clients, so the clients of the requests count.
+ * The grants that a revocation covers and the store has forgotten, but a request in flight still uses: an upload continues after the expiry
+ * of its grant. A revocation by client is compared with the client of the request, because the store has forgotten that of the grant.
  *
  * @param isLive whether the store has the grant
  */
@@ -109,25 +109,25 @@ export interface GrantSummary {
   readonly id: string
   readonly client: string
   readonly issuedAt: number
-  /** When its last token expires. */
+  /** When the last of its tokens expires. */
   readonly expiresAt: number
   /** The last request or refresh that this sidecar saw; null if it saw none since its start. */
   readonly usedAt: number | null
   readonly accessTokens: number
   /** 1, or 0 once the refresh token has expired. An issued grant has none. */
   readonly refreshTokens: number
-  /** Only of an issued grant (`Handout`); empty if the operator gave none. */
+  /** Only for an issued grant (`Handout`); empty if the operator gave no label. */
   readonly label?: string
 }
 
-/** Whose grant it is: the parts that a search compares. */
+/** The fields of a grant that a search compares. */
 export type GrantOwner = Pick<GrantSummary, 'id' | 'client' | 'label'>
 
 /** The grants that were used last. */
 export interface RecentGrants {
   /** All live grants. */
   readonly total: number
-  /** The issued ones, then the most recently used first. A login is a use. */
+  /** The issued grants, then the others, the most recently used first. A login is a use. */
   readonly grants: readonly GrantSummary[]
 }
 
@@ -140,24 +140,24 @@ export interface Tokens {
   refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
   /**
    * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
-   * the client that presents it, by whom look-ups that have to wait take turns.
+   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store.
    */
   identify(accessToken: string, client: string): Later<TokenLookup>
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): Later<number | Unavailable>
   grants(): Later<readonly GrantSummary[] | Unavailable>
   /**
-   * At most `most` grants, in time that depends on `most` only. The uses that count are those that this sidecar saw; of other grants in
-   * a shared store, those whose last token expires last.
+   * The most recently used grants, at most `most`, at a cost that depends on `most` only. With a shared store, only the uses that this
+   * sidecar saw count; other grants follow, the last to expire first.
    */
   recentGrants(most: number): Later<RecentGrants | Unavailable>
-  /** The owners of all live grants, the least recently used first, issued ones last; in a shared store, the first to expire first. */
+  /** The owners of all live grants, the least recently used first, issued grants last. With a shared store: the first to expire first. */
   owners(): Later<readonly GrantOwner[] | Unavailable>
-  /** The summaries of those of these grants that are live. */
+  /** The summaries of these grants, without those that are not live. */
   describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
   /** The tokens of logins in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
-  /** New lifetimes apply to tokens issued from now on, that of a login to all logins. A smaller capacity evicts at once. */
+  /** New lifetimes of tokens apply to tokens issued from now on, a new `grantLifetime` to all logins. A smaller capacity evicts at once. */
   applyPolicy(policy: SharedTokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void
@@ -167,10 +167,9 @@ export interface Tokens {
 export type Later<T> = T | Promise<T>
 
 /**
- * The tokens for a right password, or why there are none. `other-name`: the password is right, but not the one of the name in `username`.
- * `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
- * device has to check the password, and did not respond. `unavailable`: the shared store did not respond. `slowedFor`: the attempt may begin
- * after this time (ms).
+ * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than
+ * `username`. `overloaded`: too many passwords are being checked. `unavailable`: the shared store did not respond. An `UpstreamFailure`:
+ * the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after this time (ms).
  */
 export type LogInResult =
   | IssuedTokens
@@ -184,7 +183,10 @@ export type LogInResult =
 /** The request of a login. */
 export type LoginRequest = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
 
-/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in `Passwords.verify`. */
+/**
+ * Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in
+ * `Passwords.verify`.
+ */
 export type LogIn = (
   password: string,
   request: LoginRequest,
@@ -193,13 +195,13 @@ export type LogIn = (
 ) => Promise<LogInResult>
 
 /**
- * What an operator asks for: one access token without a refresh token, for a client that cannot log in. Its grant is an issued grant. No
- * login evicts it, and it ends with its password as every other (C8).
+ * An operator's request for one access token without a refresh token, for a client that cannot log in. Its grant is called an issued grant.
+ * No login evicts an issued grant, and a change of its password revokes it like every other (C8).
  */
 export interface Handout {
-  /** Of the password that it ends with, and whose `allow` it has; empty for `password`. */
+  /** The name of the password, which gives the token its `allow` and whose change revokes it; empty for `password`. */
   readonly name: string
-  /** What the operator calls it; may be empty. */
+  /** The operator's name for the token; may be empty. */
   readonly label: string
   /** Milliseconds. */
   readonly lifetime: number
@@ -213,14 +215,15 @@ export interface HandedOut {
   readonly expiresAt: number
 }
 
-/** There are as many issued grants as there may be. `longestUnused`: the one that was used longest ago. */
+/** The maximum number of issued grants exists. `longestUnused`: the one with the longest time since its last use. */
 export interface AllIssued {
   readonly longestUnused: GrantSummary | undefined
 }
 
 /**
- * Issues a token, unless nothing could end it or the bound is reached. `unknown-name`: no password has this name. `no-password`: the
- * account has none now. `checked-by-device`: `password.device` has no fingerprint before a login, so a changed password would go unnoticed.
+ * Issues a token, unless the bound is reached or no change of a password could revoke it. `unknown-name`: no password has this name.
+ * `no-password`: the account has no password now. `checked-by-device`: with `password.device` there is no fingerprint before a login, so a
+ * change of the password would go unnoticed.
  */
 export type HandOut = (
   handout: Handout,
@@ -233,17 +236,17 @@ export type IssuedGrant = GrantSummary & { readonly label: string }
 export interface State {
   readonly logIn: LogIn
   readonly handOut: HandOut
-  /** The live issued grants. With a shared store, as it said last: it is asked every ten seconds. */
+  /** The live issued grants. With a shared store, those in its last answer: the sidecar asks every ten seconds. */
   issued(): readonly IssuedGrant[]
   readonly tokens: Tokens
   /**
-   * Revokes grants for good. They are over at this sidecar at once. A shared store that does not take the revocation is owed it, and gets
-   * it when it answers. Returns whether the store has taken it.
+   * Revokes grants. This sidecar refuses their tokens at once. A shared store that does not answer gets the revocation when it answers
+   * again. Returns whether the store has the revocation.
    */
   end(which: Ending, reason: string): Later<boolean>
-  /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
+  /** The number of live tokens that are not in the token file, so that a restart would lose them; undefined without such a file. */
   unsaved(): number | undefined
-  /** When the token file was found to be a copy (ms, wall clock); undefined if that does not matter any more: see `openJournal`. */
+  /** When the token file was found to be a copy (ms, wall clock); undefined if it is no copy, or no token of the copy is left. */
   copiedAt(): number | undefined
   /** The source of the password. */
   readonly password: Pick<DevicePassword, 'state'>
@@ -263,9 +266,9 @@ export interface StoreCondition {
   readonly reason: string | null
 }
 
-/** The requests in flight that grants have admitted. They end with their grants (C8): see `gate/live-exchanges.ts`. */
+/** The requests in flight with a token. They end with the grants of their tokens (C8): see `gate/live-exchanges.ts`. */
 export interface LiveRequests {
-  /** Ends all requests of these grants, which are revoked. */
+  /** Ends all requests of these revoked grants. */
   cut(grants: readonly string[]): void
   /** Ends the streams and tunnels of the grants that are over; `now` on the monotonic clock (ms). */
   endStreams(now: number, isOver: (grant: string) => boolean): void
@@ -285,27 +288,27 @@ export interface StateDependencies {
   readonly metrics: Metrics
   readonly signIn: DeviceSignIn | undefined
   readonly live: LiveRequests
-  /** Whether the configuration has this name; the empty one is that of `password`. */
+  /** Whether the configuration has this name; the empty name stands for `password`. */
   readonly hasName: (name: string) => boolean
   readonly hashMemory: HashMemory
   /** Which clients go first while passwords wait. */
   readonly precedence: Precedence
-  /** In place of those of every shared store. */
+  /** Replaces `STORE_BOUNDS` of the shared store (ms). */
   readonly storeBounds?: { readonly timeout?: number } | undefined
   readonly onBug: (error: unknown) => void
   /** An operator has revoked these grants at a sidecar of the fleet. */
   readonly onOperatorRevoked: (which: Revocation) => void
-  /** The password has changed, or its file can be read again. */
+  /** Called when the password has changed or is gone, and when its source can be read again. */
   readonly onPasswordRead: () => void
 }
 
-/** What this sidecar itself did. Each counts its own operations, also with a shared store. */
+/** Events of this sidecar. With a shared store, each sidecar reports only its own operations. */
 export interface TokenEvents {
   /** A token response was made for this grant type. */
   issued(grantType: string): void
   /**
    * @param grants how many were revoked
-   * @param ids of the revoked grants; a shared store may tell only some
+   * @param ids of the revoked grants; with a shared store perhaps only some of them
    */
   revoked(grants: number, reason: string, ids?: readonly string[]): void
   evicted(kind: TokenKind, count: number): void
@@ -329,7 +332,7 @@ export function tokenEvents({ log, metrics }: Pick<StateDependencies, 'log' | 'm
   }
 }
 
-/** Whose grants these are, if `passwords` names them. */
+/** The names in the ids of these grants, for a line of the log. */
 function namesOf(ids: readonly string[] = []): { readonly names?: readonly string[] } {
   const names = [...new Set(ids.map(nameOfGrant))].filter((name) => name !== '')
   return names.length === 0 ? {} : { names }

@@ -7,7 +7,7 @@ import type { TokenPolicy } from './state.ts'
 
 /**
  * Why an existing file is not used: it is damaged, from a newer version, or from another program. `unread`: it could not be opened at the
- * start, and what happened since fits its tokens no more.
+ * start, so its tokens have missed the revocations since.
  */
 export type Fault = 'damaged' | 'newer' | 'foreign' | 'unread'
 
@@ -15,9 +15,9 @@ export type Fault = 'damaged' | 'newer' | 'foreign' | 'unread'
 export interface TokenRecord {
   readonly digest: Digest
   readonly grant: string
-  /** The client that gave the password. */
+  /** The address of the client that logged in. */
   readonly client: string
-  /** When the password was given. */
+  /** The time of the login. */
   readonly granted: number
   readonly kind: 'access' | 'refresh'
   readonly issued: number
@@ -34,18 +34,18 @@ export interface TokenRecord {
 export const FINGERPRINT = 'password_fingerprint'
 export const SALT = 'password_salt'
 
-/** The keys in the journal of its own identity (`lastingIdentity`), and of the time when it was found to be a copy (ms, wall clock). */
+/** The keys of the journal for its own identity (`lastingIdentity`), and for the time when it was found to be a copy (ms, wall clock). */
 export const IDENTITY = 'file_identity'
 export const COPIED = 'copied_at'
 
-/** The id of a grant with its name. `heir` is the name of a grant without one; empty: it keeps none. */
+/** The id of a grant with a name. `heir`: the name for an id without one; empty: the id stays without a name. */
 export function withName(grant: string, heir: string): string {
   return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
 }
 
 /**
- * Tells of a name whether its password is the same by two fingerprints: see `textOfNames`. What had no name before is the password of
- * `heir`.
+ * Compares two texts of fingerprints (`textOfNames`). The result says whether a name has a password now and had the same one before. A
+ * password without a name in `before` is that of `heir`.
  */
 export function comparePasswords(present: string, before: string, heir: string): (name: string) => boolean {
   const [now, then] = [namesInText(present), namesInText(before)]
@@ -61,24 +61,24 @@ export type JournalOperation = (typeof JOURNAL_OPERATIONS)[number]
 
 export interface JournalListener {
   /**
-   * The disk failed, and the store continues in memory; after a failed `flush` the file stays in use. Called for every failed
-   * attempt, not for every token.
+   * The disk failed, and the store continues in memory; after a failed `flush` the file stays in use. Called once for every failed
+   * attempt to write, not for every token.
    */
   failed(operation: JournalOperation, error: unknown): void
-  /** The disk works again and holds all tokens; after a failed `flush`, also over a power cut. */
+  /** The disk works again and holds all tokens; after a failed `flush`, durably again. */
   recovered(): void
   /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
   /** The file is a copy, which may have tokens that were revoked after it was made. */
   copied(): void
   /**
-   * `set`: the wall clock was set, and the times on disk have moved by `ms`. `behind`: the wall clock is `ms` behind the last known time,
-   * which counts until it is set.
+   * `set`: the wall clock was set, by `ms`. `behind`: the wall clock is `ms` behind the last known time, from which the journal counts on
+   * until the clock is set.
    */
   clock(event: 'set' | 'behind', ms: number): void
 }
 
-/** The longest time for which this token may be valid from now on (ms), whatever the clock says. */
+/** The longest time for which a restored token may still be valid (ms), whatever the clock says. */
 export function lifetimeOf(
   { kind, label, issued, expires }: Pick<TokenRecord, 'kind' | 'label' | 'issued' | 'expires'>,
   { accessLifetime, refreshLifetime }: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>,
@@ -87,23 +87,22 @@ export function lifetimeOf(
   return kind === 'access' ? accessLifetime : refreshLifetime
 }
 
-/** The latest time that the records know; 0 without any. */
+/** The latest time in the records at which something happened; 0 without records. */
 export function latestOf(stored: readonly TokenRecord[]): number {
   return stored.reduce((last, { issued, spent }) => Math.max(last, issued, spent ?? 0), 0)
 }
 
 /**
  * Fills an empty table with the records of the journal. Only the wall clock ran while the process was down, and it may have been set back.
- * So no token gets more time than its own lifetime or the configured one, whichever is shorter (an issued one has its own only). And the grace of a token that was spent
- * "in the future" of the wall clock is over: how long ago that was is unknown. The journal does not record use: the grants are in the
- * order in which they last got a token.
+ * So no token gets more time than its own lifetime or the configured one, whichever is shorter (for an issued token: its own). If the wall
+ * clock says that a token was spent in the future, the time since then is unknown, and the grace of the token is over. The journal does not
+ * record uses, so the grants are in the order in which they last got a token.
  *
- * `areRenamed`: grants have got a name, so the journal has to replace their tokens. `limited`: the tokens that end earlier than their records
- * say, because their login ends. `over`: the tokens that have expired or do not fit,
- * which the journal may forget.
+ * `areRenamed`: grants have got a name, so the journal must replace their records. `limited`: the tokens that end earlier than their
+ * records say, because their login ends. `over`: the tokens that have expired or do not fit, which the journal may forget.
  *
  * @param ahead how far the time of the records is ahead of the monotonic clock (ms): `createLastingClock`
- * @param heir the name for grants without a name; empty: they keep none
+ * @param heir the name for grants without a name; empty: they stay without one
  */
 export function restoreGrants(
   table: GrantTable,
@@ -121,7 +120,7 @@ export function restoreGrants(
   const limited = new Set<Token>()
 
   function add(record: TokenRecord): void {
-    // An issued grant is no login.
+    // `grantLifetime` does not apply to an issued grant.
     const ends = record.label === null ? endOfGrant(Math.min(record.granted, wall), policy) : record.expires
     const end = Math.min(record.expires, ends)
     const left = Math.min(end - wall, record.expires - record.issued, lifetimeOf(record, policy))

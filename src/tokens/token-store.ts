@@ -48,21 +48,21 @@ export type TokenStore = ReturnType<typeof createTokenStore>
 /** The `reason` label of `postern_tokens_revoked_total` for tokens whose password has changed. */
 export const PASSWORD_CHANGED = 'password_changed'
 
-/** The most revoked grants that a turn of the event loop removes: 100,000 at once would block it for most of a second. */
+/** The most revoked grants that one turn of the event loop removes: 100,000 at once would block the loop for most of a second. */
 const REMOVED_PER_TURN = 500
 
 interface RecordsDependencies {
   readonly clock: Clock
   /** Undefined for `tokens.store: memory`: a restart forgets every token. */
   readonly journal: TokenJournal | undefined
-  /** With the tokens that the journal has restored. */
+  /** Contains the tokens that the journal has restored. */
   readonly table: GrantTable
   readonly listener: TokenEvents
   readonly live: LiveRequests
 }
 
 interface Dependencies extends RecordsDependencies {
-  /** Its capacity is that of the table. */
+  /** Must have the capacity with which the table was created. */
   readonly policy: TokenPolicy
 }
 
@@ -82,8 +82,8 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   /**
-   * Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. `name`: that of the
-   * password; empty for `password`.
+   * Issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `name`: the name of the password; empty for
+   * `password`.
    */
   function issue(client: string, grantType: string, name = ''): IssuedTokens {
     const now = records.expire(policy)
@@ -96,7 +96,7 @@ export function createTokenStore(deps: Dependencies) {
     return { grant: grant.id, ...response }
   }
 
-  /** Issues a token that the operator hands out, unless there are too many. `reportHandOut` counts it. */
+  /** Issues a token that the operator hands out, unless the bound of issued grants is reached. `reportHandOut` counts it. */
   function handOut({ name, label, lifetime }: Handout): HandedOut | AllIssued {
     const now = records.expire(policy)
     if (table.issued.size >= (policy.issued ?? MOST_ISSUED))
@@ -128,9 +128,11 @@ export function createTokenStore(deps: Dependencies) {
   }
 
   /**
-   * A spent token has no stored response only after a restart: the earlier process ended, perhaps before its client got the
-   * response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not have
-   * received, becomes spent. So one live refresh token remains, and reuse is still detected. Undefined in the last second of a login.
+   * Exchanges a refresh token for new tokens. Undefined in the last second of a login.
+   *
+   * A spent token gets here only after a restart, which loses the stored responses. The earlier process may have ended before the client
+   * got the response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not have,
+   * becomes spent: one live refresh token remains, and reuse is still detected.
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens | undefined {
     const { grant } = token
@@ -176,7 +178,7 @@ export function createTokenStore(deps: Dependencies) {
   function revoke(which: Revocation, reason: string): number {
     records.expire(policy)
     const stored = storedOf(which)
-    // Grants that are over and still have a request in flight.
+    // Grants that have ended and still have a request in flight.
     const unfinished = unfinishedOf(which, live, (id) => table.grant(id) !== undefined)
     records.revoke(stored, 'all' in which, reason === PASSWORD_CHANGED)
     const ids = stored.map(({ id }) => id).concat(unfinished)
@@ -187,7 +189,7 @@ export function createTokenStore(deps: Dependencies) {
     return ids.length
   }
 
-  /** A grant is over when it has no usable token: a spent refresh token is none. */
+  /** Whether a grant has no usable token left. A spent refresh token is not usable. */
   function isOver(id: string): boolean {
     return table.grant(id)?.tokens.some(({ spent }) => spent === undefined) !== true
   }
@@ -243,18 +245,18 @@ export function createTokenStore(deps: Dependencies) {
       deps.journal?.maintain()
     },
     applyPolicy,
-    /** Resolves when every token that was revoked for a changed password has left the file. */
+    /** Resolves when every token that a changed password revoked has left the file. */
     removed: records.removed,
-    /** Ends the removal of tokens of a changed password: the fingerprint in the file revokes the rest at the next start. */
+    /** Stops the removal of tokens. For a changed password, the former fingerprint in the file revokes the rest at the next start. */
     close: records.close,
   } satisfies Tokens & Record<string, unknown>
 }
 
-/** The tokens of this process as records: in memory, which is authoritative; the journal follows. */
+/** The tokens of this process as records. Memory is authoritative, and the journal follows it. */
 function createRecords({ clock, journal, table, listener, live }: RecordsDependencies) {
   /**
-   * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
-   * after the grace.
+   * Token responses that a retry within the grace gets again. Only this map holds tokens in plain text, and entries are removed after
+   * the grace.
    */
   const responses = new Map<Token, IssuedTokens>()
   let removing: Promise<void> = Promise.resolve()
@@ -267,7 +269,7 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     }
   }
 
-  /** Removes revoked tokens over several turns of the event loop. With `stored` it removes them from the journal, too, where each part is durable. */
+  /** Removes revoked tokens over several turns of the event loop. With `stored` also from the journal, durably in each turn. */
   async function dropInTurns(ofGrants: readonly (readonly Token[])[], stored: boolean): Promise<void> {
     for (let at = 0; at < ofGrants.length; at += REMOVED_PER_TURN) {
       await nextTurn()
@@ -290,7 +292,7 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     }
   }
 
-  /** Lets no token outlive its grant, in the journal, too: a later policy must not prolong it after a restart. */
+  /** Lets no token outlive its login. The journal records that, so a restart under a later policy does not prolong a token. */
   function limit(policy: TokenPolicy): void {
     const limited = table.limit(policy)
     if (limited.length > 0) journal?.record(limited)
@@ -324,7 +326,7 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     },
     makeRoom,
     /**
-     * Adds tokens to a grant, and writes them to disk with those that were spent for them. The response is sent after that: a crash
+     * Adds tokens to a grant, and writes them and the token that was spent for them to disk. The response is sent after that, so a crash
      * cannot invalidate tokens that a client has.
      */
     add(grant: Grant, added: readonly NewToken[], now: number, spent?: Token): void {
@@ -340,16 +342,16 @@ function createRecords({ clock, journal, table, listener, live }: RecordsDepende
     },
     responseTo: (token: Token): IssuedTokens | undefined => responses.get(token),
     /**
-     * Deletes the tokens of grants, durably. All of them are refused at once. Many are removed over several turns of the event loop, if a stop
-     * within that time cannot bring one back: with `all`, because the journal forgets all at once, and after a change of the password, because
-     * that revokes the rest at the next start.
+     * Revokes grants: their tokens are refused at once, and deleted durably. Many grants are removed over several turns of the event loop,
+     * but only where a stop in between cannot bring a token back: with `all`, the journal forgets every token in one step; after a change
+     * of the password, the next start revokes the rest.
      *
-     * @param all also stored ones that this process never loaded
+     * @param all also deletes stored tokens that this process never loaded
      */
     revoke(grants: readonly Grant[], all: boolean, passwordChanged: boolean): void {
       const tokens = grants.map((grant) => grant.tokens)
       const spread = (all || passwordChanged) && grants.length > REMOVED_PER_TURN
-      // Before the journal: if it has to write itself anew, it writes what the table has.
+      // The table comes before the journal: if the journal has to recreate its file, it writes the tokens that the table has.
       if (spread) table.revoke(grants)
       else drop(tokens.flat())
       if (all) journal?.revoke('all')

@@ -9,14 +9,14 @@ import { endpointName, type Session } from './session.ts'
 import type { FloodFigures } from './verdict.ts'
 import { type UsualRequest, usualRequest } from './windows.ts'
 
-/** Requests past the limit, besides one for each connection. */
+/** The requests past the limit, in addition to one for each connection. */
 export const EXTRA = 10
 
 const PROMISES = ['C14', 'C15'] as const
 
 /**
- * C14: a new window of each endpoint type, used up by many connections at once, and another one over one HTTP/2 connection, which has
- * to be the window of HTTP/1.1.
+ * C14: uses up a new window of each endpoint type over many connections at once, and another one over one HTTP/2 connection, which must
+ * share its window with HTTP/1.1.
  */
 export async function crowds(session: Session, known: Known): Promise<void> {
   const { url, flood } = session.options
@@ -31,9 +31,9 @@ export async function crowds(session: Session, known: Known): Promise<void> {
 }
 
 /**
- * Opens a new window with one request, then sends more than the rest of it at once.
+ * Opens a new window with one request, then sends more requests at once than the window has left.
  *
- * @param connect opens connections for one window, because a server closes one that is idle for a window
+ * @param connect opens connections for one window: a server closes a connection that is idle as long as a window
  */
 async function useUp(
   session: Session,
@@ -44,7 +44,7 @@ async function useUp(
 ): Promise<void> {
   const { options, findings, time, everyResponse } = session
   const limit = options.limits[endpoint]
-  // A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice.
+  // A refresh is more realistic. But where a refresh replaces the refresh token, a second use would revoke the login.
   const { question, expected } =
     endpoint === 'oauth' && known.refreshing === 'keeps'
       ? { question: refreshGrant(known.logins[0].refreshToken), expected: 200 }
@@ -52,7 +52,7 @@ async function useUp(
   const total = limit.requests + EXTRA + options.flood.connections
   const opening = (await freshWindow(session, endpoint, how)) ?? (await session.send(question))
   const others = limitFieldsOf(opening)?.remaining ?? limit.requests
-  // A server that counts wrongly never states a new window.
+  // If C13 is broken, the server counts wrongly and never states a new window: then this shows nothing about other clients.
   if (others < limit.requests - 1 && !findings.isBroken('C13')) return findings.untestable(['C14'], SHARED)
   const client = await connect()
   if (typeof client === 'string') return findings.untestable(PROMISES, `${how}: ${client}`)
@@ -61,7 +61,7 @@ async function useUp(
   client.close()
   if (responses.some(({ failure }) => failure === UNPROCESSED.message))
     return findings.kept(PROMISES, `not ${how}: ${UNPROCESSED.message}`)
-  // A window on the clock ends at its reset.
+  // A window that is aligned to the clock ends at its reset, before its full length.
   const reset = everyResponse.clock === 'right' ? statedReset(opening, limit, 'right') : undefined
   const end = Math.min(1000 * (reset ?? Number.POSITIVE_INFINITY), opening.sentAt + 1000 * limit.window)
   if (time.wall() >= end) return findings.untestable(PROMISES, `${how}: a window ended before it was used up`)
@@ -82,7 +82,7 @@ async function useUp(
   findings.kept(PROMISES)
 }
 
-/** The response that has just opened a window. If there is none, waits until the next request opens one. */
+/** The response that has just opened a window; otherwise undefined, after a wait until the next request opens one. */
 async function freshWindow(session: Session, endpoint: Endpoint, how: string): Promise<Received | undefined> {
   const { requests, window } = session.options.limits[endpoint]
   const latest = session.latest.get(endpoint)
@@ -92,9 +92,9 @@ async function freshWindow(session: Session, endpoint: Endpoint, how: string): P
   return undefined
 }
 
-/** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
+/** H125: floods each endpoint type, with a client beside the flood that stays within the limit of the other type. */
 export async function floods(session: Session, known: Known): Promise<Known> {
-  // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
+  // The flood of the API comes last: it leaves room in the window of /oauth/token, in which the tokens are revoked.
   const both = [await floodOne(session, known, 'oauth'), await floodOne(session, known, 'api')]
   return { ...known, floods: both }
 }
@@ -112,7 +112,7 @@ async function floodOne(session: Session, known: Known, endpoint: Endpoint): Pro
   ])
   session.signal.throwIfAborted()
   const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
-  // A flood that is longer than a window has to be told which window each response is of.
+  // In a flood that is longer than a window, each response must state its window.
   const counted = account.told || seconds < options.limits[endpoint].window
   const shared = account.shared && !findings.isBroken('C13')
   for (const { promise, text } of account.faults.filter(
@@ -140,12 +140,12 @@ async function floodOne(session: Session, known: Known, endpoint: Endpoint): Pro
   }
 }
 
-/** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
+/** The pause after a request without a response (ms): a server that refuses connections is not asked in a tight loop. */
 const AFTER_LOSS = 100
 
 /**
- * Sends the same request over each connection, one after the other, for the length of the flood. Resolves to the times to the end of
- * each 429 (ms), too.
+ * Sends the same request over each connection again and again, for the length of the flood. `refusals`: the time to the end of each 429
+ * (ms).
  */
 async function sendFlood(session: Session, endpoint: Endpoint, { question, expected }: UsualRequest) {
   const { time, options, signal } = session
@@ -161,7 +161,7 @@ async function sendFlood(session: Session, endpoint: Endpoint, { question, expec
       const before = time.monotonic()
       const received = await session.sendInFlood(question, client)
       sent += 1
-      // The run was stopped, and its connections are closed.
+      // The run was stopped and has closed its connections: the response proves nothing.
       if (signal.aborted) return
       const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
       ledger.add(expected, received, broke)
@@ -178,10 +178,10 @@ async function sendFlood(session: Session, endpoint: Endpoint, { question, expec
 /** The client beside the flood leaves this many requests of its window. */
 const SPARE = 3
 
-/** Faults of the client beside the flood after which it stops: more would say the same. */
+/** The faults after which the client beside the flood stops: further ones would be the same. */
 const MOST_FAULTS = 3
 
-/** Spreads requests that all pass over the flood. Resolves to the time of each (ms). */
+/** Spreads requests over the time of the flood, all of which must pass. Resolves to the time to the head of each response (ms). */
 async function clientBeside(
   session: Session,
   { question, expected }: UsualRequest,

@@ -3,7 +3,7 @@ import { type Limit, limitFieldsOf, type ServerClock } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
 import type { Findings } from './verdict.ts'
 
-/** What a request of a burst breaks. */
+/** A departure of a burst of requests. */
 interface Departed {
   readonly promise: OutsideId
   readonly sent: string
@@ -11,11 +11,12 @@ interface Departed {
   readonly wanted: string
 }
 
-/** What cannot be told from a fault of the server. */
+/** A reason why a count proves nothing: requests of other clients look like a fault of the server. */
 export const SHARED = 'other clients use the windows of this address, too'
 
 /**
- * Judges the requests of one window, in order, until some were refused. If the window ends on the way, those of the next one are judged.
+ * Judges requests that were sent in order, in one window, until some were refused. If the window ends on the way, judges the requests of
+ * the next window instead.
  *
  * @param whole whether the first step opened the window
  */
@@ -37,7 +38,7 @@ export function judgeInOrder(
     findings.untestable(['C13', 'C14'], SHARED)
     return
   }
-  // No response tells of the window that the server must have opened meanwhile.
+  // The server must have opened another window meanwhile, and no response shows it.
   if (start < 1 && lengthOf(steps) >= 1000 * limit.window) {
     findings.untestable(['C13', 'C14'], 'a window ended before it was used up')
     return
@@ -45,12 +46,12 @@ export function judgeInOrder(
   const miscounted = countFaults(changes, refused.length > 0)
   const found =
     miscounted.length > 0 ? miscounted : numberFaults(passed, isWhole ? limit.requests : undefined, refused)
-  // The last of each kind of request.
+  // The last fault of each kind of request.
   const last = new Map(found.map((each) => [`${each.promise} ${each.sent}`, each]))
   for (const { promise, sent, came, wanted } of last.values()) findings.broken(promise, sent, came, wanted)
 }
 
-/** From the first request to the last response (ms). */
+/** The time from the first request to the last response (ms). */
 function lengthOf(steps: readonly Asked[]): number {
   return (steps.at(-1)?.received.at ?? 0) - (steps[0]?.received.sentAt ?? 0)
 }
@@ -60,14 +61,16 @@ export function remainingOf(step: Asked | undefined): number | undefined {
   return step && limitFieldsOf(step.received)?.remaining
 }
 
-/** Whether a step opens a new window, because the one of the step before is over. By a wrong clock none is over early. */
+/**
+ * Whether a step opens a new window, because that of the previous step is over. With a wrong clock, its reset is not compared with time.
+ */
 function opensNext(before: Asked | undefined, { received }: Asked, clock: ServerClock): boolean {
   const ended = (before && limitFieldsOf(before.received)?.reset) ?? Number.NaN
   const reset = limitFieldsOf(received)?.reset ?? Number.NaN
   return reset > ended + 1 && (clock === 'wrong' || received.at / 1000 >= ended - 1)
 }
 
-/** What a request has taken from what remains. */
+/** The change of X-RateLimit-Remaining by one request. */
 interface Change {
   readonly what: string
   readonly before: number
@@ -75,7 +78,7 @@ interface Change {
   readonly taken: number
 }
 
-/** A request that passes although nothing remains is a matter of the limit. */
+/** The changes between passed requests. A request that passes although nothing remains is left out: `numberFaults` judges it. */
 function changesOf(passed: readonly Asked[]): readonly Change[] {
   return passed.flatMap(({ question: { what } }, i) => {
     const [before, after] = [remainingOf(passed[i - 1]), remainingOf(passed[i])]
@@ -84,23 +87,23 @@ function changesOf(passed: readonly Asked[]): readonly Change[] {
   })
 }
 
-/** Whether a request takes one, and an equal one takes more: another client has taken the rest. */
+/** Whether of two equal requests one takes one and the other takes more: another client has taken the rest. */
 function isShared(changes: readonly Change[]): boolean {
-  // The last one may take more than it can show.
+  // A request that leaves 0 may have taken more than it shows.
   const takesOne = new Set(
     changes.flatMap(({ what, taken, after }) => (taken === 1 && after > 0 ? [what] : [])),
   )
   return changes.some(({ what, taken }) => taken > 1 && takesOne.has(what))
 }
 
-/** Whether a window that has to be new was not: others have used it. */
+/** Whether a window that should be new was already open: other clients have used it. */
 function wasOpen(passed: readonly Asked[], changes: readonly Change[], requests: number): boolean {
   if (passed.length === 0) return true
   const first = remainingOf(passed[0])
   return first !== undefined && first < requests - 1 && changes.every(({ taken }) => taken === 1)
 }
 
-/** Each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
+/** The departures from this: each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
 function countFaults(changes: readonly Change[], usedUp: boolean): readonly Departed[] {
   const fault = (promise: OutsideId, { what, before, after }: Change, wanted: string): Departed => {
     return { promise, sent: what, came: `X-RateLimit-Remaining: ${after}, after ${before}`, wanted }
@@ -115,7 +118,7 @@ function countFaults(changes: readonly Change[], usedUp: boolean): readonly Depa
   return changes.filter(({ taken }) => taken !== 1).map((change) => fault('C13', change, wanted))
 }
 
-/** Exactly the limit passes (C14), and past it each kind of request gets 429 (C15). */
+/** The departures from this: exactly the limit passes (C14), and past it each kind of request gets 429 (C15). */
 function numberFaults(
   passed: readonly Asked[],
   limit: number | undefined,

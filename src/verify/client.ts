@@ -20,21 +20,21 @@ import type { VerifyOptions } from './options.ts'
 
 /** A way to the server: one or more connections of one HTTP version. */
 export interface Client {
-  /** Never rejects for a fault of the server: a response that is missing or broken is a `Received` with a `failure`. */
+  /** Never rejects for a fault of the server: a missing or broken response is a `Received` with a `failure`. */
   send(question: Question): Promise<Received>
   close(): void
 }
 
-/** The server under test: where it is, and how it is trusted. */
+/** The server under test: its address, and the authorities that are trusted. */
 export type Target = Pick<VerifyOptions, 'url' | 'tls'>
 
 /** A request without a whole response after this time has failed (ms). */
 const RESPONSE_TIMEOUT = 10_000
 
-/** The fields of each request. Without them the server may compress a body, which then cannot be judged (RFC 9110 §12.5.3). */
+/** The fields of every request. Without `identity` the server may compress a body, which then cannot be judged (RFC 9110 §12.5.3). */
 const EVERY_REQUEST: Fields = ['Accept-Encoding', 'identity']
 
-/** Where to connect to, without the brackets of an IPv6 address. */
+/** The host, without the brackets of an IPv6 address, and the port of a URL. */
 export function addressOf({ hostname, port, protocol }: URL): {
   readonly host: string
   readonly port: number
@@ -44,8 +44,8 @@ export function addressOf({ hostname, port, protocol }: URL): {
 }
 
 /**
- * How to connect to the server over TLS. Without the name, Node would take it from `Host`, which some requests spoof; SNI takes no IP
- * address (RFC 6066 §3). Without `ca` the authorities of Node and those of the system are trusted.
+ * The options of a TLS connection to the server. They name the server, because Node would otherwise take the name from `Host`, which some
+ * requests spoof; SNI takes no IP address (RFC 6066 §3). Without `ca`, the authorities of Node and of the system are trusted.
  */
 function tlsOptions({ url, tls: { ca, insecure } }: Target): ConnectionOptions {
   readPeersSafely()
@@ -57,7 +57,7 @@ function tlsOptions({ url, tls: { ca, insecure } }: Target): ConnectionOptions {
 
 let usual: SecureContext | undefined
 
-/** Made once, because to read some hundred certificates takes 50 ms. On Linux the system's are in SSL_CERT_FILE and SSL_CERT_DIR. */
+/** The authorities of Node and of the system (on Linux: SSL_CERT_FILE and SSL_CERT_DIR). Made once: reading them takes 50 ms. */
 function usualTrust(): SecureContext {
   const all = (): Set<string> => new Set([...getCACertificates('default'), ...getCACertificates('system')])
   usual ??= createSecureContext({ ca: [...all()] })
@@ -65,15 +65,15 @@ function usualTrust(): SecureContext {
 }
 
 /**
- * A connection that has been idle for longer than this is closed (ms): the server may close it while a request is on its way, and a
- * client must not repeat a POST by itself, because the server may have acted on it (RFC 9112 §9.3.1, RFC 9110 §9.2.2). Node's server
- * closes after 5 s, nginx after 75 s, and the shortest setting of either is 1 s.
+ * A connection that is idle for longer than this (ms) is closed: the server may close it while a request is in flight, and a client must
+ * not repeat a POST by itself, because the server may have processed it (RFC 9112 §9.3.1, RFC 9110 §9.2.2). Node's server closes idle
+ * connections after 5 s, nginx after 75 s, and the shortest setting of either is 1 s.
  */
 const FRESH = 500
 
 /**
- * HTTP/1.1 over at most this many kept connections. A connection that the server closes is replaced. A GET, HEAD or OPTIONS whose
- * kept connection is closed just then is sent again, once.
+ * HTTP/1.1 over at most `connections` kept connections. A connection that the server closes is replaced. If the server closes a kept
+ * connection just as a GET, HEAD or OPTIONS is sent, the request is sent once more.
  *
  * @param timeout for a whole response (ms)
  */
@@ -92,14 +92,14 @@ export function createHttp1Client(
   async function send(question: Question, signal: AbortSignal, mayRepeat: boolean): Promise<Head> {
     const { method, path, fields, hosts = [url.host], body } = question
     const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]
-    // As a list, Node sends the fields in this order and with every repeat.
+    // Node sends a list of fields in this order and with every repeated field.
     const headers = [...hosts.flatMap((host) => ['Host', host]), ...EVERY_REQUEST, ...fields, ...length]
     const sent = request({ ...common, method, path, headers, signal })
-    // A connection may also break when the response has begun. Its body tells that.
+    // A connection may also break after the beginning of the response: then the body reports the error.
     sent.on('error', () => undefined)
     sent.end(body)
     try {
-      // The event has one argument.
+      // Proof of the cast: the event has one argument, the response.
       const [response] = (await once(sent, 'response')) as [IncomingMessage]
       const { statusCode: status = 0, rawHeaders } = response
       return { status, fields: foldFields(groupFields(rawHeaders, 'lower')), body: response }
@@ -121,9 +121,9 @@ const CLOSED = Object.assign(new Error('session closed'), { code: 'ERR_HTTP2_SES
 const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
 
 /**
- * HTTP/2 over one connection; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2), refuses the
- * connection, is not trusted or does not answer in time. It is open when the SETTINGS have arrived: Node opens no more streams at
- * once than they allow.
+ * HTTP/2 over one connection; or, in words, why there is none: the server does not offer HTTP/2 by ALPN (RFC 9113 §3.2), refuses the
+ * connection, is not trusted or does not answer in time. Resolves when the server's SETTINGS have arrived, so that Node opens no more
+ * concurrent streams than they allow.
  *
  * @param timeout for the connection, and for each whole response (ms)
  */
@@ -135,7 +135,7 @@ export async function createHttp2Client(
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
   const { signal, cancel } = abortAfter(clock, timeout)
   const socket = connectTls({ ...tlsOptions(target), ALPNProtocols: ['h2', 'http/1.1'] })
-  // A socket that is given up may still fail.
+  // A socket that is no longer needed may still emit an error.
   socket.on('error', () => undefined)
   try {
     await once(socket, 'secureConnect', { signal })
@@ -160,7 +160,7 @@ export async function createHttp2Client(
   }
 }
 
-/** Resolves when the head has arrived. Rejects if there is none. */
+/** Sends a request. Resolves when the head of the response has arrived, and rejects if there is none. */
 async function sendOver(
   session: ClientHttp2Session,
   { method, path, fields, body }: Question,
@@ -174,12 +174,13 @@ async function sendOver(
   stream.on('error', (error) => {
     failure = error
   })
-  // Of a stream that is closed without an error code, Node tells nothing else. One above the last of a GOAWAY is refused, too.
+  // For a stream that closes without an error code, Node emits nothing but `close`. A stream above the last id of a GOAWAY counts as
+  // refused.
   stream.once('close', () => {
     if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) reject(UNPROCESSED)
     else reject(failure ?? (session.closed ? CLOSED : RESET))
   })
-  // From here on, the body tells how the stream ends.
+  // From here on, the body reports how the stream ends.
   stream.once('response', ({ ':status': status = 0, ...headers }) =>
     resolve({ status, fields: foldFields(headers), body: stream }),
   )
@@ -192,16 +193,16 @@ interface Head extends Pick<Received, 'status' | 'fields'> {
   readonly body: Readable
 }
 
-/** The codes of a connection that did not come about, so nothing was sent. */
+/** The error codes of a connection that could not be opened, so nothing was sent. */
 const UNREACHABLE = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOTFOUND)$/
 
-/** Of a longer body only this much is read (bytes), and the connection is closed: the device's pages are not judged. */
+/** The most that is read of a body (bytes). A longer one closes the connection: pages of the device are not judged. */
 const LARGEST_BODY = 64 * 1024
 
 /**
- * One request and its response, whichever version of HTTP carries it, in `timeout` ms at most. Never rejects.
+ * One request and its response, in any version of HTTP, in at most `timeout` ms. Never rejects.
  *
- * @param send resolves when the head has arrived; a rejection is the failure. The signal is aborted when the time is over
+ * @param send resolves when the head has arrived, and rejects with the failure. Its signal is aborted after `timeout`
  */
 async function exchange(
   { wall, monotonic, after }: Clock,

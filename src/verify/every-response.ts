@@ -6,16 +6,16 @@ import { type Limit, limitFieldFaults, retryAfterFaults, type ServerClock } from
 import type { OutsideId } from './promises.ts'
 import type { Findings } from './verdict.ts'
 
-/** Different departures of one promise that are reported; more would hide the others. */
+/** The most different departures of one promise in a report: more would hide those of other promises. */
 const MOST_DEPARTURES = 5
 
-/** The documented API has no other statuses (device API §7). */
+/** The statuses of the documented API (device API §7). */
 const STATUSES: ReadonlySet<number> = new Set([200, 400, 401, 429, 500])
 
-/** A shorter text is found by chance in a page (characters). */
+/** The least length of a secret to search for (characters): a shorter text may be in a page by chance. */
 const SHORTEST_SOUGHT = 8
 
-/** Clocks that are synchronized differ by less (ms). */
+/** Synchronized clocks differ by less than this (ms). */
 const SYNCHRONIZED = 2_000
 
 type Limits = Readonly<Record<Endpoint, Limit>>
@@ -25,22 +25,22 @@ interface Known {
   readonly clock: ServerClock
 }
 
-/** What is wrong with a response. Departures of one kind are one. */
+/** A fault of a response. Faults of one kind are reported once. */
 interface Fault {
   readonly kind: string
   readonly came: string
 }
 
-/** What a response must show, whatever its request was for. */
+/** What every response must show, independent of the purpose of its request. */
 interface Row {
   readonly promise: OutsideId
-  /** Whether it must show it. */
+  /** Whether the row applies to a response. */
   readonly of: (question: Question, received: Received) => boolean
   readonly faults: (question: Question, received: Received, known: Known) => readonly Fault[]
   readonly wanted: string
 }
 
-/** The server itself wrote the response, to a request that every server understands alike. */
+/** True if the server itself wrote the response, to a request that every server understands alike. */
 const ofServer = ({ refused, oddity }: Question): boolean => refused === true && oddity === undefined
 
 const sameKind = (texts: readonly string[]): Fault[] => texts.map((text) => ({ kind: text, came: text }))
@@ -75,7 +75,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-/** A server may count a respelled path in either window. */
+/** The faults of the rate-limit fields. A server may count a respelled path in either window: then those with fewer faults. */
 function fieldFaults(
   { endpoint, oddity }: Question,
   received: Received,
@@ -100,7 +100,7 @@ function challengesOf({ fields }: Received): string {
   return `WWW-Authenticate: ${scheme}`
 }
 
-/** Reads each response of a run for what every response must show, and for secrets in refusals (C9). */
+/** Checks each response of a run for what every response must show, and each refusal for secrets (C9). */
 export class EveryResponse {
   readonly #limits: Limits
   readonly #findings: Findings
@@ -117,7 +117,7 @@ export class EveryResponse {
     findings.kept(['C9'], this.#unsought)
   }
 
-  /** Whether a reset can be compared with our time. The first response decides: the server itself wrote it. */
+  /** Whether a reset can be compared with our time. The first response decides, because the server itself wrote it. */
   get clock(): ServerClock {
     return this.#clock ?? 'wrong'
   }
@@ -134,7 +134,7 @@ export class EveryResponse {
     this.#readSecrets(question, received)
   }
 
-  /** A device may not know the time, which breaks no promise. Without `Date` it is not known whether it does (RFC 9110 §6.6.1). */
+  /** Compares `Date` with our time. A device may not know the time, which breaks no promise; it may then omit `Date` (RFC 9110 §6.6.1). */
   #readClock(received: Received): ServerClock {
     const date = dateOf(received)
     const { sentAt, at } = received
@@ -145,7 +145,7 @@ export class EveryResponse {
     return 'wrong'
   }
 
-  /** The server itself wrote a refusal, also one of a form at an odd path. A response with tokens has to show them. */
+  /** Searches for secrets in refusals that the server itself wrote, also to a form at an odd path. A response with tokens is no refusal. */
   #readSecrets(question: Question, received: Received): void {
     const { status, body, fields } = received
     const success = status >= 200 && status < 300
@@ -166,7 +166,7 @@ export class EveryResponse {
     if (this.#isNew(promise, kind)) this.#findings.broken(promise, what, came, wanted)
   }
 
-  /** Whether this kind is the first, and not one too many of its promise. */
+  /** Whether a fault of this kind is new, and its promise has fewer than `MOST_DEPARTURES`. */
   #isNew(promise: OutsideId, kind: string): boolean {
     const key = `${promise} ${kind}`
     const known = this.#found.values().filter((each) => each === promise)
@@ -176,10 +176,10 @@ export class EveryResponse {
   }
 }
 
-/** The parameters of a form or a query that are secret. */
+/** The secret parameters of a form or a query. */
 const SECRET = ['password', 'refresh_token', 'token', 'access_token']
 
-/** A token in a field, behind a scheme or the name of a cookie. */
+/** A token in a field, after a scheme or the name of a cookie. */
 const TOKEN = /(?<=^|[ =])[\w\-.~+/]{12,}=*(?=$|[ ;,])/g
 
 /** The passwords and tokens that a request carries. */
@@ -191,13 +191,13 @@ function secretsOf({ body = '', path, fields }: Question): readonly string[] {
   return [...parameters.filter(({ length }) => length >= SHORTEST_SOUGHT), ...tokens]
 }
 
-/** Why C9 does not look for the password. The word `password` is in the refusals of every server. */
+/** Why C9 does not search for this password; undefined if it does. A password such as `password` is in the refusals of every server. */
 function whyUnsought(password: string): string | undefined {
   if (password.length < SHORTEST_SOUGHT) return 'the password is too short to look for'
   return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
 }
 
-/** A text as a response may show it: as it is, in a form or URL, as a string in JSON, in HTML, and a form or a string within JSON. */
+/** The spellings in which a response may show a text: unchanged, as in a form or URL, in HTML, in JSON, and in JSON within JSON. */
 function spellingsOf(text: string): readonly string[] {
   const form = new URLSearchParams({ text }).toString().slice('text='.length)
   const html = escapeHtml(text)

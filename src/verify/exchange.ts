@@ -7,23 +7,23 @@ export interface Question {
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST'
   /** Sent byte for byte. */
   readonly path: string
-  /** Those besides `Host` and `Content-Length`. */
+  /** The fields besides `Host` and `Content-Length`. */
   readonly fields: Fields
-  /** The values of the `Host` fields to send over HTTP/1.1. Default: one, the server's. */
+  /** The values of the `Host` fields over HTTP/1.1. Default: one field with the host of the server. */
   readonly hosts?: readonly string[]
   readonly body?: string
   /**
-   * `malformed`: HTTP does not say which fields the response has. `respelled`: a server may take the path for the token endpoint or
-   * for any other, so the response may state either limit.
+   * `malformed`: the request is no valid HTTP, so nothing is known about the fields of its response. `respelled`: a server may take the
+   * path for the token endpoint or for any other, so the response may state either limit.
    */
   readonly oddity?: 'malformed' | 'respelled'
-  /** The server itself has to refuse it, so its response is not one of the device. */
+  /** The server itself must refuse the request, so the response is not one of the device. */
   readonly refused?: true
-  /** The request in words, without secrets, as a departure names it. */
+  /** The request in words, without secrets, for departures. */
   readonly what: string
 }
 
-/** A request that was sent, the status of its response when it passes the limit, and the response. */
+/** A request, the status that it gets when it passes the limit, and its response. */
 export interface Asked {
   readonly question: Question
   readonly expected: number
@@ -53,15 +53,15 @@ export function refreshGrant(refreshToken: string, what = 'with the refresh toke
 }
 
 /**
- * A request that every server with this API refuses with 400, without a look at a password or a token. The grant type is one that
- * no server knows: to a known one that is not for this client it may say `unauthorized_client` (RFC 6749 §5.2).
+ * A request that every server with this API refuses with 400, without checking a password or a token. No server knows this grant type: for
+ * a known one, the server may answer `unauthorized_client` (RFC 6749 §5.2).
  */
 export const UNSUPPORTED_GRANT: Question = {
   ...tokenRequest({ grant_type: 'postern-verify' }, 'with an unknown grant_type'),
   refused: true,
 }
 
-/** The token endpoint takes only POST. */
+/** A GET to the token endpoint, which takes only POST. */
 export const GET_TOKEN: Question = {
   ...unauthorized(TOKEN_PATH, [], ''),
   endpoint: 'oauth',
@@ -73,7 +73,7 @@ export function apiRequest(path: string, accessToken: string, what = 'with a val
   return { endpoint: 'api', method: 'GET', path, fields, what: `GET ${path} ${what}` }
 }
 
-/** A request to the API without a valid token, which the server has to refuse. */
+/** A request to the API without a valid token, which the server must refuse. */
 export function unauthorized(
   path: string,
   fields: Fields,
@@ -88,7 +88,7 @@ export function withParameter(path: string, parameter: string): string {
   return `${path}${path.includes('?') ? '&' : '?'}${parameter}`
 }
 
-/** What came back for one request. A request without a response has the status 0. */
+/** The response to one request. Without a response, the status is 0. */
 export interface Received {
   readonly status: number
   /** Every value of every field, by lower-case name. */
@@ -97,17 +97,17 @@ export interface Received {
   /** Time of arrival (Unix time in ms). */
   readonly at: number
   readonly sentAt: number
-  /** From the request to the head of the response (ms). */
+  /** The time from the request to the head of the response (ms). */
   readonly ms: number
   /** Why there was no response, such as `no response within 10 s`, or no whole one: `200, whose body broke off`. */
   readonly failure: string | undefined
-  /** No connection came about, so nothing was sent. */
+  /** No connection could be opened, so nothing was sent. */
   readonly unreachable?: true
 }
 
 export type Observation = Pick<Received, 'status' | 'fields' | 'body' | 'at'>
 
-/** Groups header fields by lower-case name, so that two spellings of one name count as a repeat. */
+/** Groups header fields by lower-case name, so two spellings of one name count as a repeated field. */
 export function foldFields(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): ReadonlyMap<string, readonly string[]> {
@@ -126,7 +126,7 @@ export function only({ fields }: Pick<Observation, 'fields'>, name: string): str
   return values?.length === 1 ? values[0] : undefined
 }
 
-/** A number of decimal digits only: no sign, no whitespace. */
+/** The number in a text of decimal digits only, without sign or whitespace; otherwise undefined. */
 export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
@@ -137,7 +137,7 @@ export function dateOf(observation: Observation): number | undefined {
   return Number.isNaN(date) ? undefined : date
 }
 
-/** A member of the JSON object in a body; undefined if there is none. */
+/** A member of the JSON object in a body; undefined without such a member. */
 export function member({ body }: Pick<Observation, 'body'>, name: string): unknown {
   try {
     return Object.getOwnPropertyDescriptor(JSON.parse(body) ?? {}, name)?.value
@@ -146,7 +146,7 @@ export function member({ body }: Pick<Observation, 'body'>, name: string): unkno
   }
 }
 
-/** A member that is a text and not empty; undefined if there is none. */
+/** A member that is a string and not empty; otherwise undefined. */
 export function textMember(observation: Pick<Observation, 'body'>, name: string): string | undefined {
   const value = member(observation, name)
   return typeof value === 'string' && value !== '' ? value : undefined
@@ -157,8 +157,8 @@ const ERRORS =
   /^(?:invalid_(?:request|client|grant|scope|token)|unauthorized_client|unsupported_(?:grant|token)_type|insufficient_scope|access_denied|server_error|temporarily_unavailable)$/
 
 /**
- * A response in words: its status with the OAuth error, or with the type and the length of its body. It quotes no text that the server
- * has chosen, because that may be a secret in any encoding.
+ * A response in words: its status with the OAuth error, or with type and length of its body. It quotes no text of the server, which may be
+ * a secret in any encoding.
  */
 export function described({ status, fields, body, failure }: Received): string {
   if (failure !== undefined) return failure
@@ -174,31 +174,31 @@ export function described({ status, fields, body, failure }: Received): string {
 const TYPES =
   /^(?:text\/(?:html|plain|xml)|application\/(?:(?:problem\+)?json|xml|octet-stream|x-www-form-urlencoded))$/
 
-/** The media type of a response, if it is a usual one. */
+/** The media type of a response if it is one of `TYPES`; `no type` or `another type` otherwise. */
 export function mediaTypeOf({ fields }: Pick<Observation, 'fields'>): string {
   const value = fields.get('content-type')?.join() ?? ''
   const type = value.toLowerCase().replace(/;.*/s, '').trim()
   return value === '' ? 'no type' : TYPES.test(type) ? type : 'another type'
 }
 
-/** A value in JSON in words. A text is not quoted, because it may be a secret. */
+/** A JSON value in words. A string is not quoted, because it may be a secret. */
 export function shown(value: unknown): string {
   if (value === undefined || value === '') return value === '' ? 'empty' : 'missing'
   return typeof value === 'number' ? String(value) : `a ${Array.isArray(value) ? 'list' : typeof value}`
 }
 
-/** The server says by REFUSED_STREAM or GOAWAY that it did nothing with an HTTP/2 request (RFC 9113 §8.7). */
+/** The server has declared by REFUSED_STREAM or GOAWAY that it did not process an HTTP/2 request (RFC 9113 §8.7). */
 export const UNPROCESSED = new Error('the server did not process each request')
 
 const CLOSED = /^(?:ECONNRESET|EPIPE|ERR_HTTP2_(?:SESSION_ERROR|INVALID_SESSION|GOAWAY_SESSION))$/
 
-/** Node's advice, which has no effect here: the system's authorities are trusted already. */
+/** A hint of Node that does not help here: the authorities of the system are trusted already. */
 const NODES_HINT = /; if the root CA is installed locally, try running Node\.js with --use-system-ca$/
 
 /**
  * An error in words.
  *
- * @param status of the response whose body broke off; undefined if there was none
+ * @param status of the response whose body broke off; undefined without a response
  */
 export function failureOf(error: unknown, status: number | undefined, timeout: number): string {
   if (error instanceof Error && /^(?:Timeout|Abort)Error$/.test(error.name)) {

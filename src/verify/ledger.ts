@@ -1,39 +1,39 @@
 import type { Observation } from './exchange.ts'
 import { type Limit, limitFieldsOf, retryAfterFaults, type ServerClock, statedReset } from './limit-fields.ts'
 
-/** A fault of a window, or of a number of responses. `promise` is undefined for responses that are wrong apart from the limits. */
+/** A fault of a window or of responses. `promise` is undefined for responses with a fault that is not about the limits. */
 export interface LedgerFault {
   readonly promise: 'C14' | 'C15' | 'C16' | undefined
   readonly text: string
 }
 
 export interface Account {
-  /** Whether every response stated its window. Without that, the windows of a long flood cannot be told apart. */
+  /** Whether every response stated its window. Otherwise the windows of a long flood cannot be distinguished. */
   readonly told: boolean
   /** Requests that passed in each window, in the order of the windows. */
   readonly passed: readonly number[]
   readonly refused: number
   /** Responses that are neither 429 nor the expected status. */
   readonly other: number
-  /** Whether fewer passed than the limit, and the numbers that no response shows are those of other clients. */
+  /** Whether other clients have used the window: fewer passed than the limit, and the missing numbers went to them. */
   readonly shared: boolean
-  /** Those of the windows come first; each of responses has their number. */
+  /** First the faults of windows, then those of responses, each with the number of responses. */
   readonly faults: readonly LedgerFault[]
 }
 
 /** Judges the responses to requests that were sent at the same time, in any order. */
 export interface Ledger {
-  /** `expected` is the status when the request passes the limit, `more` what else the caller finds wrong with the response. */
+  /** `expected`: the status of a request that passes the limit. `more`: further faults of the response, in words. */
   add(expected: number, observation: Observation, more?: readonly string[]): void
   account(): Account
 }
 
-/** One window, identified by its X-RateLimit-Reset, which is undefined until a response states a plausible one. */
+/** One window, identified by its X-RateLimit-Reset. `reset` is undefined until a response states a plausible one. */
 interface Window {
   reset: number | undefined
   passed: number
   refused: number
-  /** How often each X-RateLimit-Remaining occurred among the requests that passed. Empty if none stated it. */
+  /** How often each X-RateLimit-Remaining occurred in the responses to passed requests. Empty if no response has the field. */
   readonly remaining: Map<number, number>
   firstPass: number
 }
@@ -42,7 +42,7 @@ interface Window {
  * Counts the responses of one endpoint type by window. Within one window X-RateLimit-Reset may differ by a second (rounding). A
  * response without a plausible one is counted in the latest window.
  *
- * @param expectedWindows undefined if the responses may be of any number of windows. The last of several may have been cut off, so
+ * @param expectedWindows undefined if the responses may belong to any number of windows. The end of the run may cut off the last one, so
  * fewer requests than the limit may have passed in it
  */
 export function createLedger(
@@ -110,7 +110,7 @@ export function createLedger(
   }
 }
 
-/** Each number comes once, down to 0, and some are missing. */
+/** Whether other clients have used the window: each number occurs once, down to 0, and some are missing. */
 function isShared({ passed, refused, remaining }: Window, requests: number): boolean {
   const isCountdown = remaining.has(0) && remaining.size === passed
   return isCountdown && refused > 0 && passed < requests
@@ -128,7 +128,7 @@ function windowFaults(
     add('C14', `${windows.length} windows instead of ${expected}`)
   for (const [i, window] of windows.entries()) {
     const { passed, refused, remaining, firstPass } = window
-    // A flood may be too slow to use a window up. That proves nothing.
+    // A flood may be too slow to use up a window, which proves nothing.
     if (expected === undefined && refused === 0 && passed <= requests) continue
     const name = windows.length === 1 ? '' : ` in window ${i + 1}`
     const cutOff = expected === undefined && i > 0 && i === windows.length - 1
@@ -136,18 +136,18 @@ function windowFaults(
     if (cutOff || other > 0 ? passed > requests : passed !== requests)
       add('C14', `${passed} passed instead of ${requests}${name}`)
     if (refused === 0 && other === 0 && !cutOff) add('C14', `no request was refused${name}`)
-    // With another number of passes these numbers are wrong, too, and say no more.
+    // With a wrong number of passes, these numbers are wrong, too, and prove nothing further.
     const wrong = remaining.size > 0 && passed === requests ? remainingFault(remaining, requests) : ''
     if (wrong !== '') add('C16', `${wrong}${name}`)
     const before = windows[i - 1]?.reset
-    // X-RateLimit-Reset is rounded up by less than a second: the window before closed no earlier than this.
+    // X-RateLimit-Reset is rounded up by less than a second, so the previous window closed no earlier than this.
     if (before !== undefined && firstPass < (before - 1) * 1000)
       add('C14', `window ${i + 1} opened before window ${i} had closed`)
   }
   return found
 }
 
-/** Each number below the limit has to be shown once. The text names the first few that are not. */
+/** Names the first few numbers below the limit that were not shown exactly once; empty if all were. */
 function remainingFault(shown: ReadonlyMap<number, number>, requests: number): string {
   const wrong = Array.from({ length: requests }, (_, left) => left).filter((left) => shown.get(left) !== 1)
   if (wrong.length === 0) return ''

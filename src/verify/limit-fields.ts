@@ -16,22 +16,22 @@ export interface LimitFields {
 
 const NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
 
-/** Undefined if a field is missing, repeated or not a whole number. */
+/** The rate-limit fields of a response; undefined if one of them is missing, repeated or not a whole number. */
 export function limitFieldsOf(observation: Pick<Observation, 'fields'>): LimitFields | undefined {
   const [limit, remaining, reset] = NAMES.map((name) => wholeNumber(only(observation, name.toLowerCase())))
   if (limit === undefined || remaining === undefined || reset === undefined) return undefined
   return { limit, remaining, reset }
 }
 
-/** Whether the clock of the server agrees with ours. If it does not, no reset is compared with our time. */
+/** Whether the clock of the server agrees with ours. With `wrong`, no reset is compared with our time. */
 export type ServerClock = 'right' | 'wrong'
 
-/** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
+/** The upper bound of the delay between the server and this client on a flooded machine (s). */
 const MAX_DELAY = 5
 
 /**
- * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while
- * the response was on its way; otherwise undefined. It is rounded up, so it may be a second later than the end.
+ * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while the
+ * response was in flight; otherwise undefined. The server rounds it up, so it may be a second later than the end.
  */
 export function statedReset(
   observation: Observation,
@@ -75,8 +75,8 @@ function malformedFields({ fields }: Observation): string {
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
 /**
- * The seconds of `Retry-After` (RFC 9110 §10.2.3), which is a whole number, or a date that is compared with the `Date` of the
- * response. Undefined if the field is missing, repeated or neither of the two.
+ * The seconds of `Retry-After` (RFC 9110 §10.2.3): a whole number, or a date less the `Date` of the response. Undefined if the field is
+ * missing, repeated or neither of the two.
  */
 export function retryAfter(observation: Observation): number | undefined {
   const value = only(observation, 'retry-after') ?? ''
@@ -91,7 +91,7 @@ const TOLERANCE = 2
 /**
  * The faults of the `Retry-After` of a 429 (C15).
  *
- * @param sentAt when the request was sent (Unix time in ms), if the field is to be held against a reset before its end, too
+ * @param sentAt when the request was sent (Unix time in ms); without it, the check that the wait does not end after the reset is left out
  */
 export function retryAfterFaults(
   observation: Observation,
@@ -106,7 +106,7 @@ export function retryAfterFaults(
   if (reset === undefined) return []
   // The window closes within the second before the rounded reset. The response was made between `sentAt` and `at`.
   if (observation.at / 1000 + wait < reset - 1) return ['Retry-After ends before the reset']
-  // A window that is still closed after its reset is a matter of the request that comes when it should be open.
+  // Whether a window is still closed after its reset is checked by a later request, which comes when it should be open.
   const late = sentAt / 1000 < reset && sentAt / 1000 + wait > reset + TOLERANCE
   return late ? ['Retry-After ends after the reset'] : []
 }

@@ -2,11 +2,11 @@ import type { Endpoint } from '../http/admission.ts'
 import type { Limit } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
 
-/** What a run is to check, and how. The values are within `BOUNDS`. */
+/** The options of a run. The values are within `BOUNDS`. */
 export interface VerifyOptions {
-  /** Origin of the server: http or https, without user, path or query. */
+  /** The origin of the server: http or https, without user, path or query. */
   readonly url: URL
-  /** Reaches no line, report or error. */
+  /** Never appears in a line, report or error. */
   readonly password: string
   /** The target of every request to the API, such as `/` or `/status?verbose=1`. */
   readonly path: string
@@ -15,14 +15,14 @@ export interface VerifyOptions {
     readonly ca: string | undefined
     readonly insecure: boolean
   }
-  /** What the server is set to. */
+  /** The limits that the server is configured with. */
   readonly limits: Readonly<Record<Endpoint, Limit>>
-  /** Leaves out what has to wait for a window to end. */
+  /** Leaves out the checks that wait for the end of a window. */
   readonly quick: boolean
-  /** Empty: all promises. */
+  /** The promises to check; empty: all. */
   readonly only: readonly OutsideId[]
   readonly flood: { readonly seconds: number; readonly connections: number }
-  /** The path at which the run revokes its tokens at the end; undefined: it does not try. */
+  /** The path at which the run revokes its tokens at the end; undefined: it revokes none. */
   readonly revocationPath: string | undefined
 }
 
@@ -39,11 +39,11 @@ export const DEFAULTS = {
   revocationPath: '/oauth/revoke',
 } as const satisfies Partial<VerifyOptions>
 
-/** The least and the greatest value that a run takes: it stays within what a server has to stand anyway. */
+/** The least and the greatest value of each option. They keep a run within the load that any server must bear. */
 export const BOUNDS = {
   floodSeconds: [1, 300],
   floodConnections: [1, 200],
-  /** A limit below 5 leaves too few requests for the checks; a greater one than 10000 is no longer one to count through. */
+  /** A limit below 5 leaves too few requests for the checks; one above 10000 takes too long to count through. */
   limitRequests: [5, 10_000],
   limitWindow: [1, 3600],
 } as const satisfies Readonly<Record<string, readonly [number, number]>>

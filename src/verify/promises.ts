@@ -1,10 +1,13 @@
-/** What `postern verify` reports of any server with the documented API. Its other promises only Postern makes, or no client can see. */
+/**
+ * A promise that `postern verify` reports for any server with the documented API. Postern's other promises are its own, or no client can
+ * see them.
+ */
 export interface SeenFromOutside {
-  /** What a check establishes, and no more. */
+  /** Exactly what a check establishes. */
   readonly sentence: string
-  /** Where the documented API or an RFC demands it. */
+  /** The clauses of the documented API or of an RFC that demand it. */
   readonly clause: string
-  /** A client could see it, but no run may cause it. */
+  /** True if a client could see it, but no run may cause it. */
   readonly untestable?: true
 }
 
@@ -98,8 +101,8 @@ export const PROMISES = {
 /** A promise that `postern verify` reports, by its id. */
 export type OutsideId = keyof typeof PROMISES
 
-/** Every promise that `postern verify` reports. `test/promises` has what a run does to check each. */
+/** Every promise that `postern verify` reports. `test/promises` describes how a run checks each. */
 export const OUTSIDE: ReadonlyMap<OutsideId, SeenFromOutside> = new Map(
-  // The keys of an object literal are those of its type.
+  // Proof of the cast: an object literal has exactly the keys of its type.
   Object.entries(PROMISES) as [OutsideId, SeenFromOutside][],
 )

@@ -1,21 +1,21 @@
 import { styleText } from 'node:util'
 import type { Departure, FloodFigures, Latencies, Plan, Report, Reporter, Verdict } from './verdict.ts'
 
-/** Whether text may be coloured: only on a terminal, and never with NO_COLOR (no-color.org) or a terminal that knows no codes. */
+/** Whether text may be coloured: only on a terminal, and never with NO_COLOR (no-color.org) or a terminal without colours. */
 export function mayColour(isTTY: boolean, env: Readonly<Record<string, string | undefined>>): boolean {
   return isTTY && env.TERM !== 'dumb' && (env.NO_COLOR ?? '') === ''
 }
 
-/** How a run is shown. `wrap` breaks a text into lines; the caller writes the `indent` columns of the first one. */
+/** How a run is shown. `wrap` breaks a text into lines; the caller writes the `indent` columns before the first line. */
 export interface Display {
   readonly colour: boolean
   readonly wrap: (text: string, indent: number) => string
 }
 
-/** As in a file or a pipe: each line whole, without colour. */
+/** The display for a file or a pipe: unbroken lines without colour. */
 export const PLAIN: Display = { colour: false, wrap: (text) => text }
 
-/** Writes a run as text: what it is going to do, a line for each promise as it is decided and for each long wait, and the table. */
+/** Writes a run as text: its plan, a line for each decided promise and each long wait, and the table at the end. */
 export function textReporter(write: (text: string) => unknown, display: Display): Reporter {
   return {
     announce: (plan) => void write(`${announcement(plan, display)}\n`),
@@ -25,7 +25,7 @@ export function textReporter(write: (text: string) => unknown, display: Display)
   }
 }
 
-/** What a run is going to do to the server, so that its owner can decide against it. */
+/** The plan of a run in words, before the first request: the owner of the server can still stop it. */
 export function announcement(plan: Plan, { wrap }: Display = PLAIN): string {
   const { url, path, promises, notTestable, floods, revocationPath: revocation, otherSpellings } = plan
   const { wrongPasswords, tokenInQuery, usesUpLimits } = plan
@@ -76,18 +76,18 @@ export function firstSentence({ sentence }: Pick<Verdict, 'sentence'>): string {
   return first.replace(/\.$/, '')
 }
 
-/** The results in the order in which the table groups them: the one to act on stands last, above the prompt. */
+/** The results in the order of the table: `broken` comes last, right above the prompt. */
 const COLOURS = { kept: 'green', 'not testable': 'yellow', broken: 'red' } as const
 
 const LABEL = 'not testable'.length
 
-/** Where the sentences begin: behind the label and the id. */
+/** The column of the sentences, after the label and the id. */
 const INDENT = LABEL + 2 + 4 + 2
 
-/** The column of what a line below a promise is: `sent`, `came`, `wanted`, `clause`, `note`. */
+/** The width of the keys below a promise: `sent`, `came`, `wanted`, `clause`, `note`. */
 const KEY = 8
 
-/** A result and an id in columns of their own, the result coloured where the display allows it. */
+/** The columns of result and id, the result in colour if `colour`. */
 function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, colour: boolean): string {
   const text = (result === 'broken' ? 'BROKEN' : result).padEnd(LABEL)
   return `${colour ? styleText(COLOURS[result], text, { validateStream: false }) : text}  ${id.padEnd(4)}  `
@@ -153,15 +153,15 @@ function row(name: string, cells: readonly string[]): string {
   return `  ${name.padEnd(32)}${cells.map((cell) => cell.padStart(11)).join('')}`
 }
 
-/** Without responses there are no times. */
+/** The cells of latencies; without responses, dashes in place of times. */
 function timesOf({ responses, p50, p99, max }: Latencies): readonly string[] {
   return [String(responses), ...[p50, p99, max].map((ms) => (responses === 0 ? '-' : ms.toFixed(1)))]
 }
 
-/** Control characters, and those that turn the direction of what follows: a response could rewrite the screen with them. */
+/** Control characters, and marks of the text direction: with them a response could rewrite the terminal. */
 const INVISIBLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu
 
-/** Text of a server on one line, with everything invisible as `\x1b` or `\u202e`. */
+/** Text of a server on one line, with each invisible character as `\x1b` or `\u202e`. */
 export function visible(text: string): string {
   return text.replace(INVISIBLE, (character) => {
     const code = character.charCodeAt(0).toString(16)
@@ -182,14 +182,14 @@ export function duration(seconds: number): string {
   return minutes === 0 ? `${rest} s` : rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`
 }
 
-/** The document of `postern verify --json`. docs/verifying.md describes its keys: one may be added, none is renamed or removed. */
+/** The document of `postern verify --json`. docs/verifying.md describes its keys: keys may be added, but not renamed or removed. */
 export function reportJson(report: Report): string {
   const { promises, floods, tokens, ...before } = report
   const { kept, broken, 'not testable': notTestable } = countsOf(report)
   return document({ ...before, kept, broken, notTestable, promises, floods, tokens })
 }
 
-/** The document of `postern verify --dry-run --json`. `floods` and `revocationPath` are null if there are none. */
+/** The document of `postern verify --dry-run --json`. `floods` and `revocationPath` are null if the run has none. */
 export function planJson(plan: Plan): string {
   const { floods = null, revocationPath = null } = plan
   return document({ plan: { ...plan, floods, revocationPath } })

@@ -22,30 +22,30 @@ import type { VerifyOptions } from './options.ts'
 import type { OutsideId } from './promises.ts'
 import type { FloodFigures } from './verdict.ts'
 
-/** What a response must be. */
+/** A condition on a response. */
 export interface Expectation {
   readonly holds: (received: Received) => boolean
   readonly wanted: string
-  /** Default: those of the promise. */
+  /** Default: the clauses of the promise. */
   readonly clause?: string
-  /** Default: that of the row. */
+  /** Default: the promise of the row. */
   readonly promise?: OutsideId
-  /** What came in its place, in words. Default: the response. */
+  /** The failed response, in words. Default: `described`. */
   readonly came?: (received: Received) => string
 }
 
-/** A request, what must come, and the promise that says so. If the first expectation fails, the others say no more. */
+/** A request, the expectations on its response, and the promise behind them. If the first expectation fails, the others are not judged. */
 export interface Row {
   readonly promise: OutsideId
   readonly question: Question
   readonly expects: readonly Expectation[]
-  /** It is not sent before so many seconds have passed. */
+  /** The request is sent after this pause (s). */
   readonly after?: number
-  /** What it shows if all is right. */
+  /** The observation to note if all expectations hold. */
   readonly note?: string
 }
 
-/** Rows one after the other. Each gives its response back, because a later row may use its tokens. */
+/** Rows one after the other. Each `yield` returns the response, because a later row may use its tokens. */
 export type Rows<Result = void> = Generator<Row, Result, Received>
 
 export interface TokenPair {
@@ -53,7 +53,7 @@ export interface TokenPair {
   readonly refreshToken: string
 }
 
-/** What is known when two logins gave tokens that the API admits. */
+/** The facts that are known once two logins have given tokens that the API admits. */
 export interface Known {
   /** The newest tokens of the two logins. */
   readonly logins: readonly [TokenPair, TokenPair]
@@ -61,9 +61,9 @@ export interface Known {
   readonly first: { readonly accessToken: string; readonly at: number }
   /** The latest access token that the API has admitted, and the status of the response. */
   readonly admitted: { readonly accessToken: string; readonly status: number }
-  /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
+  /** Whether a refresh keeps or replaces the refresh token. Undefined if that is unknown, or if a refresh breaks C6. */
   readonly refreshing?: 'keeps' | 'replaces'
-  /** A used-up window has seen a late use of the first token. */
+  /** True once the first token was used late, at the end of a used-up window. */
   readonly isUsedLate?: true
   readonly floods?: readonly FloodFigures[]
 }
@@ -91,7 +91,7 @@ function tokensIn(received: Received): TokenPair | undefined {
   return B64TOKEN.test(accessToken) ? { accessToken, refreshToken } : undefined
 }
 
-/** The tokens of a grant after the response to its refresh. One may leave out a refresh token that stays the same (RFC 6749 §6). */
+/** The tokens of a grant after the response to a refresh, which may omit a refresh token that stays the same (RFC 6749 §6). */
 export function refreshed(before: TokenPair, received: Received): TokenPair {
   const accessToken = textMember(received, 'access_token')
   if (received.status !== 200 || accessToken === undefined) return before
@@ -125,7 +125,7 @@ function memberOf(
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 
-/** The lifetime of an access token (device API §5.6), in seconds. C4 wants it as an integer, so any other value is no matter of C7. */
+/** The lifetime of an access token (device API §5.6), in seconds. A value that is no integer breaks C4, so C7 does not judge it. */
 const LIFETIME = memberOf(
   'expires_in',
   (stated) => !Number.isInteger(stated) || stated === 3600,
@@ -134,7 +134,7 @@ const LIFETIME = memberOf(
   'device API §5.6',
 )
 
-/** What a response to a password grant must be (C4). */
+/** The expectations on the response to a password grant (C4). */
 const LOGIN: readonly Expectation[] = [
   { holds: ({ status }) => status === 200, wanted: '200 with tokens', clause: 'device API §4.1' },
   {
@@ -162,7 +162,7 @@ const LOGIN: readonly Expectation[] = [
   LIFETIME,
 ]
 
-/** Tokens that differ from those of an earlier login, and from each other: otherwise they can be guessed. */
+/** Expects tokens that differ from those of an earlier login, and from each other: equal tokens can be guessed. */
 function unlike({ accessToken, refreshToken }: TokenPair): readonly Expectation[] {
   const rows: readonly (readonly [came: string, holds: Expectation['holds']])[] = [
     ['the same access token for both logins', (other) => textMember(other, 'access_token') !== accessToken],
@@ -177,7 +177,7 @@ function unlike({ accessToken, refreshToken }: TokenPair): readonly Expectation[
 }
 
 const IGNORED = {
-  // No entry of `passwords` has such a name: Postern holds a password against the name that comes with it.
+  // No entry of `passwords` can have this name: Postern would compare the password with the one of that name.
   username: 'verify@postern',
   client_id: 'postern-verify',
   client_secret: 'none',
@@ -226,7 +226,7 @@ export function* logins(
   return { known: isAdmitted ? { logins: [pair, other], ...of } : undefined, third: tokensIn(third) }
 }
 
-/** C5: what the server says it has revoked is not valid any more. */
+/** C5: a token whose revocation the server has confirmed is not valid any more. */
 export function* afterRevocation({ refreshToken }: TokenPair): Rows {
   yield row(
     'C5',
@@ -242,7 +242,7 @@ function refusal(promise: 'C2' | 'C5', question: Question, error: string): Row {
   return row(promise, { ...question, refused: true }, isRight, `400 ${error}`, 'RFC 6749 §5.2')
 }
 
-/** C2 and C5: requests for tokens that have to be refused. */
+/** C2 and C5: token requests that must be refused. */
 export function* tokenErrors({ password }: VerifyOptions, { admitted: { accessToken } }: Known): Rows {
   const [wrong, unknown] = [`wrong-${randomUUID()}`, `unknown-${randomUUID()}`]
   const form = passwordForm(password)
@@ -267,7 +267,7 @@ export function* tokenErrors({ password }: VerifyOptions, { admitted: { accessTo
   yield refusal('C5', refreshGrant(unknown, 'with an unknown refresh token'), 'invalid_grant')
   yield refusal('C5', refreshGrant(accessToken, 'with an access token as refresh token'), 'invalid_grant')
   yield refusal('C5', UNSUPPORTED_GRANT, 'unsupported_grant_type')
-  // The password is wrong, so that no access log gets the right one: a server that looks at it refuses it in a way of its own.
+  // A wrong password, so that no access log gets the right one. A server that reads it answers otherwise than to the bare GET.
   const bare = yield { promise: 'C19', question: GET_TOKEN, expects: [] }
   const query = `${TOKEN_PATH}?${tokenRequest(passwordForm(wrong), '').body}`
   yield row(
@@ -297,7 +297,7 @@ function refresh(before: TokenPair, what: string): Row {
   return { promise: 'C6', question: refreshGrant(before.refreshToken, what), expects: [expected, LIFETIME] }
 }
 
-/** C6: the refresh grant, with a refresh token that is kept or replaced. Returns what is known then. */
+/** C6: the refresh grant, with a refresh token that is kept or replaced. Returns the updated facts. */
 export function* refreshes({ path, quick }: VerifyOptions, known: Known): Rows<Known> {
   const [first, other] = known.logins
   const { status } = known.admitted
@@ -322,10 +322,10 @@ export function* refreshes({ path, quick }: VerifyOptions, known: Known): Rows<K
   return old && fresh && last && spent ? { ...now, refreshing: replaces ? 'replaces' : 'keeps' } : now
 }
 
-/** Longer than a server may accept a spent refresh token again, for a client that lost the response (s): C6 allows 10. */
+/** A pause (s) after which a server must refuse a spent refresh token. C6 allows 10 s for a client that lost the response. */
 export const GRACE = 12
 
-/** Shows a refresh token that was replaced: at once, and when no server takes it for a retry any more. Returns whether all is right. */
+/** Presents a replaced refresh token again: at once, and after `GRACE`. Returns whether the server did right each time. */
 function* spentToken(login: TokenPair, quick: boolean): Rows<boolean> {
   const next = refreshed(login, yield refresh(login, 'with the refresh token of the second login'))
   if (next.accessToken === login.accessToken) return false
@@ -353,7 +353,7 @@ export function* lateUse({ path }: VerifyOptions, { first }: Known, now: number)
   yield row('C7', useOfFirstToken(path, first, now), isAdmitted, wanted, 'device API §5.6')
 }
 
-/** C10: a right token in other spellings, and everything that is not a right token. */
+/** C10: a valid token in other spellings, and values that are no valid token. */
 export function* bearer({ path }: VerifyOptions, { admitted, logins }: Known): Rows {
   const unknown = `unknown-${randomUUID()}`
   const { accessToken: token, status } = admitted
@@ -398,12 +398,12 @@ export function* bearer({ path }: VerifyOptions, { admitted, logins }: Known): R
   yield refuses({ ...inQuery, what }, 'device API §5.3')
 }
 
-/** Upper case as lower case, and the reverse. */
+/** The token with upper and lower case swapped. */
 function inOtherCase(token: string): string {
   return token.replace(/[a-z]/gi, (letter) => (letter < 'a' ? letter.toLowerCase() : letter.toUpperCase()))
 }
 
-/** C10 over HTTP/2, which a server may check in another place than HTTP/1.1. */
+/** C10 over HTTP/2, for which a server may have other checks than for HTTP/1.1. */
 export function* bearerOverHttp2({ path }: VerifyOptions): Rows {
   const questions = [
     unauthorized(path, [], 'without a token, over HTTP/2'),
@@ -416,7 +416,7 @@ export function* bearerOverHttp2({ path }: VerifyOptions): Rows {
 
 export const LOGIN_SPELLINGS = ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()]
 
-/** C1, H20 and H24: what another spelling of a path, or another `Host`, lets through. */
+/** C1, H20 and H24: no other spelling of a path, and no other `Host`, gets past a check. */
 export function* spellings({ path, password, url }: VerifyOptions, { admitted }: Known): Rows {
   const isNoLogin = (received: Received): boolean => textMember(received, 'access_token') === undefined
   for (const other of LOGIN_SPELLINGS) {
@@ -441,7 +441,7 @@ export function* spellings({ path, password, url }: VerifyOptions, { admitted }:
       isRefused,
       '400',
     )
-  // A redirection is no content, so it is no harm. A server error is: the server tried to serve the request.
+  // A redirection gives no content, so it is allowed. A server error is not: the server has tried to serve the request.
   const isNoContent = ({ status }: Received): boolean => status < 500 && (status < 200 || status >= 300)
   for (const other of disguises(path)) {
     const question = unauthorized(other, [], 'without a token')
@@ -449,7 +449,7 @@ export function* spellings({ path, password, url }: VerifyOptions, { admitted }:
   }
 }
 
-/** Other spellings of a path, and paths that a careless server resolves to it, takes for the token endpoint, or for a file. */
+/** Other spellings of a path, and paths that a careless server resolves to it, or takes for the token endpoint or a file. */
 export function disguises(path: string): string[] {
   const [plain = '/', query] = path.split('?', 2)
   const rest = query === undefined ? '' : `?${query}`

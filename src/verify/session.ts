@@ -8,12 +8,12 @@ import { retryAfter } from './limit-fields.ts'
 import type { VerifyOptions } from './options.ts'
 import { Findings } from './verdict.ts'
 
-/** As lines and reports name it. */
+/** The name of an endpoint type in lines and reports. */
 export function endpointName(endpoint: Endpoint): 'API' | '/oauth/token' {
   return endpoint === 'api' ? 'API' : '/oauth/token'
 }
 
-/** The clock of a run, and how it waits. A test gives a clock that its waits move. */
+/** The clock of a run, and how it waits. A test passes a clock that each wait moves. */
 export interface Time extends Clock {
   /** Rejects if `signal` is aborted. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>
@@ -29,14 +29,14 @@ export function timeOf(clock: Clock): Time {
   }
 }
 
-/** As many requests in a row without a response, over so long a time (ms), end the run: to wait for each of the others would take hours. */
+/** This many requests in a row without a response, over this time (ms), end the run: to wait for all others would take hours. */
 const MOST_FAILURES = 5
 const LONGEST_SILENCE = 7_500
 
-/** The pause after a connection that did not come about (ms): a supervisor starts a crashed server again within a few of these. */
+/** The pause after a connection that could not be opened (ms): within a few of these, a supervisor restarts a crashed server. */
 const APART = 2_000
 
-/** Waited for in addition to the length of a window (ms). */
+/** The wait in addition to the length of a window (ms). */
 const MARGIN = 150
 
 const LEFT = 'the tokens of the run are left, and expire by themselves'
@@ -49,22 +49,22 @@ export class Session {
   readonly time: Time
   readonly findings: Findings = new Findings()
   readonly everyResponse: EveryResponse
-  /** Requests of the run, those of its floods included. */
+  /** The number of requests of the run, with those of its floods. */
   requests = 0
   /** The latest response of each endpoint type. */
   readonly latest = new Map<Endpoint, Received>()
   readonly #clients: Client[] = []
   readonly #first: Client
-  /** One token of each login, to revoke it by: the newest refresh token, or the access token if there is none. */
+  /** One token of each login, by which it is revoked: the newest refresh token, or the access token without one. */
   readonly #logins = new Set<string>()
   readonly #revoked = new Set<string>()
-  /** Why no further token is revoked. */
+  /** Why no further token is revoked; undefined if tokens are revoked. */
   #unrevoked: string | undefined
-  /** A wait for a new window was in vain. */
+  /** True once a request was refused again after a wait for a new window. */
   #inVain = false
   #failures = 0
   #silentSince = 0
-  /** The next request is not sent before. */
+  /** The next request is not sent before this time (Unix time in ms). */
   #earliest = 0
 
   constructor(options: VerifyOptions, time: Time, signal: AbortSignal, say: (text: string) => void) {
@@ -77,14 +77,14 @@ export class Session {
     this.#unrevoked = options.revocationPath === undefined ? `not revoked: ${LEFT}` : undefined
   }
 
-  /** HTTP/1.1 over this many connections. It is closed at the end of the run. */
+  /** HTTP/1.1 over this many connections, which the end of the run closes. */
   http1(connections: number): Client {
     const client = createHttp1Client(this.options, this.time, connections)
     this.#clients.push(client)
     return client
   }
 
-  /** HTTP/2 over one connection, or why there is none. It is closed at the end of the run. */
+  /** HTTP/2 over one connection, which the end of the run closes, or why there is none. */
   async http2(): Promise<Client | string> {
     const client = await createHttp2Client(this.options, this.time)
     if (typeof client !== 'string') this.#clients.push(client)
@@ -99,7 +99,10 @@ export class Session {
     for (const client of this.#clients) client.close()
   }
 
-  /** Sends a request. If a window is used up, it waits for the next one and sends again, until that is in vain for the first time. */
+  /**
+   * Sends a request. On a 429, waits for a new window and sends it once more. After the first time that this is in vain, it never waits
+   * again.
+   */
   async ask(question: Question, client?: Client): Promise<Received> {
     const received = await this.send(question, client)
     if (received.status !== 429 || this.#inVain) return received
@@ -114,7 +117,7 @@ export class Session {
     return again
   }
 
-  /** Sends a request as it is. Rejects with a `SetupError` with exit code 1 if the server does not respond any more. */
+  /** Sends a request once. Rejects with a `SetupError` with exit code 1 if the server does not respond any more. */
   async send(question: Question, client: Client = this.#first): Promise<Received> {
     this.signal.throwIfAborted()
     await this.pauseUntil(this.#earliest)
@@ -134,7 +137,7 @@ export class Session {
     })
   }
 
-  /** Sends one of very many requests, whose response is not read for what every response must show. */
+  /** Sends one of very many requests. Its response is not checked for what every response must show. */
   async sendInFlood(question: Question, client: Client): Promise<Received> {
     const received = await client.send(question)
     this.requests += 1
@@ -144,7 +147,7 @@ export class Session {
     return received
   }
 
-  /** Sends a request also after the run was broken off. */
+  /** Sends a request, even after the run was stopped. */
   async #sendAnyway(question: Question, client: Client = this.#first): Promise<Received> {
     const received = await this.sendInFlood(question, client)
     if (received.status === 0) return received
@@ -156,7 +159,7 @@ export class Session {
   #learnLogin({ body = '' }: Question, received: Received): void {
     const refresh = textMember(received, 'refresh_token')
     const shown = new URLSearchParams(body).get('refresh_token') ?? ''
-    // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
+    // The response to a refresh may omit a refresh token that stays the same (RFC 6749 §6).
     const token = refresh ?? (this.#logins.has(shown) ? undefined : textMember(received, 'access_token'))
     if (token === undefined) return
     this.#logins.delete(shown)
@@ -165,11 +168,11 @@ export class Session {
 
   async pauseUntil(at: number): Promise<void> {
     const ms = at - this.time.wall()
-    // It rejects only if the run is broken off.
+    // `sleep` rejects only if the run was stopped.
     if (ms > 0) await this.time.sleep(ms, this.signal).catch(() => this.signal.throwIfAborted())
   }
 
-  /** The same, and a line about it. */
+  /** As `pauseUntil`, with a line about the wait. */
   async waitUntil(at: number, what: string): Promise<void> {
     const ms = at - this.time.wall()
     if (ms <= 0) return
@@ -177,7 +180,7 @@ export class Session {
     await this.pauseUntil(at)
   }
 
-  /** Waits until the server was left alone for the length of a window: then none is open, whatever opened it, and by whatever clock. */
+  /** Waits for the length of a window after the last response: then no window is open, by any clock. */
   async waitForWindow(endpoint: Endpoint, why: string): Promise<void> {
     const latest = this.latest.get(endpoint)
     if (latest === undefined) return
@@ -186,8 +189,8 @@ export class Session {
   }
 
   /**
-   * Resolves to why a token is not revoked, or to undefined if the server answered with 200. Once it has said that it takes no
-   * revocations, none is sent. A run that was stopped has tokens to revoke, too, but does not wait for a window.
+   * Revokes a token. Resolves to undefined if the server answers 200, otherwise to why the token is not revoked. After a refusal, no
+   * further revocation is sent. A run that was stopped revokes its tokens, too, but does not wait for a window.
    */
   async revoke(token: string, mayWait = true): Promise<string | undefined> {
     const { revocationPath: path } = this.options
@@ -205,7 +208,7 @@ export class Session {
     return this.#unrevoked
   }
 
-  /** Revokes each login by its newest token, and says what became of the tokens. Never rejects because the run was stopped. */
+  /** Revokes each login by its newest token. Resolves to the result in words. Never rejects because the run was stopped. */
   async revokeAll(mayWait = true): Promise<string> {
     if (this.#logins.size === 0) return 'the run got no tokens'
     for (const token of this.#logins.difference(this.#revoked)) {

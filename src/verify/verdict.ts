@@ -3,7 +3,7 @@ import { described, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { type OutsideId, PROMISES } from './promises.ts'
 
-/** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
+/** A response or a window that the clause forbids. No text contains a password or a token. */
 export interface Departure {
   /** In words: `GET / with a valid token`. */
   readonly sent: string
@@ -14,24 +14,24 @@ export interface Departure {
   readonly clause: string
 }
 
-/** What is known of a promise at the end. */
+/** The result of a promise at the end of a run. */
 export interface Verdict {
   readonly id: OutsideId
   readonly sentence: string
   readonly clause: string
   readonly result: 'kept' | 'broken' | 'not testable'
   readonly departures: readonly Departure[]
-  /** Why it is not testable; observations, such as `the refresh token stays the same`. */
+  /** Why the promise is not testable, and observations, such as `the refresh token stays the same`. */
   readonly notes: readonly string[]
 }
 
-/** What a run has found out about the promises so far. */
+/** The findings of a run about the promises so far. */
 export class Findings {
   readonly #departures: (Departure & { readonly promise: OutsideId })[] = []
   readonly #untestable: (readonly [promise: OutsideId, reason: string])[] = []
   readonly #kept: (readonly [promise: OutsideId, note: string | undefined])[] = []
 
-  /** @param clause default: those of the promise */
+  /** @param clause default: the clauses of the promise */
   broken(
     promise: OutsideId,
     sent: string,
@@ -43,12 +43,12 @@ export class Findings {
     this.#departures.push({ promise, sent, came: inWords, wanted, clause })
   }
 
-  /** These promises are kept, unless something breaks them or is not testable. The note is an observation. */
+  /** Notes that these promises are kept, unless a departure or an untestable part is found. `note`: an observation. */
   kept(promises: readonly OutsideId[], note?: string): void {
     for (const promise of promises) this.#kept.push([promise, note])
   }
 
-  /** These promises cannot be decided here, because of the reason. A departure counts all the same. */
+  /** Notes that a part of these promises cannot be decided, and why. A departure counts all the same. */
   untestable(promises: readonly OutsideId[], reason: string): void {
     for (const promise of promises) this.#untestable.push([promise, reason])
   }
@@ -57,7 +57,7 @@ export class Findings {
     return this.#departures.some(({ promise }) => promise === id)
   }
 
-  /** Broken if something broke it; not testable if a part could not be decided, or nothing showed it; otherwise kept. */
+  /** `broken` with any departure; `not testable` if a part could not be decided, or no response showed it; otherwise `kept`. */
   verdictOf(id: OutsideId, quick = false): Verdict {
     const { sentence, clause } = PROMISES[id]
     const own = this.#departures.filter(({ promise }) => promise === id)
@@ -81,7 +81,9 @@ export interface Latencies {
   readonly max: number
 }
 
-/** One flood: what came back, and how fast. `refusals` are to the end of each 429, `beside` to the head of each response. */
+/**
+ * The figures of one flood. `refusals`: times to the end of each 429. `beside`: times to the head of each response to the client beside.
+ */
 export interface FloodFigures {
   readonly endpoint: Endpoint
   readonly connections: number
@@ -91,7 +93,7 @@ export interface FloodFigures {
   readonly beside: Latencies
 }
 
-/** What a part of a run, or all of it, does to the server, at most, apart from floods. `seconds` is an estimate with all waits. */
+/** The most that a part of a run does to the server, without floods. `seconds` is an estimate that includes all waits. */
 export interface Cost {
   readonly logins?: number
   /** Logins with a wrong or an empty password: a server may count them. */
@@ -100,7 +102,7 @@ export interface Cost {
   readonly seconds: number
 }
 
-/** The keys are those of the JSON document: docs/verifying.md has what each says. `floods` is undefined if the run has none. */
+/** The keys are those of the JSON document, which docs/verifying.md describes. `floods` is undefined if the run has none. */
 export interface Plan extends Required<Cost>, Pick<VerifyOptions, 'path' | 'revocationPath'> {
   readonly url: string
   readonly promises: readonly OutsideId[]
@@ -125,11 +127,11 @@ export interface Report {
 }
 
 export interface Reporter {
-  /** Before the first request. */
+  /** Called before the first request. */
   announce(plan: Plan): void
-  /** A line about a check that takes long. */
+  /** Called with a line about a check that takes long. */
   progress(text: string): void
-  /** As soon as nothing that follows can change the verdict. */
+  /** Called as soon as no later part can change the verdict. */
   decided(verdict: Verdict): void
   finished(report: Report): void
 }

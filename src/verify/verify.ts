@@ -25,18 +25,18 @@ import { Session, type Time } from './session.ts'
 import type { Cost, Plan, Report, Reporter, Verdict } from './verdict.ts'
 import { oneConnection, PAST_THE_LIMIT } from './windows.ts'
 
-/** Rows, or checks of a window, that belong together, and what they cost. */
+/** Rows or checks of a window that belong together, with their cost. */
 interface Part {
-  /** A promise is decided when no later part has it. */
+  /** The promises that this part checks. A promise is decided after the last part that has it. */
   readonly promises: readonly OutsideId[]
   readonly cost: (options: VerifyOptions) => Cost
   /** `--quick` leaves it out. */
   readonly isSlow?: true
-  /** Resolves to what is known then. */
+  /** Resolves to the updated facts. */
   readonly run?: (session: Session, known: Known) => Promise<Known>
 }
 
-/** A part of rows that change nothing that is known. */
+/** Runs rows that add nothing to the known facts. */
 function played(rows: (options: VerifyOptions, known: Known) => Rows): Required<Part>['run'] {
   return async (session, known) => {
     await play(session, rows(session.options, known))
@@ -102,7 +102,7 @@ const FLOODS: Part = {
   run: floods,
 }
 
-/** What all responses of a run show, those of the logins, too. */
+/** The promises that every response of a run shows, even those to the logins. */
 const SHOWN_BY_ALL: readonly OutsideId[] = ['C9', 'C11', 'C15', 'C16', 'C19']
 
 /** All parts of a run, in their order. Each promise of `OUTSIDE` has at least one. */
@@ -150,7 +150,7 @@ async function logIn(session: Session): Promise<Known | undefined> {
   return known
 }
 
-/** Sends the rows one after the other, judges what comes, and resolves to what they return. */
+/** Sends the rows one after the other, judges the responses, and resolves to the result of the rows. */
 async function play<Result>(session: Session, rows: Rows<Result>, client?: Client): Promise<Result> {
   let next = rows.next()
   while (next.done !== true) {
@@ -181,7 +181,7 @@ function judge({ findings }: Session, { promise, question, expects, note }: Row,
   findings.kept([promise, ...expects.flatMap((each) => each.promise ?? [])])
 }
 
-/** Throws if nothing can be checked: no connection, a password that the server does not take, or a name that may not read the path. */
+/** Throws if nothing can be checked: no connection, a password that the server does not accept, or a name that may not GET the path. */
 function requireUsable({ url: { origin }, path, tls }: VerifyOptions): (received: Received) => void {
   return (received) => {
     const { failure, status } = received
@@ -200,7 +200,7 @@ function requireUsable({ url: { origin }, path, tls }: VerifyOptions): (received
   }
 }
 
-/** @param failure in the words of OpenSSL and Node */
+/** @param failure the message of OpenSSL or Node */
 function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
   if (/certificate|hostname|altnames|unable to verify/i.test(failure))
     return ca === undefined
@@ -210,7 +210,7 @@ function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
   return plain ? 'it may speak http, not https, at this port' : 'check address and port'
 }
 
-/** The parts that the promises need, with their costs. The first one logs in, so it is always among them. */
+/** The parts that check the wanted promises, with their costs. The first part logs in, so it is always included. */
 function partsFor(options: VerifyOptions): { readonly part: Part; readonly cost: Cost }[] {
   const wanted = selected(options)
   return PARTS.flatMap((part) => {
@@ -219,12 +219,12 @@ function partsFor(options: VerifyOptions): { readonly part: Part; readonly cost:
   })
 }
 
-/** In the order of the reports. */
+/** The wanted promises, in the order of the reports. */
 function selected({ only }: VerifyOptions): ReadonlySet<OutsideId> {
   return new Set([...OUTSIDE.keys()].filter((id) => only.length === 0 || only.includes(id)))
 }
 
-/** What a run with these options is going to do. */
+/** The plan of a run with these options. */
 export function planOf(options: VerifyOptions): Plan {
   const planned = partsFor(options)
   const sum = (key: keyof Cost): number => planned.reduce((total, { cost }) => total + (cost[key] ?? 0), 0)
@@ -235,7 +235,7 @@ export function planOf(options: VerifyOptions): Plan {
   const wanted = [...selected(options)]
   const { url, path, limits, flood, revocationPath } = options
   const revocations = revocationPath === undefined ? 0 : logins
-  // `Session.ask` sends a request once more if it met a used-up window, and so opens the next one.
+  // `Session.ask` sends a request once more after a 429, and so opens the next window.
   const repeats = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
   return {
     url: url.origin,
@@ -255,10 +255,10 @@ export function planOf(options: VerifyOptions): Plan {
 }
 
 /**
- * Checks the promises of a server from outside, tells the reporter of each as soon as it is decided, and revokes the tokens of the
- * run at the end. Throws a `SetupError` with exit code 1 if the server cannot be reached or trusted, if it does not accept the
- * password, or if it does not respond any more. If `signal` is aborted, the promise rejects with its reason. Also then the tokens
- * are revoked, and the reporter is told what became of them. No text shows the password or a token.
+ * Checks the promises of a server from outside, reports each as soon as it is decided, and revokes the tokens of the run at the end.
+ * Rejects with a `SetupError` with exit code 1 if the server cannot be reached or trusted, if it does not accept the password, or if it
+ * does not respond any more. If `signal` is aborted, rejects with its reason; even then the tokens are revoked, and the reporter gets the
+ * result. No text shows the password or a token.
  */
 export async function verify(
   options: VerifyOptions,
@@ -272,7 +272,7 @@ export async function verify(
   const session = new Session(options, time, signal, reporter.progress)
   try {
     const { promises, floods } = await runParts(session, reporter).catch(async (error: unknown) => {
-      // A run that is broken off leaves no tokens either.
+      // A run that fails or was stopped revokes its tokens, too.
       const left = await session.revokeAll()
       if (session.hasLoggedIn) reporter.progress(`tokens: ${left}`)
       throw error

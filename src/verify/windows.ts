@@ -22,21 +22,21 @@ import { endpointName, type Session } from './session.ts'
 /** A request that has the same outcome each time, and the status of its response. */
 export type UsualRequest = Omit<Asked, 'received'>
 
-/** One that can be sent any number of times, at little cost. */
+/** A request that can be sent any number of times, at little cost. */
 export function usualRequest({ options }: Session, { admitted }: Known, endpoint: Endpoint): UsualRequest {
   return endpoint === 'api'
     ? { question: apiRequest(options.path, admitted.accessToken), expected: admitted.status }
     : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
-/** C13: requests to the API between two to the token endpoint take nothing from the window of the latter. */
+/** C13: requests to the API take nothing from the window of the token endpoint. */
 export async function separateWindows(session: Session, { admitted }: Known): Promise<void> {
   const api = apiRequest(session.options.path, admitted.accessToken)
   const before = limitFieldsOf(await session.send(UNSUPPORTED_GRANT))
   for (let i = 0; i < 2; i += 1) await session.send(api)
   const received = await session.send(UNSUPPORTED_GRANT)
   const after = limitFieldsOf(received)
-  // Another number is that of other clients, and with a later reset the window is another one.
+  // Any other number comes from other clients, and a later reset belongs to another window.
   if (before === undefined || after === undefined || received.status === 429) return
   if (before.remaining - after.remaining !== 3 || Math.abs(after.reset - before.reset) > 1) return
   session.findings.broken(
@@ -47,16 +47,16 @@ export async function separateWindows(session: Session, { admitted }: Known): Pr
   )
 }
 
-/** Requests past the limit: each kind comes several times. */
+/** The requests past the limit: enough that each kind comes several times. */
 export const PAST_THE_LIMIT = 12
 
-/** These need a used-up window. */
+/** The promises that need a used-up window. */
 const DECIDED_BY_429 = ['C15', 'H69'] as const
 
 /**
- * C13, C14, C15 and H69: both windows are used up over one connection with requests of every outcome, half of it later than the rest,
- * because a sliding window has no single end. Then they have to stay closed, and open again. A quick run uses up what is left of the
- * open windows, and does not wait for their end. Returns what is known then.
+ * C13, C14, C15 and H69: uses up both windows over one connection with requests of every outcome. A few open each window, and the rest come
+ * half a window later, which reveals a sliding window: it has no single end. Then the windows must stay closed until their end, and open
+ * again. A quick run uses up what is left of the open windows, and does not wait for their end. Returns the updated facts.
  */
 export async function oneConnection(session: Session, known: Known): Promise<Known> {
   const { options, findings } = session
@@ -97,21 +97,21 @@ const OPENING = [0, 1, 1, 0]
 
 /** The requests that use up one window, one after the other. */
 function createBurst(session: Session, known: Known, endpoint: Endpoint) {
-  // A window on the clock may end on the way.
+  // A window that is aligned to the clock may end on the way.
   const most = 2 * session.options.limits[endpoint].requests + PAST_THE_LIMIT
   const statuses = new Map<string, number>()
   const steps: Asked[] = []
   let [login] = known.logins
   let refused = 0
 
-  /** The kinds of requests follow each other in a circle. */
+  /** Sends the next request; the kinds of requests take turns. */
   async function sendNext(i: number): Promise<void> {
     const kinds = kindsOf(session, known, endpoint, login.refreshToken)
     const { question, expected } = kinds[i % kinds.length] ?? usualRequest(session, known, endpoint)
     const received = await session.send(question)
-    // A refresh token that was replaced must not be shown again, not even in another window.
+    // A replaced refresh token must never be presented again, not even in another window: that would revoke the login.
     if (endpoint === 'oauth') login = refreshed(login, received)
-    // Whether the status is right is a matter of other rows: here it has to stay the same until the window is used up.
+    // Other rows judge whether the status is right. Here it must stay the same until the window is used up.
     if (received.status === 429) refused += 1
     else if (received.status !== 0) statuses.getOrInsert(question.what, received.status)
     steps.push({ question, expected: statuses.get(question.what) ?? expected, received })
@@ -123,10 +123,10 @@ function createBurst(session: Session, known: Known, endpoint: Endpoint) {
     async open() {
       for (const kind of OPENING) await sendNext(kind)
     },
-    /** Sends the others, until some were refused. */
+    /** Sends the other requests, until `PAST_THE_LIMIT` were refused. */
     async useUp() {
       const apart = endpoint === 'api' && countsApart(steps)
-      // Those without a token are of another window then.
+      // The requests without a token belong to another window then.
       if (apart) steps.splice(1, 2)
       while (steps.length < most && refused < PAST_THE_LIMIT) await sendNext(apart ? 0 : steps.length)
     },
@@ -134,8 +134,8 @@ function createBurst(session: Session, known: Known, endpoint: Endpoint) {
 }
 
 /**
- * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only those with a token can use
- * up a window here. A server that does not count the others shows the same number for both.
+ * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only requests with a token use up a
+ * window here. A server that does not count requests without a token at all shows the same number for both.
  */
 function countsApart(steps: readonly Asked[]): boolean {
   const [first = Number.NaN, second = Number.NaN, third = Number.NaN, fourth = Number.NaN] =
@@ -176,10 +176,10 @@ function kindsOf(
   return [first, ...of(400, [UNSUPPORTED_GRANT, INCOMPLETE, GET_TOKEN])]
 }
 
-/** RFC 5737: an address of no host. */
+/** An address for documentation, which no host has (RFC 5737). */
 const SPOOFED = '203.0.113.7'
 
-/** Fields by which a request claims to be of another client, and their name in a report. */
+/** Fields by which a request claims to come from another client, after their name in a report. */
 const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
   ['X-Forwarded-For', 'X-Forwarded-For', SPOOFED],
   ['Forwarded', 'Forwarded', `for=${SPOOFED}`],
@@ -198,14 +198,15 @@ const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
 ]
 
 /**
- * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes has
- * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
- * bucket, which has a new place from time to time (C14). Returns whether it has: then the next request does not open a window.
+ * Sends requests in a used-up window that a careless server takes for those of another client or endpoint (H69). A request that passes has
+ * found a second window if a plain request is still refused and the request passes again. Otherwise the window has ended, or it is a leaky
+ * bucket, which has room for a request from time to time (C14). Returns whether that happened: then the next request does not open a
+ * window.
  */
 async function secondWindows(session: Session, known: Known, endpoint: Endpoint): Promise<boolean> {
   let reopened = false
   const { question: plain } = usualRequest(session, known, endpoint)
-  // A server may take a disguised path for malformed. At the token endpoint a 400 says that it has looked at the form.
+  // A server may refuse a disguised path as malformed. At the token endpoint, a 400 shows that the server has read the form.
   const refusals = endpoint === 'api' ? [0, 429, 400] : [0, 429]
   const passes = ({ status }: Received): boolean => !refusals.includes(status)
   for (const each of questionsPastTheLimit(endpoint, session.options.path, known)) {
@@ -220,7 +221,7 @@ async function secondWindows(session: Session, known: Known, endpoint: Endpoint)
   return reopened
 }
 
-/** Those to the API carry a token that was valid until now. */
+/** The requests of `secondWindows`. Those to the API have a token that was valid until now. */
 function questionsPastTheLimit(
   endpoint: Endpoint,
   path: string,
@@ -240,20 +241,20 @@ function questionsPastTheLimit(
   return [...spoofed, ...others, ...(first.accessToken === accessToken ? [] : [older])]
 }
 
-/** A window that is used up, and a 429 that says so. */
+/** A used-up window, and a 429 of it. */
 interface Closed {
   readonly endpoint: Endpoint
   readonly refused: Received
   isOpen: boolean
 }
 
-/** A request that has to come before a time is sent so long before (ms). */
+/** A request that must arrive before a time is sent this long before it (ms). */
 const EARLY = 600
 
 /**
- * Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). Both times
- * follow from `Retry-After` alone, which is rounded up: the window ends within its last second, counted from when the 429 was made.
- * Returns whether the first token was used late.
+ * Sends a request shortly before a used-up window ends, which must be refused (C14), and one when `Retry-After` is over, which must pass
+ * (C15). Both times follow from `Retry-After` alone, which is rounded up: the window ends within the last second of it, counted from the
+ * 429. Returns whether the first token was used late.
  */
 async function recovery(session: Session, known: Known, closed: readonly Closed[]): Promise<boolean> {
   const { limits } = session.options
@@ -267,7 +268,7 @@ async function recovery(session: Session, known: Known, closed: readonly Closed[
     session.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
     const sure = refused.sentAt + 1000 * (wait - 1)
     const end = { at: refused.at + 1000 * wait, act: () => askAtTheEnd(session, known, window) }
-    // Without a right Retry-After no moment is sure.
+    // Without a valid Retry-After, no time is certain to be before the end.
     return isRight ? [{ at: sure - EARLY, act: () => askEarly(session, known, window, sure) }, end] : [end]
   })
   for (const { at, act } of steps.toSorted((a, b) => a.at - b.at)) {
@@ -277,7 +278,7 @@ async function recovery(session: Session, known: Known, closed: readonly Closed[
   return isUsedLate
 }
 
-/** @param sure when the window is still closed for certain (Unix time in ms) */
+/** @param sure until this time the window is certainly closed (Unix time in ms) */
 async function askEarly(session: Session, known: Known, window: Closed, sure: number): Promise<false> {
   const { question } = usualRequest(session, known, window.endpoint)
   if (session.time.wall() >= sure) return false
@@ -305,7 +306,7 @@ async function askAtTheEnd(session: Session, known: Known, { endpoint, isOpen }:
     findings.broken('C15', sent, received, 'a request that passes, in a new window')
     return false
   }
-  // At the reset all of a fixed window comes back. A sliding window still counts the later requests.
+  // At the reset, a fixed window is whole again. A sliding window still counts the later requests.
   const left = limitFieldsOf(received)?.remaining ?? requests
   const wanted = `${requests - 1}: the window is new`
   if (left < requests - 1) findings.broken('C14', sent, `X-RateLimit-Remaining: ${left}`, wanted)
