@@ -174,7 +174,7 @@ class PooledConnection implements ConnectionEvents {
   #since: number
   /** When its idle time ends (ms). Its timer may be late after a stall of this process, so `lend` compares the time, too. */
   #keptUntil = Number.POSITIVE_INFINITY
-  /** How long it had been idle when it was lent. */
+  /** How long the connection had been idle when it was last lent (ms). */
   #idleFor = 0
 
   constructor(pool: Pool, repeatable: boolean, upgrade: boolean, now: number) {

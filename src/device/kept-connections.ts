@@ -13,7 +13,7 @@ const [SUSPICIOUS, CONFIRMING] = [8, 4]
 /** How often new connections are tried at most. One slow request ends a try, and a stall of this process also makes a request slow. */
 const TRIES = 3
 
-/** How many requests in a row suffice to find it, with the one that opens the kept connection. */
+/** How many requests in a row suffice to find such a device, the one that opens the kept connection included. */
 export const SHOWN_WITHIN: number = 1 + SUSPICIOUS + CONFIRMING
 
 /** @param took ms */

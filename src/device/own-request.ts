@@ -32,7 +32,7 @@ export interface OwnResponse {
 /** A discarded response body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const LARGEST_PAGE = 128 * 1024
 
-/** How long such a body may take in all (ms): logins and health checks wait for its end. */
+/** How long the body of a response may take in all (ms): logins and health checks wait for its end. */
 const LONGEST_PAGE = 5_000
 
 /**

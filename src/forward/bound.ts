@@ -10,7 +10,7 @@ export type Raise = (typeof RAISES)[number]
 export type Lower = (typeof LOWERS)[number]
 export type LimitReason = Raise | Lower
 
-/** How the device has shown that it has no room for more requests at once. */
+/** The sign by which the device has shown that it has no room for more requests at once. */
 export type Strike = Extract<Lower, 'refused' | 'hangs'>
 
 /**
@@ -86,7 +86,7 @@ export class Bound {
     this.limit = Math.min(this.tried, this.#reach)
   }
 
-  /** What the configuration and the ceiling allow. */
+  /** The highest bound that the configuration and the ceiling allow. */
   get most(): number {
     return Math.max(this.min, Math.min(this.#max, mostUnder(this.ceiling)))
   }

@@ -9,7 +9,7 @@ import { codeOf } from '../system/setup-error.ts'
 /** A bound past which the device had no room: it refused, let requests hang, or went away for a reason that is not certain. */
 export interface Guess {
   readonly limit: number
-  /** When one more place is tried (ms). */
+  /** When one more place is tried (ms, monotonic). */
   readonly until: number
   /** The time between two attempts (ms). It doubles up to a day. */
   readonly wait: number
@@ -34,7 +34,7 @@ export interface FleetPart {
   readonly version: number
 }
 
-/** What is known about the bounds past which a device has no room. It survives a restart. */
+/** The bounds past which a device is known to have no room. They survive a restart. */
 export interface Ceiling {
   readonly guess?: Guess
   readonly wall?: Wall

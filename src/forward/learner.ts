@@ -17,7 +17,7 @@ export interface Observed {
   readonly target: string
   /** Undefined until its last byte is sent. */
   place: DevicePlace | undefined
-  /** It has reached the device, and its method may change the device. */
+  /** The request has reached the device, and its method may change the device. */
   changes: boolean
 }
 
@@ -36,7 +36,7 @@ export interface Learner {
   readonly answers: number
   /** Whether the device has answered this many requests at once for a while. */
   carries(limit: number): boolean
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
   wait(): void
   /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
   share(ceiling: Ceiling, isNew: boolean): void

@@ -67,12 +67,12 @@ export class Measure {
     return this.#answers
   }
 
-  /** Whether so many requests at once were answered for a while. */
+  /** Whether the device has answered this many requests at once for a while. */
   carries(limit: number): boolean {
     return this.#held.level >= limit
   }
 
-  /** Forgets the ceiling, because the operator says so. One more place is given at a time, as ever. */
+  /** Forgets the ceiling at the operator's command. One more place is given at a time, as before. */
   forget(): void {
     this.#bound.know(UNKNOWN, 'forgotten')
     this.#bound.stayBelow()
@@ -84,7 +84,7 @@ export class Measure {
     this.#bound.retime(ceiling)
   }
 
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
   wait(): void {
     this.#bound.wait()
   }
@@ -179,7 +179,7 @@ export class Measure {
     } else if (since === 'answers' && now - this.#bound.since > ALIVE) this.#halve(now)
   }
 
-  /** Called several times a second while requests wait. `waitsSince`: since when some request waits without a pause (ms). */
+  /** Called several times a second while requests wait. `waitsSince`: since when there has always been one that waits (ms). */
   look(level: number, waitsSince: number, now: number): void {
     if (this.limit === 0) return
     if (this.#bound.passCeiling(now)) this.#trials.tryMore()

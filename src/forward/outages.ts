@@ -57,7 +57,7 @@ export class Outages {
 
   /**
    * The device refuses a connection. Returns what it did since the last refusal. `answers`: it has answered, and that refusal was less than
-   * a second ago. `nothing`: it has not answered. Undefined: the last refusal is too long ago to tell.
+   * a second ago. `nothing`: it has not answered. Undefined: there was no refusal before, or it is too long ago to tell.
    */
   refused(now: number): 'answers' | 'nothing' | undefined {
     const before = this.#refusedAt
@@ -74,8 +74,8 @@ export class Outages {
   }
 
   /**
-   * Whether this is another outage than the one of the last strike: the device has answered since then, and is away for longer than a
-   * device that is only crowded.
+   * Whether this is another outage than the one of the last strike: the device has answered since that strike, and has been away for longer
+   * than a device that is only crowded.
    */
   isAnother(now: number): boolean {
     const hasAnswered = this.answeredAt > this.#struckAt && this.#awaySince > this.answeredAt
@@ -103,7 +103,7 @@ export class Outages {
     this.#struckAt = now
   }
 
-  /** The bound that broke the device: it is suspected for at least `silence` (ms), and no answer has come since. Returned once. */
+  /** The bound that broke the device: it has been suspected for at least `silence` (ms), and no answer has come since. Returned once. */
   broke(silence: number, now: number): number | undefined {
     const limit = this.#suspected
     if (limit === undefined || now - this.#struckAt < silence) return undefined

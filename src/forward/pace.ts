@@ -26,8 +26,11 @@ const SHORTEST_STEP = 5
 /** The listener reads at least this much (bytes) of a body that waits for its place. Beyond that, the client may have to wait. */
 const ALWAYS_READ = 16 * 1024
 
-/** How fast an upload has to be. */
-/** @param rate bytes per second */
+/**
+ * How fast an upload has to be.
+ *
+ * @param rate bytes per second
+ */
 export function uploadPace(
   clock: Pick<Clock, 'every'>,
   rate: number,
@@ -44,8 +47,7 @@ export function uploadPace(
   }
 }
 
-/** How fast a download has to be. */
-/** A download counts as moved each time the client has read its backlog. */
+/** How fast a download has to be. It counts as moved each time the client has read its backlog. */
 export function downloadPace(
   clock: Pick<Clock, 'every'>,
   longest: number,

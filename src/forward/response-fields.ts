@@ -70,7 +70,7 @@ interface FieldRule {
   readonly lower: string
   /** The field belongs to one connection, or to the network of the device. */
   readonly hops: boolean
-  /** How its value is adapted to the client: `always`, or only with `rewrite`. */
+  /** How the value of the field is adapted to the client: `always`, or only with `rewrite`. */
   readonly adapt: typeof publicUrl | undefined
   readonly always: boolean
 }

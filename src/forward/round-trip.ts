@@ -28,8 +28,9 @@ const AS_SENT: Substitutes = {}
 const NO_FIELDS: Fields = []
 
 /**
- * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
- * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
+ * Sends a request to the device and relays the response to the client. One fault is repaired: the device closed the keep-alive connection
+ * while it was idle. Then a request that is safe to repeat is sent once more, on another connection (C24). After the 408 of an idle
+ * connection, so is every request whose body is still there, because the device has not read it.
  */
 export function forwardToDevice(
   service: RoundTripService,

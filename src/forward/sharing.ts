@@ -82,8 +82,8 @@ function share(
   }
 
   /**
-   * A response that failed or broke off is the end for its asker. The clients that wait for it ask again: after a failure of the device
-   * once each, and after a refusal for want of a place for as long as a request may wait for one.
+   * A response that failed or broke off is the end for its asker. The clients that wait for it ask again: each once after a failure of the
+   * device, and after a refusal for want of a place for as long as a request may wait for one.
    */
   function listenerOf(response: SharedResponse): ForwardListener {
     const { asker } = response

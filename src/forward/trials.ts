@@ -9,7 +9,7 @@ const FEW = 8
 const MANY = 64
 /** On the way to a higher bound, the work must stay above this share of the work before. Otherwise the bound stops there. */
 const ON_THE_WAY = 0.75
-/** One response counts as at most so many times its usual time. */
+/** One response counts as at most this many times its usual time. */
 const LONGEST = 16
 /** The longest pauses (in rounds of samples) before an attempt with more places, and before one with half of them. */
 const LONGEST_UP = 16

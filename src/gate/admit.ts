@@ -224,7 +224,7 @@ async function takeStepsLater(
   return takeSteps([{ find: () => fact, judge }, ...others], exchange, rules)
 }
 
-/** The account of the client, or that of all, is full (C26). There is room again when less is held. */
+/** The client, or all clients together, hold too much memory (C26). There is room again when less is held. */
 const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /** The rate-limit fields of a client that counts nowhere are those of a window without a request (C16). */

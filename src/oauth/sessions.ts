@@ -78,7 +78,10 @@ export function createSessions(
 ) {
   const sessions = new Map<string, Session>()
 
-  /** If the access token of a session is no longer valid, renews it. If that fails, the session has ended with its grant. */
+  /**
+   * If the access token of a session is no longer valid, renews it. If the refresh token is refused, too, the session has ended with its
+   * grant.
+   */
   async function settled(
     id: string,
     session: Session,
