@@ -24,11 +24,14 @@ export function createBreaker(clock: Clock) {
   let probeAt = 0
 
   const breaker = {
-    /** How often the device has responded. */
+    /** How many responses the device has sent. */
     successes: 0,
     /** Whether the device counts as down, so that all requests but one per second are refused. */
     open: false,
-    /** The failure to refuse a request with now; undefined when the device may be tried. */
+    /**
+     * The failure to refuse a request with. Undefined if the request may go to the device: while the breaker is open, that is one per
+     * `PROBE_INTERVAL`.
+     */
     refuse(): UpstreamFailure | undefined {
       if (!breaker.open) return undefined
       const now = clock.monotonic()
@@ -42,6 +45,7 @@ export function createBreaker(clock: Clock) {
       breaker.open = false
       inARow = 0
     },
+    /** Counts a failure to reach the device. Any other failure resets the count, because the device responded. */
     failed(failure: UpstreamFailure): void {
       inARow = isUnreachable(failure) ? inARow + 1 : 0
       breaker.open = inARow >= THRESHOLD
@@ -53,17 +57,18 @@ export function createBreaker(clock: Clock) {
 }
 
 interface HealthEvents {
-  /** @param failure its name, or the status of the response */
+  /** @param failure why `up` is false: the name of the failure, or the status of the response */
   readonly onResult: (up: boolean, failure?: UpstreamFailure | `status ${number}`) => void
-  /** The device did not respond. */
+  /** Called when the device did not respond. */
   readonly onFault: (failure: UpstreamFailure) => void
   /** Called for a bug of the sidecar, which says nothing about the device. */
   readonly onBug: (error: unknown) => void
 }
 
 /**
- * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable; only a
- * status below 500 counts as up. Undefined if `path` is null: nothing is checked. `up` is the result of the last check.
+ * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
+ * status below 500 counts as up. `up` is the last result; undefined before the first one. Returns undefined, and checks nothing, if `path`
+ * is null.
  */
 export function startHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },

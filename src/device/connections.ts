@@ -16,7 +16,7 @@ import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { AMPLE_CAPACITY, type Capacity, Turns } from './turns.ts'
 
-/** A connection to the device, as the request that has borrowed it sees it. */
+/** The part of a device connection that its borrower uses. */
 export type Connection = Pick<DeviceConnection, 'uploaded' | 'send' | 'pause' | 'resume' | 'abort'>
 
 /** A borrowed connection, and the way to give it back. */
@@ -27,36 +27,39 @@ export interface Loan extends Pick<PooledConnection, 'release'> {
 export type Connections = Readonly<ReturnType<typeof createConnections>>
 
 /**
- * What the connections teach about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP.
- * `delayed`: requests are quicker with a connection each (see `DelayedAcks`).
+ * What the pool has found out about the device. `stray`: it sends bytes after its response. `tolerant`: it sends malformed HTTP. `delayed`:
+ * it is faster with a new connection for each request (see `DelayedAcks`).
  */
 export type Quirk = 'stray' | 'tolerant' | 'delayed'
 
-/** What was malformed in a response, and which request it answers. */
+/** A deviation from HTTP in a response, with the request that it answers. */
 export interface Malformed extends Deviation {
-  /** The request, without its query, which may hold a secret. */
+  /** Method and path. The query is cut off, because it may hold a secret. */
   readonly request: string
 }
 
 export interface ConnectionsOptions {
   /** Default: the device takes any number of connections. */
   readonly capacity?: Capacity
-  /** Called once for each. */
+  /** Called once for each quirk. */
   readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
-  /** Resolves the name of the device. Default: the one of the process. */
+  /** Resolves the host name of the device. Default: the resolver that the process shares. */
   readonly names?: Names
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
 const KEPT_FOR = 4_000
-/** A connection is closed this much (ms) before the device's own `timeout`: clocks differ, and bytes may be in flight. */
+/**
+ * An idle connection is closed this long (ms) before the `timeout` that the device announces: clocks differ, and bytes may be in flight.
+ */
 const MARGIN = 2_000
+/** The longest time (ms) that an idle connection is kept, whatever the device announces. */
 const LONGEST_KEPT = 600_000
 
-/** The longest path of such a request that is reported (characters). */
+/** A reported path is cut to this length (characters). */
 const LONGEST_PATH = 256
 
-/** How many response heads of the device are remembered. A head with a `Date` repeats for a second only. */
+/** How many response heads of the device are remembered. A head with a `Date` repeats within one second only. */
 const HEADS_KNOWN = 64
 
 interface Pool extends ConnectionSettings {
@@ -72,9 +75,11 @@ interface Pool extends ConnectionSettings {
 const ignore = (): void => {}
 
 /**
- * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
- * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
- * Then, or if the device can take no more, a new connection is opened only when one that is closing has ended on both sides.
+ * A pool of keep-alive connections to the device. It lends the most recently used connection first, so the connections that only a burst
+ * needed become idle and are closed. The queue of `forward/` bounds how many are in use.
+ *
+ * With `reuse: never` a connection carries one request. Then, or if the device can take no more connections, a new one opens only after the
+ * end, on both sides, of one that is closing.
  */
 export function createConnections(
   target: UpstreamTarget,
@@ -124,8 +129,11 @@ export function createConnections(
     /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
     version,
     /**
-     * `repeatable`: the request will be sent again if the device closed the connection while it was idle. `upgrade`: the connection is
-     * new, and may become a tunnel. `now`: ms, monotonic.
+     * Lends an idle connection, or opens one.
+     *
+     * @param repeatable the caller sends the request again if the device closed the connection while it was idle
+     * @param upgrade the connection may become a tunnel, so it is always a new one. If connections open in order, an idle one closes for it
+     * @param now ms, monotonic
      */
     borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Loan {
       const idle = upgrade && !inOrder() ? undefined : pool.idle.pop()
@@ -133,9 +141,11 @@ export function createConnections(
       else if (idle?.lend(repeatable, now)) return idle
       return new PooledConnection(pool, repeatable, upgrade, now)
     },
+    /** Tells each request at the device that others wait for a place. */
     othersWait(): void {
       for (const { connection } of pool.all) connection.othersWait()
     },
+    /** Closes all connections and fails their requests. Resolves when all have closed. */
     close(): Promise<void> {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
@@ -160,11 +170,11 @@ class PooledConnection implements ConnectionEvents {
   readonly connection: DeviceConnection
   readonly #pool: Pool
   #state: LoanState = 'new'
-  /** When it was lent or given back. */
+  /** When it was last lent or given back. */
   #since: number
-  /** Until when (ms) it is kept while it is idle. After a stall of this process a request may ask for it before its timer is judged. */
+  /** When its idle time ends (ms). Its timer may be late after a stall of this process, so `lend` compares the time, too. */
   #keptUntil = Number.POSITIVE_INFINITY
-  /** How long it had been idle when it was lent. */
+  /** How long the connection had been idle when it was last lent (ms). */
   #idleFor = 0
 
   constructor(pool: Pool, repeatable: boolean, upgrade: boolean, now: number) {
@@ -224,7 +234,7 @@ class PooledConnection implements ConnectionEvents {
   }
 
   /**
-   * The device closed the connection while it was idle, or when its next request arrived. The close is remembered only if the
+   * The device closed the connection while it was idle, or when its next request arrived. The idle time is remembered only if the
    * connection had carried a complete response.
    */
   onClosedByDevice(heard: boolean): void {
@@ -232,7 +242,7 @@ class PooledConnection implements ConnectionEvents {
     if (this.#state === 'new' && !heard) this.#pool.capacity.reset()
   }
 
-  /** Remembers how long the connection was idle. */
+  /** The device closed the connection because it was idle for too long. Remembers for how long. */
   onTimedOut(): void {
     const { memory, clock } = this.#pool
     if (this.#state === 'kept') memory.closed(clock.monotonic() - this.#since)

@@ -26,17 +26,20 @@ import {
 
 /** What all connections to one device share. */
 export interface ConnectionSettings extends OpenerSettings {
-  /** For requests that name no host. */
+  /** The `Host` of a request that has none. */
   readonly host: string
   /** A connection may carry another request after its first. */
   readonly reuses: boolean
   readonly version: HttpVersion
-  /** For the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
+  /**
+   * The rules for the next response. With `tolerant` a connection carries one request, so stray bytes cannot become the response to
+   * another.
+   */
   readonly rules: ResponseRules
   readonly known: KnownHeads
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
-  /** The device sent a response that the strict rules refuse: `auto` becomes `tolerant`, and stays so. */
+  /** Called when the strict rules refuse a response. `auto` then becomes `tolerant`, and stays so. */
   readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
 }
 
@@ -53,9 +56,9 @@ export interface ConnectionEvents {
 /**
  * - `opening`: the socket is not open; a request may wait for it
  * - `idle`: the socket is open, and no request is in flight
- * - `fresh`: a request is in flight that waited for the connection to open
- * - `reused`: a request is in flight that found the connection open. The device may have closed it while it was idle
- * - `switched`: a handler has the socket, as a tunnel
+ * - `fresh`: a request is in flight, and it waited for the connection to open
+ * - `reused`: a request is in flight, and it found the connection open. The device may have closed it while it was idle
+ * - `switched`: the socket is a tunnel, and a handler owns it
  */
 type ConnectionState = 'opening' | 'idle' | 'fresh' | 'reused' | 'switched' | 'closed'
 
@@ -70,23 +73,24 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   readonly #opener: Opener
   readonly #reading: ResponseReader
   state: ConnectionState = 'opening'
-  /** Undefined until one is open. */
+  /** Undefined until the socket is open. */
   #socket: Socket | undefined
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #uploaded = 0
   #paused = false
-  /** The request allows another one on this connection. Its response decides too. */
+  /** The present request allows another one after it on this connection. Its response has to allow that, too. */
   #mayFollow = false
   /** How long (ms) the device keeps the connection open while it is idle, if its last response announced that. */
   keptFor: number | undefined = undefined
-  /** The number of requests that it has carried, and the most that the device takes. */
+  /** How many requests the connection has carried, and the most that the device takes on it. */
   #carried = 0
   #most = Number.POSITIVE_INFINITY
-  /** When the present wait is too long (ms): that for a response, for more of its body, or for another request. */
+  /** When the present wait ends (ms): for a response, for more of its body, or for the next request. */
   #due = 0
-  #looksAt = 0
+  /** When the timer fires (ms). */
+  #firesAt = 0
   #timer: Timer | undefined
 
   /**
@@ -100,13 +104,17 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#opener = new Opener(settings, this, repeatable, upgrade)
   }
 
-  /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
+  /**
+   * The bytes of the upload that the device has taken. Undefined without an upload, and while the device has not taken all that the client
+   * sent: the client is then not the slow side.
+   */
   get uploaded(): number | undefined {
     const socket = this.#socket
     const busy = this.#uploading === undefined || socket === undefined || socket.writableLength > 0
     return busy ? undefined : this.#uploaded
   }
 
+  /** Sends a request, now or when the connection opens. `handler` receives the response. */
   send(request: DeviceRequest, handler: ResponseHandler): void {
     this.#request = request
     this.#handler = handler
@@ -163,7 +171,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#opener.close(idle)
   }
 
-  /** The first complete response came. `alone`: the device has no other connection. */
+  /** The first complete response came. `alone`: the pool has no other connection. */
   accepted(alone: boolean): void {
     this.#opener.accepted(alone)
   }
@@ -184,7 +192,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.destroy(new DeviceFault(failure))
   }
 
-  /** A connection that was open before is not opened again: the request gets another one. */
+  /** Only a new connection may be opened again. A request that found the connection open gets another connection. */
   mayOpenAgain(sent: boolean): boolean {
     const request = this.#request
     if (request === undefined || this.state === 'reused' || this.#reading.heard) return false
@@ -263,7 +271,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   onWhole(last: Buffer | undefined, clean: boolean): void {
     const handler = this.#handler
     this.#handler = undefined
-    // The connection may wait for the next request for long, and must not hold this one.
+    // An idle connection may live long. It must not keep this request in memory.
     this.#request = undefined
     this.state = 'idle'
     const mayFollow = this.#mayFollow && this.#carried < this.#most
@@ -309,7 +317,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     else this.#upload(socket, head, request.body, request.framing)
   }
 
-  /** An event of the socket may have led here, and no caller would catch a bug. */
+  /** Fails the request if `transmit` throws: a socket event may have led here, where no caller catches a bug. */
   #transmit(request: DeviceRequest, socket: Socket): void {
     try {
       request.transmit?.(socket, this.#settings.host)
@@ -339,12 +347,15 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     })
   }
 
-  /** Begins a wait of at most `time` (ms) in place of the one before. A timer that looks at them costs less than one for each. */
+  /**
+   * Replaces the present wait by one of at most `time` (ms). A timer that fires earlier stays, and `#look` renews it: a timer for each wait
+   * would cost more.
+   */
   wait(time: number, now: number = this.#settings.clock.monotonic()): void {
     this.#due = now + time
-    if (this.state === 'closed' || (this.#timer !== undefined && this.#looksAt <= this.#due)) return
+    if (this.state === 'closed' || (this.#timer !== undefined && this.#firesAt <= this.#due)) return
     this.#timer?.cancel()
-    this.#looksAt = this.#due
+    this.#firesAt = this.#due
     this.#timer = this.#settings.clock.after(time, this.#look)
   }
 
@@ -352,12 +363,12 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#timer = undefined
     const left = this.#due - this.#settings.clock.monotonic()
     if (left > 0) this.wait(left)
-    // It waits for nothing from the device. A request that has arrived meanwhile gets another one.
+    // No request is in flight: the idle time is over. A request that arrives now gets another connection.
     else if (this.#handler === undefined) this.close()
     else this.#late()
   }
 
-  /** The response is late. An upload that waits for the client may wait on, but not one that the device has stopped reading. */
+  /** The response is late. An upload may go on waiting for its client, but not for a device that has stopped reading. */
   #late(): void {
     const { response } = this.#settings.deadlines
     if (this.state === 'opening') return

@@ -45,9 +45,9 @@ function looserThan(settings: TlsSettings, wasSilent: boolean): readonly TlsSett
 }
 
 /**
- * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from talking to the device: a
- * certificate that it does not accept, TLS of another decade, or the wrong scheme in the URL. Undefined if none is the cause. At most
- * seven handshakes, the secure ones first.
+ * Opens TLS connections to the device, sends no request over them, and explains what keeps the sidecar from the device: a certificate that
+ * the sidecar refuses, TLS of another decade, or the wrong scheme in the URL. Undefined if none of these is the cause. Makes at most seven
+ * handshakes, the secure ones first.
  *
  * @param key the configuration key of the service, such as `upstream`
  * @param patience how long each handshake may take (ms)
@@ -64,7 +64,7 @@ export async function diagnose(
   const at = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
   if (protocol === 'http:') {
     const found = await tryTls(clock, { ...target, origin: `https://${at}` }, {}, patience, signal)
-    // An alert is TLS, too.
+    // An alert proves TLS, too.
     return 'error' in found && !/ALERT/.test(codeOf(found.error))
       ? undefined
       : {
@@ -87,7 +87,7 @@ export async function diagnose(
   for (const each of looserThan(settings, first.error === SILENCE)) {
     const found = await tryTls(clock, target, { ...settings, ...each }, patience, signal)
     if ('error' in found) continue
-    // The same settings once more: a device that was only busy, or was starting, needs no other ones.
+    // The same settings once more: a device that was only busy or starting needs no other settings.
     const again = isVague ? await tryTls(clock, target, settings, patience, signal) : first
     if (!('error' in again)) return explainCertificate(again, target, settings, key)
     const needed = { ...settings, ...each, ...(each.groups === undefined ? {} : { groups: found.groups }) }
@@ -99,12 +99,12 @@ export async function diagnose(
   return failed
 }
 
-/** The keys that a device may fail at, because they offer it less than usual. */
+/** The configured keys that offer the device less than the default does. */
 function narrowingKeys({ maxVersion, groups }: TlsSettings): readonly string[] {
   return [...(maxVersion === undefined ? [] : ['max_version']), ...(groups === undefined ? [] : ['groups'])]
 }
 
-/** @param tls the value that works; without a key, it is enough to take the present ones back */
+/** @param tls the value that works. `{}`: the defaults work, so the narrowing keys are removed */
 function remedyFor(tls: string, settings: TlsSettings, key: string): string {
   return tls === '{}'
     ? `remove ${narrowingKeys(settings).join(' and ')} from ${key}.tls`
@@ -114,12 +114,12 @@ function remedyFor(tls: string, settings: TlsSettings, key: string): string {
 /** How long a device of TLS 1.3 may take to judge the client certificate (ms). */
 const JUDGED_WITHIN = 500
 
-/** The device accepts the connection, and does not answer the first message of TLS. */
+/** The device accepts the connection and does not answer the first message of TLS. */
 const SILENCE = Object.assign(new Error('no answer to the first message of TLS'), {
   code: 'ERR_TLS_HANDSHAKE_TIMEOUT',
 })
 
-/** Reads the certificate even if it is refused, which is safe because nothing is sent. */
+/** Makes one handshake, then destroys the socket. Accepts every certificate, which is safe because no request is sent. */
 function tryTls(
   clock: Pick<Clock, 'after'>,
   target: UpstreamTarget,
@@ -149,14 +149,15 @@ function tryTls(
       const groups = groupsOf(secure, certificate)
       const done = (): void => settle({ certificate, refusal, groups })
       if (secure.getProtocol() !== 'TLSv1.3') return done()
-      // In TLS 1.3 the device judges the client certificate after the handshake of the client. A session says that it is accepted.
+      // In TLS 1.3 the device judges the client certificate after this side has finished the handshake. A session ticket shows that it
+      // accepts it.
       secure.once('session', done).once('end', done).resume()
       timer = clock.after(JUDGED_WITHIN, done)
     })
     socket.once('connect', () => {
       isConnected = true
     })
-    // When both have keys they agree on all but the client certificate. The line with the keys is dropped.
+    // Once both sides have keys, only the client certificate can still fail. The line with the keys is dropped.
     let hasKeys = false
     socket.once('keylog', () => {
       hasKeys = true
@@ -179,10 +180,10 @@ function groupsOf(socket: TLSSocket, { asn1Curve }: PeerCertificate): readonly s
   return [...new Set(['prime256v1', ...used])].map((name) => (name === 'prime256v1' ? 'P-256' : name))
 }
 
-/** How often the cause of a failure is looked for, and reported (ms): a device with a wrong certificate fails all day. */
+/** The least time (ms) between two diagnoses: a device with a wrong certificate fails all day. */
 const INTERVAL = 3_600_000
 
-/** Failures in a row before the cause is looked for: from then on the breaker takes the device for down, too. */
+/** Failures in a row before the cause is looked for. From then on the breaker counts the device as down, too. */
 const FAILURES_IN_A_ROW = 3
 
 interface Dependencies {
@@ -196,9 +197,9 @@ interface Dependencies {
 }
 
 /**
- * Watches the outcomes of requests and health checks. After three failures in a row, if TLS may explain the latest, it looks for the
- * cause (`diagnose`) and reports it, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does
- * not try a device that has answered in cleartext: a TLS hello confuses old firmware.
+ * Watches the outcomes of requests and health checks. After three failures in a row, if TLS may explain the latest one, it runs `diagnose`
+ * and reports the cause, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. A device that has
+ * answered in cleartext is never probed with TLS: a TLS hello confuses old firmware.
  */
 export function watchTrouble(
   target: UpstreamTarget,
@@ -229,7 +230,7 @@ export function watchTrouble(
         })
         .catch(onBug)
     },
-    /** Aborts the attempt that is under way; nothing is reported later. */
+    /** Aborts the attempt in progress. Nothing is reported afterwards. */
     close: (): void => closing.abort(),
   }
 }

@@ -12,7 +12,7 @@ export class DeviceFault extends Error {
   }
 }
 
-/** The failure that a response with this fault is. */
+/** The failure that each fault of a response counts as. */
 export const BY_RESPONSE_FAULT: Readonly<Record<ResponseFault, UpstreamFailure>> = {
   malformed: 'http_protocol_error',
   'too-large': 'http_response_header_section_size',

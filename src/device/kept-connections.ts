@@ -3,15 +3,17 @@ import type { Clock } from '../system/clock.ts'
 export type DelayedAcks = Readonly<ReturnType<typeof watchDelayedAcks>>
 export type IdleMemory = Readonly<ReturnType<typeof createIdleMemory>>
 
-/** A request with a delayed acknowledgement takes between these times (ms); a quick one at most `QUICK`. */
+/**
+ * The time (ms) of a request with a delayed acknowledgement is between `SHORTEST_DELAYED` and `LONGEST`; a quick one takes at most `QUICK`.
+ */
 export const SHORTEST_DELAYED = 36
 const [LONGEST, QUICK] = [90, 30]
-/** So many requests in a row raise the suspicion; so many on new connections confirm it if each is quick. */
+/** `SUSPICIOUS` delayed requests in a row raise the suspicion. `CONFIRMING` quick ones in a row on new connections confirm it. */
 const [SUSPICIOUS, CONFIRMING] = [8, 4]
-/** How often new connections are tried at most. A slow one ends a try, and a stall of this process also makes one slow. */
+/** How often new connections are tried at most. One slow request ends a try, and a stall of this process also makes a request slow. */
 const TRIES = 3
 
-/** How many requests after each other show it. */
+/** How many requests in a row suffice to find such a device, the one that opens the kept connection included. */
 export const SHOWN_WITHIN: number = 1 + SUSPICIOUS + CONFIRMING
 
 /** @param took ms */
@@ -20,10 +22,10 @@ export function looksDelayed(took: number): boolean {
 }
 
 /**
- * Finds a device whose kept connections cost 40 ms a request. It writes head and body apart, with Nagle's algorithm, so its body waits
- * for the acknowledgement of its head, which Linux delays by 40 ms on a connection that carries requests in turn, and not at once on a new
- * one. Nothing on our side cures that: Node cannot set TCP_QUICKACK, and only bytes that we send would carry the acknowledgement early.
- * When kept connections look delayed, it tries new ones.
+ * Finds a device whose kept connections cost 40 ms a request. Such a device writes head and body apart, with Nagle's algorithm, so its body
+ * waits for the acknowledgement of its head. Linux delays that acknowledgement by 40 ms on a connection that has carried requests, but not
+ * on a new one. This side cannot cure it: Node cannot set TCP_QUICKACK, and only bytes from here would carry the acknowledgement early.
+ * When kept connections look delayed, new ones are tried.
  *
  * @param onFound called once, if the new ones are quick
  */
@@ -31,9 +33,9 @@ export function watchDelayedAcks(onFound: () => void) {
   let state: 'watching' | 'trying' | 'over' = 'watching'
   let inARow = 0
   let tries = 0
-  /** The fewest busy connections among those requests. With fewer, a loaded device is quick for another reason. */
+  /** The fewest busy connections during the suspicious requests. Beside fewer, a request may be quick only because the load is lower. */
   let least = 0
-  /** The last of them ended. Those that overlap with it are none of their own: one stall delays all. */
+  /** When the last delayed request ended. A request that overlaps with it does not count: one stall delays both. */
   let endedAt = Number.NEGATIVE_INFINITY
   const acks = {
     /** The device is quicker with a connection for each request. */
@@ -43,10 +45,10 @@ export function watchDelayedAcks(onFound: () => void) {
     /**
      * A connection carried a complete response.
      *
-     * @param took from lending the connection to its return (ms), with opening it if it is new
+     * @param took from lending the connection to its return (ms), with the opening of a new one
      * @param level how many connections were busy
      * @param now ms, monotonic
-     * @returns whether it must not be used again
+     * @returns true if the connection must close
      */
     carried(took: number, reused: boolean, level: number, now: number): boolean {
       if (acks.found || state === 'over') return acks.found
@@ -81,8 +83,8 @@ export function watchDelayedAcks(onFound: () => void) {
 /** How many of the latest closes count, so that accidental ones, such as those of a restart, are forgotten. */
 const MOST_REMEMBERED = 8
 /**
- * A connection is trusted up to this part of the shortest idle time after which the device closed one. The rest is a margin for
- * timers and bytes in flight.
+ * A connection is trusted up to this part of the shortest idle time after which the device closed one. The rest is a margin for timers and
+ * for bytes in flight.
  */
 const SAFE_PART = 0.5
 /** A device that closes sooner than this (ms) counts as one that does not keep connections. */
@@ -111,12 +113,11 @@ export function createIdleMemory(clock: Clock) {
   }
 
   const memory = {
-    /** Up to this idle time each request trusts a connection, and there is nothing to learn from it. */
+    /** Every request may use a connection that was idle for less than this (ms). Its success teaches nothing. */
     safe: UNPROVEN,
     /**
-     * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
-     * if the connection fails, so from time to time it may use an untrusted connection, to learn whether the device keeps
-     * connections that long again.
+     * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again if the
+     * connection fails. So it may use an untrusted connection from time to time, to learn whether the device keeps connections longer now.
      */
     trusts(idle: number, repeatable: boolean): boolean {
       if (idle < memory.safe || (repeatable && closes.length === 0)) return true
@@ -137,7 +138,7 @@ export function createIdleMemory(clock: Clock) {
       if (idle > shortest) closes.shift()
       learn()
     },
-    /** The device was away: the connections that it closed then were not idle for too long. */
+    /** Forgets the closes: the device was away, and closed those connections for that reason. */
     startAnew(): void {
       closes.length = 0
       learn()

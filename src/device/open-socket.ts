@@ -14,13 +14,13 @@ import { type DeviceTls, deviceTls, PIN_MISMATCH, pinOf, type UpstreamTarget } f
 /** What reads the bytes of a connection. */
 export interface Receiver {
   /**
-   * Receives the first `length` bytes of a buffer, which are valid only until it returns. If a piece of a body takes at least the first
-   * `keepable` bytes, it may return `kept`: the buffer is then its own.
+   * Receives the first `length` bytes of a buffer, which are valid only during the call. `kept`: a piece of a body is the buffer itself,
+   * which the receiver then owns. That needs a piece of at least `keepable` bytes at the beginning.
    */
   received(bytes: Buffer, length: number, keepable: number): Taken
-  /** Whether it takes pieces of `LARGE_BUFFER` bytes. */
+  /** Whether the receiver takes pieces of `LARGE_BUFFER` bytes. */
   readonly takesLarge: boolean
-  /** Whether it waits for a response, or for more of one. */
+  /** Whether the receiver waits for a response, or for more of one. */
   readonly midResponse: boolean
 }
 
@@ -31,9 +31,9 @@ export interface Receiver {
  */
 export interface OpenSocket {
   (onOpen: () => void, receiver?: Receiver): Socket
-  /** Whether connections wait for the address of the device. */
+  /** Whether a connection waits for the look-up of the device's name. */
   isResolving(): boolean
-  /** No connection was open in time: the next one waits for a new look-up. */
+  /** Called when no connection was open in time. The next one waits for a new look-up. */
   forgetAddress(): void
 }
 
@@ -42,7 +42,7 @@ const PROBE_AFTER = 60_000
 
 const BUFFER_SIZE = 64 * 1024
 
-/** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
+/** The read buffer that connections share. A large body is read into buffers of its own, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
 type Open = (onOpen: () => void, receiver?: Receiver) => Socket
@@ -68,14 +68,14 @@ export function createSocketOpener(
   const openSocket: Open = (onOpen, receiver) => {
     const socket = open(onOpen, receiver)
     readPastBrokenWrites(socket)
-    // Not at `close`: a client that leaves may end a connection that is being opened, which says nothing of the address.
+    // Not at `close`: a client that leaves may end a connection that is still opening, which says nothing about the address.
     socket.once('error', forgetAddress).once('connect', () => socket.off('error', forgetAddress))
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
   }
   return Object.assign(openSocket, { isResolving: () => names.isResolving(host), forgetAddress })
 }
 
-/** A session of TLS, and the certificate of the handshake that it is from; its pin is known when that has ended. */
+/** A TLS session, and the pin of the certificate in its full handshake. The pin is set when that handshake has ended. */
 interface TlsSession {
   readonly bytes: Buffer
   readonly context: SecureContext
@@ -94,12 +94,12 @@ function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): Open {
     ...(weak ? { minDHSize: 1 } : {}),
   }
   let session: TlsSession | undefined
-  /** Whether the device takes its sessions back. One that fails at the first is offered no other. */
+  /** Whether the device resumes sessions; undefined until it is known. If the first offer fails, no other is made. */
   let resumes: boolean | undefined
 
   return (onOpen, receiver) => {
     const { context, pin } = tls
-    // A renewed client certificate or authority asks for a new session.
+    // A new client certificate or authority needs a new session.
     const offered = session?.context === context ? session : undefined
     const socket = connectTls({
       ...options,
@@ -116,7 +116,7 @@ function tlsTo(at: DeviceAddress, host: string, tls: DeviceTls): Open {
       handshake = 'done'
       if (offered !== undefined) resumes = true
       if (pin !== undefined) {
-        // Node has no certificate on a resumed session, which proves that the peer is that of the earlier handshake.
+        // A resumed session has no certificate in Node. It proves that the peer is the one of the full handshake.
         if (offered !== undefined && socket.isSessionReused()) shown.pin = offered.shown.pin
         else shown.pin = pinOf(socket.getPeerX509Certificate()?.raw)
         if (shown.pin !== pin) {
@@ -156,24 +156,24 @@ function plainTo(at: DeviceAddress): Open {
 }
 
 /**
- * What a connection reads into: the shared buffer, one of its own while it receives a large body, and a larger one once such a buffer
- * was full. What is read there is sent on without a copy.
+ * The read buffer of a connection: the shared one, an own one during a large body, and a larger one once an own one was full. A piece that
+ * fills an own buffer is sent on without a copy.
  */
 class ReadBuffer {
   bytes: Buffer = BUFFER
 
-  /** The least size of a piece that may keep the buffer (bytes): so it holds at most twice its size in memory. */
+  /** The least size (bytes) of a piece that may keep the buffer: a kept buffer is at least half used. */
   get keepable(): number {
     if (this.bytes === BUFFER) return Number.POSITIVE_INFINITY
     return this.bytes.length === LARGE_BUFFER ? LARGE_BUFFER / 2 : this.bytes.length
   }
 
-  /** Decides what the next read goes to. */
+  /** Chooses the buffer for the next read. */
   follow(taken: Taken, length: number, receiver: Receiver): void {
     if (taken === 'small' && this.bytes === BUFFER) return
     // The receiver owns the buffer now.
     if (taken === 'kept') this.bytes = BUFFER
-    // A kept connection waits for its next response without a buffer of its own.
+    // An idle connection waits for its next response without a buffer of its own.
     if (taken === 'small' || !receiver.midResponse) this.shrink()
     else if (taken === 'kept')
       this.bytes = (receiver.takesLarge ? lendBuffer() : undefined) ?? Buffer.allocUnsafeSlow(BUFFER_SIZE)
@@ -202,8 +202,8 @@ function readPastBrokenWrites(socket: Socket): void {
   const onWritten = (error?: NodeJS.ErrnoException | null): void => {
     const reset = error?.code === 'ECONNRESET'
     broken = reset || error?.code === 'EPIPE'
-    // The kernel reports a reset once. Here a write got that report, so reading ends as if by a FIN. The socket is destroyed before
-    // `end`, so that the listener sees a reset.
+    // The kernel reports a reset once. The failed write got that report, so reading ends as if by a FIN. The socket is destroyed before the
+    // other `end` listeners run, so that they see a reset.
     if (reset) socket.prependOnceListener('end', () => socket.destroy())
     done(broken ? undefined : error)
   }

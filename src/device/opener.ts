@@ -14,9 +14,9 @@ export interface OpenerSettings {
   readonly capacity: Capacity
 }
 
-/** What an opener asks and tells the connection that it opens, which also receives the bytes of the socket. */
+/** What an opener asks and tells its connection, which also receives the bytes of the socket. */
 export interface OpenerEvents extends Receiver {
-  /** Whether another socket is of use: a request waits that was not sent yet or, if `sent`, may be sent a second time. */
+  /** Whether to open another socket: a request waits that was not sent yet or, if `sent`, that may be sent again. */
   mayOpenAgain(sent: boolean): boolean
   /** The device has refused or dropped the socket. Another one is opened. */
   onOpenAgain(): void
@@ -44,32 +44,33 @@ type OpenerState =
 
 const WAITING: OpenerState = { kind: 'waiting', socket: undefined }
 
-/** Made once: an error that a connection makes for itself would hold the request that opened it, by the frames of its stack. */
+/** One shared error. An error for each connection would hold, in the frames of its stack, the request that opened it. */
 export const TERMINATED: DeviceFault = new DeviceFault('connection_terminated')
 
 /**
- * Opens the socket of one connection to the device when its turn comes, and ends the turn when the socket has closed. If the device refuses
- * the socket, or drops it before a byte of a response, another one is opened after a pause that grows, within the connect deadline, for a
- * request that may be sent again. A request that was sent and dropped is sent only once more, on a connection that the device keeps for a
- * moment: the request may be what crashes it.
+ * Opens the socket of one connection to the device when its turn comes, and ends the turn when the socket has closed.
+ *
+ * If the device refuses the socket, or drops it before a byte of a response, a request that may be sent again gets another socket after a
+ * growing pause, within the connect deadline. A request that was sent and dropped is sent only once more, on a connection that the device
+ * keeps open for a moment: the request may be what crashes the device.
  */
 export class Opener implements Ending {
   readonly #settings: OpenerSettings
   readonly #events: OpenerEvents
   readonly #mayTunnel: boolean
   #state: OpenerState = WAITING
-  /** The pauses (ms) before the first attempt, and after the refusals. */
+  /** The pause (ms) before the first attempt, and the sum of the pauses after refusals. */
   readonly #pause: number
   #refused = 0
   /** Why the device did not take the last attempt. */
   #refusal: unknown
   /** When the last attempt began. */
   #startedAt = 0
-  /** How long (ms) the connection has to stay open before a dropped request is sent again; 0: none was dropped. See `Turns.trial`. */
+  /** How long (ms) the new connection has to stay open before the dropped request is sent again; 0: none was dropped. See `Turns.trial`. */
   #trial = 0
-  /** The device has responded. */
+  /** The device has responded on this connection. */
   #accepted = false
-  /** Why the connection is lost when its socket has closed. */
+  /** The error with which the connection is lost when its socket closes. */
   #fault = TERMINATED
   #connectLimit: Timer
   #endLimit: Timer | undefined
@@ -89,7 +90,10 @@ export class Opener implements Ending {
     turns.take(this.#pause, () => this.#open())
   }
 
-  /** The device responded on this connection for the first time. `alone`: the device has no other connection, so it refused only because the pause was too short. */
+  /**
+   * The device responded on this connection for the first time. `alone`: the device has no other connection, so it refused only because the
+   * pause was too short.
+   */
   accepted(alone: boolean): void {
     this.#accepted = true
     if (this.#refused === 0 || alone) this.#settings.turns.accepted(this.#pause, this.#refused)
@@ -137,7 +141,7 @@ export class Opener implements Ending {
       const isResolving = this.#state.kind === 'opening' && openSocket.isResolving()
       const late = isResolving ? 'dns_timeout' : 'connection_timeout'
       if (this.#state.socket?.connecting === true) openSocket.forgetAddress()
-      // Between two attempts the device has not been silent: it refused.
+      // Between two attempts the device is not silent: it refused the last one.
       this.#events.onLost(this.#refusal ?? new DeviceFault(late))
     }
     return clock.after(deadlines.connect, giveUp)
@@ -154,7 +158,7 @@ export class Opener implements Ending {
     const socket = openSocket(
       () => {
         if (this.#trial === 0) this.#start(socket)
-        // A drop must be seen first.
+        // On trial: the device may still drop the connection.
         else clock.after(this.#trial, () => this.#start(socket))
       },
       // A tunnel is read as a stream.
@@ -210,8 +214,8 @@ export class Opener implements Ending {
   }
 
   /**
-   * Opens another socket when the present bound allows it. The bound may have fallen since the first attempt: a device that comes back
-   * would otherwise get all connections at once that wait for it. A tunnel holds no place.
+   * Opens another socket when the present bound allows it. The bound may have fallen since the first attempt. Without this check, a device
+   * that comes back would get all waiting connections at once. A tunnel holds no place.
    */
   #openAgain(): void {
     const { turns, capacity } = this.#settings

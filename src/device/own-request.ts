@@ -17,7 +17,7 @@ export interface OwnRequest {
   readonly target: string
   readonly fields: Fields
   readonly body?: string | readonly string[]
-  /** Whether the response has its `body`. */
+  /** Whether `OwnResponse.body` is wanted. */
   readonly keepsBody?: boolean
 }
 
@@ -25,21 +25,21 @@ export interface OwnRequest {
 export interface OwnResponse {
   readonly status: number
   readonly fields: Fields
-  /** Undefined for a body beyond `LARGEST_PAGE`, and if the request does not keep it. */
+  /** Undefined for a body longer than `LARGEST_PAGE`, and if the request does not want it. */
   readonly body?: Buffer
 }
 
 /** A discarded response body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const LARGEST_PAGE = 128 * 1024
 
-/** How long such a body may take (ms), however often it pauses: logins and health checks wait for its end. */
+/** How long the body of a response may take in all (ms): logins and health checks wait for its end. */
 const LONGEST_PAGE = 5_000
 
 /**
- * Sends a request to the device and returns the head of its response.
+ * Sends a request to the device and returns the head of its response, with the body if `keepsBody`. Rejects if no response comes.
  *
  * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once. After the 408 of
- *   an idle connection it is sent again in any case, because the device has not read it
+ *   an idle connection every request is sent again, because the device has not read it
  * @param isFirst false: the request is sent for the second time, and not again
  */
 export async function sendOwnRequest(
@@ -64,7 +64,9 @@ export async function sendOwnRequest(
   }
 }
 
-/** Requests `path` once, with these fields, and returns the response. Fails with an error whose message names the device and the failure. */
+/**
+ * Requests `path` once, with these fields, and returns the response. Rejects with an error whose message names the device and the failure.
+ */
 export async function probeDevice(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
@@ -84,10 +86,13 @@ export async function probeDevice(
   }
 }
 
-/** So many requests look whether kept connections may be delayed. */
+/** The requests after which a longer look begins, if one of them was slow. */
 const FIRST_LOOK = 3
 
-/** Whether kept connections cost 40 ms a request: see `DelayedAcks`. Requests `path` three times, and again only if that looks so. */
+/**
+ * Whether kept connections cost 40 ms a request: see `DelayedAcks`. Requests `path` three times, and up to `SHOWN_WITHIN` times more if one
+ * of them looks delayed. False if the device does not respond.
+ */
 export async function isDelayed(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
@@ -115,7 +120,7 @@ export async function isDelayed(
   }
 }
 
-/** Settles when all bytes of the response were read, or the connection was closed. */
+/** Resolves or rejects when all bytes of the response were read, or the connection was closed. */
 function exchangeOn(
   clock: Pick<Clock, 'after'>,
   connection: Connection,
@@ -160,7 +165,7 @@ function exchangeOn(
   })
 }
 
-/** The body is not needed to its end: the response counts without it. */
+/** Ends a body that is too long. The response counts without it. */
 const TOO_LONG = new DeviceFault('http_protocol_error')
 const TOO_SLOW = new DeviceFault('http_response_timeout')
 

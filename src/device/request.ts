@@ -7,7 +7,7 @@ import type { Clock } from '../system/clock.ts'
 import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
 
-/** What a request asks for. */
+/** The request line without its version. */
 export interface RequestLine {
   readonly method: string
   /** In origin form, byte for byte as it is sent. */
@@ -20,7 +20,8 @@ export interface DeviceRequest extends OutgoingRequest {
   /** The client already has a response, such as a refusal because the sidecar stops. The request is not sent. */
   readonly answered?: boolean
   /**
-   * Sends the head in place of the connection, for a request without a body. It may be called again, with another socket.
+   * Sends the head in place of the connection, for a request without a body. It is called again, with another socket, if the first one was
+   * dropped.
    * @param host the `Host` of a request without one
    */
   transmit?(socket: Socket, host: string): void
@@ -31,8 +32,8 @@ export type DeviceHead = Pick<Http1ResponseHead, 'status' | 'reason' | 'fields' 
   Partial<Pick<Http1ResponseHead, 'framing' | 'isStream'>>
 
 /**
- * What had come of a response that failed. `begun`: at least a byte. `silent`: nothing. `stale`: nothing either, and the connection was open
- * before the request, so the device may have closed it while it was idle. `unread`: the 408 of an idle connection (RFC 9110 §15.5.9).
+ * How much of a response had come when it failed. `begun`: at least a byte. `silent`: nothing. `stale`: nothing, and the connection was
+ * open before the request, so the device may have closed it while it was idle. `unread`: the 408 of an idle connection (RFC 9110 §15.5.9).
  */
 export type Loss = 'begun' | 'silent' | 'stale' | 'unread'
 
@@ -46,14 +47,14 @@ export interface ResponseHandler {
   /** @param now ms, monotonic */
   head(head: DeviceHead, now: number): void
   data(chunk: Buffer): void
-  /** The response is the first one that the strict rules refuse. */
+  /** Called for the first response that the strict rules refuse. */
   deviates?(deviation: Deviation): void
   /**
-   * Whether the request may be sent again, whatever its method, after the 408 of an idle connection: the device has read nothing of it. Then
-   * `failed` follows with `unread`. Otherwise that 408 is the response.
+   * Whether the request may be sent again, whatever its method, after the 408 of an idle connection: the device has read nothing of it.
+   * Then `failed` follows with `unread`. Otherwise that 408 is the response.
    */
   readonly repeatsUnread?: boolean
-  /** Pieces of half a MiB may come; default: no. */
+  /** Whether pieces of half a MiB may come; default: no. */
   readonly takesLarge?: boolean
   /** Other requests wait for a place at the device. */
   othersWait?(): void
@@ -67,18 +68,18 @@ export interface ResponseHandler {
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
 
-/** The head of a longer body (bytes), or of one of unknown length, is sent this time (ms) before the body. */
+/** The head of a body longer than `LONG` (bytes), or of unknown length, is sent `HEAD_START` (ms) before the body. */
 const LONG = 1024 ** 2
 const HEAD_START = 20
-/** It is waited in so many parts: a pause of this process counts as one of them, and is no time that the device had. */
+/** The head start is waited in this many parts. A stall of this process, in which the device gets no time, uses up one part only. */
 const PARTS = 4
 
 /**
- * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed.
- * Rejects if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
+ * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed. Rejects if
+ * the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
  *
- * A device that refuses a long upload by its head, and closes, can do so before bytes arrive that it does not read: its kernel
- * would reset the connection and, in webfsd, drop the response that is still corked.
+ * A long upload gets a head start. A device that refuses it by its head alone can then close before bytes arrive that it does not read.
+ * Such bytes would make its kernel reset the connection and drop the response, which webfsd still holds corked.
  *
  * @param onSent called after each piece with its size (bytes), and with 0 after the end; `whole` when the body is complete
  */
@@ -130,7 +131,7 @@ function write(socket: Socket, before: string, chunk: Buffer): void {
   }
 }
 
-/** Resolves at the first of these events, or after the time (ms) of `most`. */
+/** Resolves at the first of these events, or after `most.time` (ms). */
 function first(
   socket: Socket,
   events: readonly string[],

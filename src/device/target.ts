@@ -54,14 +54,14 @@ export interface DeviceTls extends TlsSettings {
 }
 
 /**
- * The groups of the key exchange. Only the first sends a key (`*`): a key of ML-KEM makes the first message 1600 bytes long instead of 340, which
- * overflows the small TLS buffer of some devices. A device that wants ML-KEM asks for its key (HelloRetryRequest).
+ * The groups of the key exchange. Only the first sends a key (`*`): a key of ML-KEM makes the first message 1600 bytes long instead of 340,
+ * which overflows the small TLS buffer of some devices. A device that wants ML-KEM asks for its key (HelloRetryRequest).
  */
 const GROUPS = '*X25519:P-256:P-384:X25519MLKEM768'
 
 /**
- * All that the old ciphers allow. DHE comes last: OpenSSL refuses its groups below 1024 bits at any level, and a device that takes the
- * first cipher of the client then uses another.
+ * Offers every old cipher. DHE comes last: OpenSSL refuses its groups below 1024 bits at any level, so a device that takes the first cipher
+ * of the client should take another one.
  */
 const WEAK = {
   minVersion: 'TLSv1',
@@ -70,7 +70,7 @@ const WEAK = {
   secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
 } as const
 
-/** Throws the error of OpenSSL if a certificate, a key or a group is unusable. */
+/** Throws the error of OpenSSL if a certificate, a key or a group is unusable. The connections of a service share the context. */
 export function deviceTls(settings: TlsSettings): DeviceTls {
   const { maxVersion, groups, weak = false, ca, pair } = settings
   const context = createSecureContext({
@@ -97,10 +97,10 @@ export function unknownGroup(groups: readonly string[]): string | undefined {
   })
 }
 
-/** The name of a certificate in `upstream.tls.pin`: the SHA-256 of its DER in Base64. */
+/** The SHA-256 of a certificate's DER in Base64, as `upstream.tls.pin` writes it. */
 export function pinOf(certificate: Buffer = Buffer.alloc(0)): string {
   return `sha256/${hash('sha256', certificate, 'base64')}`
 }
 
-/** The code of the error if another certificate than the pinned one came. */
+/** The error code if the device shows another certificate than the pinned one. */
 export const PIN_MISMATCH = 'ERR_TLS_CERT_PIN'

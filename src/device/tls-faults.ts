@@ -15,13 +15,13 @@ export interface Fault {
   readonly cause: string
   /** Present if looser TLS does not mend it. `at`: host and port. */
   readonly remedy?: (key: string, at: string) => string
-  /** What the certificate itself says about it. */
+  /** What the certificate itself says about the fault. */
   readonly detail?: (certificate: PeerCertificate) => string
-  /** What else the operator can do than `write` the certificate's fingerprint down. */
+  /** The remedy, which offers an alternative to `write`: writing down the fingerprint of the certificate. */
   readonly mend?: (write: string, key: string) => string
 }
 
-/** A name of the device that no DNS server knows. */
+/** How a name that no DNS server knows leads to the device. */
 const HOSTS = '/etc/hosts can lead to its address'
 
 /** Every cause that an operator can act on. The first that matches counts. */
@@ -92,7 +92,7 @@ const FAULTS: readonly (Fault & { /** Matches its code and message. */ readonly 
   },
 ]
 
-/** Why TLS with the device fails; undefined if the error has nothing to do with TLS. The cause holds no secret. */
+/** Why TLS with the device fails; undefined if the error is not about TLS. The cause holds no secret. */
 export function faultOf(error: unknown): Fault | undefined {
   const code = codeOf(error)
   const message = error instanceof Error ? error.message : ''
@@ -148,7 +148,7 @@ export function explainCertificate(
   if (known?.detail !== undefined) {
     return found(`${named}: ${known.detail(certificate)}`, known.mend?.(write, key))
   }
-  // With an authority that is trusted, a wrong name would fail next.
+  // Once the authority is trusted, a wrong name would be the next fault.
   const misnamed = checkServerIdentity(host, certificate) !== undefined
   const authority = ca === undefined ? '' : `, and not in ${key}.tls.ca`
   return found(
@@ -159,7 +159,7 @@ export function explainCertificate(
   )
 }
 
-/** The settings as the operator writes them, without files. */
+/** The value of `tls` with these settings, as the operator writes it. Files are left out. */
 export function linesFor({ maxVersion, groups, weak = false, pin }: TlsSettings): string {
   const lines = [
     ...(maxVersion === undefined ? [] : [`max_version: ${maxVersion}`]),

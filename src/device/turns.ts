@@ -1,39 +1,45 @@
 import type { Clock, Timer } from '../system/clock.ts'
 
-/** A refused connection is opened again only if the device had one within this time (ms). Otherwise it counts as switched off. */
+/**
+ * A refused connection is opened again only if the device accepted one, or responded, within this time (ms) before. Otherwise the device
+ * counts as switched off.
+ */
 const RECENT = 1_000
 
-/** The first pause before a refused connection is opened again (ms). Each pause is as long as all before it together, up to the longest. */
+/**
+ * The first pause (ms) before a refused connection is opened again. Each next pause is as long as all before it together, plus the first,
+ * up to the longest.
+ */
 const FIRST_PAUSE = 2
 const LONGEST_PAUSE = 250
 
 /** The least time (ms) of a trial: see `trial`. */
 const LEAST_TRIAL = 10
 
-/** A pause that worked is kept so many times as long: the device has timers of its own. */
+/** A pause that worked is multiplied by this, as a margin for the device's own timers. */
 const MARGIN = 1.5
 
-/** How often (ms) a repeatable request tries half the pause that is known. */
+/** How often (ms) a repeatable request tries a shorter pause. */
 const TRIAL_INTERVAL = 1_000
 
-/** How long (ms) a connection that was closed here waits for the device to close it, too. */
+/** How long (ms) a connection that this side has closed waits for the device to close it, too. */
 const LONGEST_END = 1_000
-/** This bound grows by that factor after a connection that ended in time. */
+/** The bound on that wait grows by this factor after a connection that ended in time. */
 const GROWTH = 1.1
 
 /** How many connections the device can take, and what it does when it can take no more. */
 export interface Capacity {
-  /** The device can take no further connection: a new one takes the turn of one that is closing. */
+  /** The device can take no further connection. A new one opens when one that is closing has ended. */
   readonly isFull: () => boolean
   /** How many connections that hold a place the device may have. */
   readonly places: () => number
-  /** More requests are at the device than it can take: connections that become idle close. */
+  /** More requests are at the device than it can take, so connections that become idle close. */
   readonly isCrowded: () => boolean
   /** A connection is opened. `present`: how many that hold a place are then at the device, closing ones included. */
   readonly opens: (present: number) => void
-  /** It refused a connection. */
+  /** The device refused a connection. */
   readonly refused: () => void
-  /** It dropped a new connection before a byte of a response. */
+  /** The device dropped a new connection before a byte of a response. */
   readonly reset: () => void
 }
 
@@ -54,19 +60,19 @@ export interface Ending {
 }
 
 /**
- * When connections to the device are opened. Much firmware serves one connection at a time: it refuses or resets a second one, and also
- * the next one until some milliseconds after the end of the last. All times in ms.
+ * Decides when connections to the device are opened. Much firmware serves one connection at a time: it refuses or resets a second one, and
+ * also the next one until some milliseconds after the end of the last. All times in ms.
  */
 export class Turns {
   readonly #clock: Clock
-  /** A connection is opened only when one that is closing has ended on both sides. */
+  /** True if a new connection opens only after the end, on both sides, of one that is closing. */
   readonly inOrder: () => boolean
-  /** Connections that are closing and that no other awaits. */
+  /** Closing connections that no new connection awaits yet. */
   readonly #ending: Ending[] = []
   readonly #onReturn: () => void
   readonly #mostEnd: number
   #longestEnd: number
-  /** How long the device needs after the end of a connection. */
+  /** How long the device needs after the end of a connection before it accepts the next. */
   #pause = 0
   /** When the device last completed a response. */
   worked: number = Number.NEGATIVE_INFINITY
@@ -77,7 +83,7 @@ export class Turns {
   #nextTrial = 0
   /** How many connections that hold a place are at the device. */
   present = 0
-  /** The attempts that wait until one of them ends. */
+  /** The attempts that wait for the end of a connection that holds a place. */
   readonly #waiting = new Set<() => void>()
 
   /** @param onReturn the device accepts connections again, after it was away */
@@ -89,7 +95,10 @@ export class Turns {
     this.#longestEnd = this.#mostEnd
   }
 
-  /** Calls `open` when it is the turn of a new connection; at once, except after the end of others. */
+  /**
+   * Calls `open` when it is the turn of a new connection: after the end of one that is closing, if there is one, and not before `pause` has
+   * passed since the device last worked.
+   */
   take(pause: number, open: () => void): void {
     const before = this.#ending.pop()
     const wait = (): void => {
@@ -102,15 +111,15 @@ export class Turns {
   }
 
   /**
-   * A connection is closing, and the device was sent FIN. Calls `give` if the device does not end it within a bounded time: the bound
-   * halves each time that it passes, so a device that never closes does not delay all requests. It grows again
-   * with each connection that ends in time.
+   * A connection is closing: this side has sent FIN. Calls `giveUp` if the device does not close it within a bounded time. The bound halves
+   * each time that it passes, so a device that never closes does not delay all requests. It grows again with each connection that ends in
+   * time.
    */
-  close(ending: Ending, give: () => void): Timer {
+  close(ending: Ending, giveUp: () => void): Timer {
     this.#ending.push(ending)
     return this.#clock.after(this.#longestEnd, () => {
       this.#longestEnd /= 2
-      give()
+      giveUp()
     })
   }
 
@@ -119,14 +128,14 @@ export class Turns {
     this.present += 1
   }
 
-  /** It has closed, on both sides. */
+  /** A connection that held a place has closed, on both sides. */
   gone(): void {
     this.present -= 1
     const [first] = this.#waiting
     first?.()
   }
 
-  /** Calls `ask` when a connection that holds a place has ended, or after a while: the bound may also rise. */
+  /** Calls `ask` when a connection that holds a place has ended, and at the latest after `LONGEST_PAUSE`: the bound may also rise. */
   awaitCapacity(ask: () => void): void {
     const again = (): void => {
       timer.cancel()
@@ -142,6 +151,7 @@ export class Turns {
     this.#longestEnd = Math.min(GROWTH * this.#longestEnd, this.#mostEnd)
   }
 
+  /** A connection has closed, so the new one that awaits it takes its turn. `responded`: the device had responded on it. */
   ended(ending: Ending, responded: boolean): void {
     if (responded) this.worked = this.#clock.monotonic()
     const at = this.#ending.indexOf(ending)
@@ -162,7 +172,7 @@ export class Turns {
     this.#refusedSince = Math.min(this.#refusedSince, this.#clock.monotonic())
   }
 
-  /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter one. */
+  /** The pause for a new connection. `repeatable`: its request would be repeated, so it may try a shorter pause. */
   pause(repeatable: boolean): number {
     if (this.#pause === 0 || !repeatable) return this.#pause
     const now = this.#clock.monotonic()
@@ -176,8 +186,10 @@ export class Turns {
   }
 
   /**
-   * How long (ms) a new connection has to stay open before a request that the device has dropped is sent again. A device that is only busy
-   * drops an empty connection within the same time.
+   * How long (ms) a new connection has to stay open before a request that the device dropped is sent again. A device that is only busy
+   * drops an empty connection within that time, too.
+   *
+   * @param opening when the dropped connection was opened
    */
   trial(opening: number): number {
     return LEAST_TRIAL + Math.min(2 * (this.now() - opening), LONGEST_PAUSE)
@@ -186,19 +198,19 @@ export class Turns {
   /**
    * The device responded on a new connection.
    *
-   * @param pause what was chosen for it
-   * @param refused the pauses after its refusals
+   * @param pause the pause before its first attempt
+   * @param refused the sum of the pauses after its refusals
    */
   accepted(pause: number, refused: number): void {
     this.#pause = Math.min(refused === 0 ? pause : MARGIN * (pause + refused), RECENT)
   }
 
   /**
-   * The pause before a refused connection is opened again; undefined if it is not.
+   * The pause before a refused connection is opened again; undefined if it is not opened again.
    *
-   * @param dropped the device accepted it and dropped it
-   * @param opening when it was opened: a stall of this process between that and its refusal says nothing about the device
-   * @param refused the sum of these pauses so far
+   * @param dropped the device accepted the connection, then dropped it
+   * @param opening when it was opened: a stall of this process between that and the refusal says nothing about the device
+   * @param refused the sum of the pauses of this connection so far
    * @param most the bound of that sum
    */
   again(dropped: boolean, opening: number, refused: number, most: number): number | undefined {

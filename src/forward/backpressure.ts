@@ -5,11 +5,11 @@ import { type Pace, watchPace } from './pace.ts'
 
 /**
  * Pauses the device while the client has not read its backlog, so that a response does not pile up in memory, and cuts a client that reads
- * too slowly. A response needs it only from its first pause on.
+ * too slowly. It is made at the first pause of a response; most responses need none.
  */
 export class Backpressure {
   readonly #client: Pick<ClientSide, 'cut'>
-  /** Undefined after the end: the connection may carry another request. */
+  /** Undefined after the end: the connection may then carry another request. */
   #device: Pick<Connection, 'pause' | 'resume'> | undefined
   #paused = false
   #drains = 0
@@ -31,7 +31,7 @@ export class Backpressure {
     this.#paused = true
   }
 
-  /** Judges the client by this pace, from now on. */
+  /** From now on the client is judged by this pace. */
   judgeBy(pace: Pace): void {
     this.#watch?.cancel()
     this.#watch = watchPace(

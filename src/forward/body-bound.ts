@@ -1,7 +1,8 @@
 import { OversizedBodyError } from '../http/refusal.ts'
 
 /**
- * Yields a body of unknown length up to a bound. The piece that would pass it is not yielded; reading fails with `OversizedBodyError`.
+ * Yields a body of unknown length up to a bound. The piece that would pass the bound is not yielded: reading fails with
+ * `OversizedBodyError`.
  *
  * @param most bytes
  * @param refuses asked once, when the body passes the bound; if it returns false, the rest is yielded

@@ -1,18 +1,21 @@
 import { attemptAt, type Ceiling, mostUnder, UNKNOWN } from './ceilings.ts'
 
-/** What raises the bound, and what lowers it: the rows of the two tables in docs/measure.md, and the labels of `postern_upstream_limit_changes_total`. */
+/**
+ * What raises the bound, and what lowers it: the rows of the two tables in docs/measure.md, and the labels of
+ * `postern_upstream_limit_changes_total`.
+ */
 export const RAISES = ['keeps_up', 'silent', 'tried_again'] as const
 export const LOWERS = ['latency', 'refused', 'hangs', 'shared'] as const
 export type Raise = (typeof RAISES)[number]
 export type Lower = (typeof LOWERS)[number]
 export type LimitReason = Raise | Lower
 
-/** How the device has shown that it has no room for more requests at once. */
+/** The sign by which the device has shown that it has no room for more requests at once. */
 export type Strike = Extract<Lower, 'refused' | 'hangs'>
 
 /**
- * Why the ceiling is another one. `doubted`: the device was away with no more requests than broke it. `carried`: it has answered more.
- * `attempt`: one more is tried. `shared`: the fleet says so. `forgotten`: the operator does.
+ * Why the ceiling changes. `doubted`: the device was away with no more requests than the wall allows. `carried`: it has answered more at
+ * once. `attempt`: one more place is tried. `shared`: the fleet has decided it. `forgotten`: the operator has (`postern retry`).
  */
 export type CeilingCause = Strike | 'doubted' | 'carried' | 'attempt' | 'shared' | 'forgotten'
 
@@ -21,7 +24,7 @@ export function isStrike(cause: CeilingCause): cause is Strike {
   return cause === 'refused' || cause === 'hangs'
 }
 
-/** What happens to the bound. */
+/** Called when the bound or the ceiling changes. */
 export interface BoundEvents {
   readonly onChange?: (reason: LimitReason) => void
   readonly onCeiling?: (cause: CeilingCause) => void
@@ -34,40 +37,43 @@ export interface BoundSettings {
   readonly inFleet?: boolean
 }
 
-/** It begins with this many places. */
+/** The first bound (places). */
 const FIRST = 2
-/** Above so many places, and where nothing is known, one more is given at a time. */
+/** Up to this many places are given without proof. Above, and if a fleet shares the device, one more is given at a time. */
 const CAREFUL = 4
 
 const ignore = (): void => {}
 
 /**
- * How many requests the device gets at once. It holds the number and what limits it; others decide when it changes. Times in ms.
+ * How many requests the device gets at once: the number, and what limits it. The callers decide when it changes. Times in ms.
  *
- * Only this class writes its fields. Each request reads them several times, so they are no getters.
+ * Only this class writes its fields. They are no getters, because each request reads them several times.
  */
 export class Bound {
   readonly min: number
   /** The bound now. */
   limit: number
-  /** What is found so far. */
+  /** The bound that was found so far. */
   found: number
-  /** What is tried now; the same as `found` but for an attempt. While the bound is lower, this is approached place by place. */
+  /** The bound that is tried now: `found`, but for an attempt. While `limit` is lower, it approaches this place by place. */
   tried: number
   /** Empty if the device has not shown that any number is too many. */
   ceiling: Ceiling
-  /** The bound was last changed. Only requests that were sent since then tell about it. */
+  /** When the bound last changed. Only requests that were sent since then tell about it. */
   since = 0
   readonly #max: number
   readonly #careful: number
   readonly #onChange: (reason: LimitReason) => void
   readonly #onCeiling: (cause: CeilingCause) => void
-  /** The places so far have held, and one more. 0: the other sidecars of the fleet still have all. */
+  /**
+   * The most places that are given now: one more than the device is known to carry. 0: the other sidecars of the fleet still have all
+   * places.
+   */
   #reach: number
-  /** The bound that is tried although there is a ceiling. */
+  /** The bound of an attempt above the ceiling; infinite if there is none. */
   #attempt = Number.POSITIVE_INFINITY
 
-  /** @param ceiling from before a restart */
+  /** @param ceiling what is known from before a restart */
   constructor({ min, max, inFleet = false }: BoundSettings, events: BoundEvents, ceiling: Ceiling) {
     this.min = min
     this.#max = max
@@ -80,12 +86,12 @@ export class Bound {
     this.limit = Math.min(this.tried, this.#reach)
   }
 
-  /** What the configuration and the ceiling allow. */
+  /** The highest bound that the configuration and the ceiling allow. */
   get most(): number {
     return Math.max(this.min, Math.min(this.#max, mostUnder(this.ceiling)))
   }
 
-  /** `limit`, or the nearest that is allowed. */
+  /** `limit`, or the nearest number that is allowed. */
   allowed(limit: number): number {
     return Math.max(this.min, Math.min(limit, this.most))
   }
@@ -98,34 +104,34 @@ export class Bound {
     this.#find(to, reason, now)
   }
 
-  /** Tries another bound for a while, without a word about it. */
+  /** Tries another bound for a while. No event reports it. */
   attempt(limit: number, now: number): void {
     if (limit !== this.tried) this.since = now
     this.tried = limit
     this.#reaches(this.#reach)
   }
 
-  /** The attempt has ended: what was found stays. */
+  /** Ends an attempt: the bound is again the one that was found. */
   settle(now: number): void {
     this.attempt(this.found, now)
   }
 
-  /** What was sent before tells nothing about the bound. */
+  /** From now on, only requests that are sent later tell about the bound. */
   beginAnew(now: number): void {
     this.since = now
   }
 
-  /** So many places have held: one more is given, and none of those so far is taken. */
+  /** The device carries `held` requests at once, so one more place is given. No place is taken back. */
   reachPast(held: number): void {
     this.#reaches(Math.max(this.#reach, held + 1))
   }
 
-  /** One more place is given, if the bound needs it. */
+  /** Gives one more place, if only the reach keeps the bound lower. */
   reachOneMore(): void {
     if (this.limit >= this.#reach) this.#reaches(this.#reach + 1)
   }
 
-  /** One place more than have held is given, if that was more. */
+  /** Gives one place more than `held`, and takes back all above it. */
   reachAnew(held: number): void {
     this.#reaches(this.#reachAbove(held))
   }
@@ -135,7 +141,7 @@ export class Bound {
     this.#reaches(0)
   }
 
-  /** The ceiling is another one. */
+  /** Replaces the ceiling and reports why. */
   know(ceiling: Ceiling, cause: CeilingCause): void {
     if (ceiling === this.ceiling) return
     this.ceiling = ceiling
@@ -147,7 +153,7 @@ export class Bound {
     this.ceiling = ceiling
   }
 
-  /** Allows one more place than the ceiling, if it is time for that. Returns whether it is. */
+  /** If it is time for an attempt, allows one more place than the ceiling. Returns whether it is. */
   passCeiling(now: number): boolean {
     const next = attemptAt(this.ceiling, now)
     if (next === this.ceiling) return false
@@ -156,12 +162,15 @@ export class Bound {
     return true
   }
 
-  /** No more than the ceiling is tried. */
+  /** Ends the attempt above the ceiling. */
   stayBelow(): void {
     this.#attempt = Number.POSITIVE_INFINITY
   }
 
-  /** A request in place `level` of `carried` was answered: what was refused or hung there was a wrong guess. */
+  /**
+   * The device answered a request beside which `level` requests had places; `carried` places have worked so far. If these reach the attempt
+   * above the ceiling, the guess was wrong.
+   */
   works(level: number, carried: number): void {
     if (carried < this.#attempt || level > this.#attempt) return
     const { guess, wall } = this.ceiling

@@ -15,8 +15,8 @@ const DEFAULT_BOUND = 64 * 1024
  *
  * @param source its iterator is made when the first byte is needed
  * @param most the bound in bytes; the buffer of a longer body is dropped
- * @param mayHold asked before more bytes are held: if not, reading fails with `OverMemoryError`
- * @param onEmptied called when `open` has yielded what `readAll` read of a longer body: its memory is free
+ * @param mayHold asked before more bytes are held; if it returns false, reading fails with `OverMemoryError`
+ * @param onEmptied called when `open` has yielded the part of a longer body that `readAll` had read: its memory is free
  */
 export function bufferBody(
   source: AsyncIterable<Buffer>,
@@ -27,7 +27,7 @@ export function bufferBody(
   let iterator: AsyncIterator<Buffer> | undefined
   let buffer: Blocks | undefined = new Blocks()
   let whole = false
-  /** What `readAll` read of a body that is longer than the bound. */
+  /** The part of a body longer than the bound that `readAll` has read. */
   let begun: Buffer[] = []
 
   async function next(): Promise<Buffer | undefined> {
@@ -122,17 +122,17 @@ export class Blocks {
     return undefined
   }
 
-  /** The block does not fill its memory, so `writeSpent` does not free it. */
+  /** Adds a block that is one byte shorter than its memory. So `writeSpent` does not free it: the bytes may be sent again. */
   #extend(needed: number): void {
     this.#free = Math.max(needed, Math.min(this.size, LARGEST_BLOCK))
     this.#blocks.push(Buffer.allocUnsafeSlow(this.#free + 1).subarray(0, this.#free))
   }
 }
 
-/** Its `queue` bounds how many uploads are buffered at the same time, and so the memory: `most` for each. */
+/** `queue` bounds how many uploads are buffered at once, and so their memory: `most` (bytes) for each. */
 export interface UploadBuffering extends Places {
   readonly most: number
-  /** Called for a longer one, which then streams in chunks; undefined: it is refused. */
+  /** Called for a longer upload, which then streams in chunks. Undefined: a longer upload is refused. */
   readonly onLonger: (() => void) | undefined
 }
 
@@ -142,13 +142,12 @@ interface BufferedUpload {
 }
 
 /**
- * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a
- * chunked request for one without a body, or takes the chunk sizes for part of the body. The upload takes a place at the device
- * only when it is complete or exceeds the bound, so a slow client holds none, and no byte of an upload that is refused here reaches
- * the device.
+ * Buffers an upload of unknown length, then sends it with a `Content-Length`. Old firmware reads only that field: it takes a chunked
+ * request for one without a body, or the chunk sizes for part of the body. The upload takes a place at the device only when it is complete
+ * or exceeds the bound. So a slow client holds no place, and no byte of an upload that is refused here reaches the device.
  *
  * @param source the body
- * @param send in chunks if the body is longer than the bound
+ * @param send sends the body, in chunks if it is longer than the bound
  */
 export async function sendBuffered(
   exchange: Forwarded,

@@ -9,32 +9,32 @@ import { codeOf } from '../system/setup-error.ts'
 /** A bound past which the device had no room: it refused, let requests hang, or went away for a reason that is not certain. */
 export interface Guess {
   readonly limit: number
-  /** When one more place is tried (ms). */
+  /** When one more place is tried (ms, monotonic). */
   readonly until: number
   /** The time between two attempts (ms). It doubles up to a day. */
   readonly wait: number
 }
 
 /**
- * A bound that broke the device as soon as it was passed. `broke`: one more place is tried once, at `until` (ms). `tried`: it is tried
- * now. `barred`: it broke again, and the operator alone can lift it.
+ * A bound that broke the device as soon as it was passed. `broke`: one more place is tried once, at `until` (ms). `tried`: that attempt
+ * runs now. `barred`: the attempt broke the device again, and only the operator can lift the wall.
  */
 export type Wall = (
   | { readonly kind: 'broke'; readonly limit: number; readonly until: number }
   | { readonly kind: 'tried'; readonly limit: number }
   | { readonly kind: 'barred'; readonly limit: number }
 ) & {
-  /** It is the wall of a fleet. `limit` is the share of this sidecar, which may be used in each case, and the fleet decides what is tried. */
+  /** Present if the wall belongs to a fleet. `limit` is then the share of this sidecar, and the fleet decides whether more is tried. */
   readonly fleet?: FleetPart
 }
 
-/** What all sidecars of a fleet may have at the device together, and which word of the fleet that is. */
+/** `sum`: how many requests all sidecars of a fleet may have at the device together. `version`: which decision of the fleet that is. */
 export interface FleetPart {
   readonly sum: number
   readonly version: number
 }
 
-/** What is known about the bounds past which a device has no room. It survives a restart. */
+/** The bounds past which a device is known to have no room. They survive a restart. */
 export interface Ceiling {
   readonly guess?: Guess
   readonly wall?: Wall
@@ -53,7 +53,7 @@ export function mostUnder({ guess, wall }: Ceiling): number {
   return Math.min(least, isOwnAttempt(wall) ? wall.limit + 1 : wall.limit)
 }
 
-/** One more place is tried, and this sidecar alone decides that. */
+/** Whether this sidecar tries one more place by its own decision. */
 function isOwnAttempt(wall: Wall | undefined): boolean {
   return wall?.kind === 'tried' && wall.fleet === undefined
 }
@@ -78,7 +78,7 @@ export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
 export function doubted(ceiling: Ceiling, now: number): Ceiling {
   const { wall, guess } = ceiling
   if (wall === undefined || wall.kind === 'barred') return ceiling
-  // Another sidecar may have one more there.
+  // Another sidecar may have one more request there.
   if (wall.kind === 'tried' && wall.fleet !== undefined) return ceiling
   if (guess !== undefined && guess.limit < wall.limit) return { guess }
   return { guess: { limit: wall.limit, until: now + HOUR, wait: HOUR } }
@@ -91,7 +91,7 @@ export function disproved(ceiling: Ceiling, carried: number): Ceiling {
   return ceiling.guess === undefined ? UNKNOWN : { guess: ceiling.guess }
 }
 
-/** One more place is tried. Returns the same ceiling if it is not time yet. */
+/** The ceiling with one more place, if it is time to try that. Otherwise returns the same object. */
 export function attemptAt(ceiling: Ceiling, now: number): Ceiling {
   const { guess, wall } = ceiling
   if (guess !== undefined && now >= guess.until) {
@@ -113,13 +113,13 @@ export function roomUnder({ guess, wall }: Ceiling): number | undefined {
   return wall === undefined ? guess?.limit : (wall.fleet?.sum ?? wall.limit)
 }
 
-/** What the last strike has made of the ceiling. */
+/** The kind of ceiling that the last strike has left. */
 export function kindOf({ guess, wall }: Ceiling): 'guess' | 'broke' | 'barred' {
   if (guess !== undefined || wall === undefined) return 'guess'
   return wall.kind === 'barred' ? 'barred' : 'broke'
 }
 
-/** The ceiling of a sidecar that is in no fleet any more: its share stays its bound. */
+/** The ceiling of a sidecar that has left its fleet: its share stays its bound. */
 export function withoutFleet(ceiling: Ceiling, now: number): Ceiling {
   const { guess, wall } = ceiling
   if (wall?.fleet === undefined) return ceiling
@@ -127,25 +127,27 @@ export function withoutFleet(ceiling: Ceiling, now: number): Ceiling {
   return { ...(guess && { guess }), wall: own.kind === 'tried' ? retreated(own, now) : own }
 }
 
-/** An attempt that ended without an outcome: the next one is a week later. */
+/** The wall after an attempt without an outcome: the next attempt is a week later. */
 function retreated({ limit }: Wall, now: number): Wall {
   return { kind: 'broke', limit, until: now + WEEK }
 }
 
-/** What was found past which bounds devices have no room, kept over restarts. */
+/** The ceilings of all services, kept over restarts. */
 export interface Ceilings {
-  /** The id of this sidecar in its fleet. It survives a restart as the shares do. */
+  /** The id of this sidecar in its fleet. It survives a restart, as the shares do. */
   readonly sidecar: string
   /**
+   * The ceiling of a service; `UNKNOWN` for another device than the one that was learned.
+   *
    * @param service its path in `upstream.routes`; empty for the main service
-   * @param device its address and the bounds of its places: what was learned about others does not count
+   * @param device its address and the bounds of its places
    */
   of(service: string, device: string): Ceiling
-  /** Keeps it in place of the one before; its file is written at once. */
+  /** Replaces the ceiling of a service, and writes the file at once. */
   keep(service: string, device: string, ceiling: Ceiling): void
   /**
-   * Looks whether the wall clock was set. Then the times of what this run has found are written again, and those of the file are judged by
-   * the new time. Returns whether `of` may give other times than before. Call it about once a second.
+   * Checks whether the wall clock was set. If so, the times of what this run has found are written again, and those from the file are
+   * judged by the new time. Returns whether `of` may give other times than before. Call it about once a second.
    */
   followClock(): boolean
 }
@@ -155,7 +157,7 @@ interface Kept {
   readonly ceiling: Ceiling
 }
 
-/** Where the file has the id of the sidecar: the path of a service begins with a slash. */
+/** The entry of the file with the id of the sidecar. No service has this name: its path is empty or begins with a slash. */
 const SIDECAR = 'sidecar'
 const ID = /^[0-9a-f]{16}$/
 
@@ -163,15 +165,15 @@ const ID = /^[0-9a-f]{16}$/
 type Timed = Guess | Extract<Wall, { kind: 'broke' }>
 
 /**
- * Reads `ceilings.json` in the state folder; times in it are of the wall clock. A file that is missing or unusable is the same as none.
+ * Reads `ceilings.json` in the state folder; its times are of the wall clock. A file that is missing or unusable counts as an empty one.
  *
- * @param onFailure the file cannot be read or written: what is learned does not survive a restart
+ * @param onFailure called once if the file cannot be read or written: what is learned does not survive a restart
  */
 export function openCeilings(folder: string, clock: Clock, onFailure: (error: unknown) => void): Ceilings {
   const path = join(folder, 'ceilings.json')
   const start = clock.monotonic()
   const kept = new Map<string, Kept>()
-  /** The time that the file gives each part that was read from it. */
+  /** The wall time of each part that was read from the file (ms). */
   let times = new WeakMap<Timed, number>()
   let sidecar = randomBytes(8).toString('hex')
   let failed = false
@@ -194,7 +196,7 @@ export function openCeilings(folder: string, clock: Clock, onFailure: (error: un
   })
   const time = createLastingClock(clock, Math.max(0, ...[...kept.values()].map(latestIn)))
 
-  /** A part of the file on the monotonic clock. A clock that was set wrong does not delay the next attempt. */
+  /** Converts a part of the file to the monotonic clock. The next attempt is at most one wait away, even if the wall clock was wrong. */
   function judge<Part extends Timed>(part: Part, until: number): Part {
     const judged = { ...part, until: Math.min(until - time.ahead(), start + waitOf(part)) }
     times.set(judged, until)
@@ -261,7 +263,7 @@ function withTimes({ guess, wall }: Ceiling, to: <Part extends Timed>(part: Part
   }
 }
 
-/** The ceiling after a restart at `now` (ms), which has ended an attempt. */
+/** The ceiling after a restart at `now` (ms). The restart has ended an attempt. */
 function interrupted(ceiling: Ceiling, now: number): Ceiling {
   const { wall } = ceiling
   return wall !== undefined && isOwnAttempt(wall) ? { ...ceiling, wall: retreated(wall, now) } : ceiling
@@ -272,14 +274,14 @@ function waitOf(part: Timed): number {
   return 'wait' in part ? part.wait : WEEK
 }
 
-/** When the device last showed a part of the ceiling, by the times in the file (ms). */
+/** When the device last showed a part of this ceiling, by the wall times in the file (ms). */
 function latestIn({ ceiling }: Kept): number {
   const { guess, wall } = ceiling
   const parts = [...(guess ? [guess] : []), ...(wall?.kind === 'broke' ? [wall] : [])]
   return Math.max(0, ...parts.map((part) => part.until - waitOf(part)))
 }
 
-/** Undefined if nothing in it is usable. */
+/** Undefined if the entry names no device. A part that is unusable is left out. */
 function readKept(value: unknown): Kept | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { device, guess, wall }: { device?: unknown; guess?: unknown; wall?: unknown } = value

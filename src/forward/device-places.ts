@@ -1,36 +1,36 @@
-/** A place at the device. It is new until a request in it was answered. */
+/** A place at the device. It is new until a request in it has been answered. */
 export interface DevicePlace {
   busy: boolean
-  /** The head of its response has come. */
+  /** The head of the response to its present request has come. */
   answered: boolean
   worked: boolean
-  /** When the last byte of its request was sent, its path, and how many responses had come by then. */
+  /** When the last byte of its request was sent (ms), the path, and how many responses from the device had come by then. */
   sentAt: number
   path: string
   answers: number
-  /** How many requests had a place then, this one included. */
+  /** How many requests had a place at that time, this one included. */
   level: number
-  /** The most requests that had a place at once since then, until its response. */
+  /** The most requests that had a place at once between that time and the response. */
   peak: number
 }
 
-/** A request in a new place seems to hang. If it is answered until then (ms) beside fewer, the places were too many. */
+/** A request in a new place seems to hang. If it is answered by `until` (ms) beside fewer requests, the places were too many. */
 export interface Suspicion {
   readonly place: DevicePlace
   readonly until: number
-  /** The bound before. */
+  /** The bound before it was lowered for that test. */
   readonly limit: number
 }
 
-/** The places that requests have had at the device. */
+/** The places at the device that requests have had so far. */
 export class DevicePlaces {
   readonly #all: DevicePlace[] = []
-  /** How many have worked. */
+  /** How many places have worked. */
   carried = 0
 
   /**
-   * The lowest free place, so that few requests have places for which the device has no room. It is for a request whose last byte was sent
-   * at `now`.
+   * Takes the lowest free place for a request whose last byte was sent at `now`. So few requests get places for which the device has no
+   * room.
    */
   take(path: string, level: number, answers: number, now: number): DevicePlace {
     for (const place of this.#all) {
@@ -57,12 +57,12 @@ export class DevicePlaces {
     return place
   }
 
-  /** Raises the peak of the places in use: `level` requests have one now. */
+  /** `level` requests have places now: raises the peak of each. */
   note(level: number): void {
     for (const place of this.#all) if (place.busy) place.peak = Math.max(place.peak, level)
   }
 
-  /** Those whose requests wait for their responses. */
+  /** The places whose requests wait for their responses. */
   get waiting(): readonly DevicePlace[] {
     return this.#all.filter(({ busy, answered }) => busy && !answered)
   }
@@ -72,13 +72,13 @@ export class DevicePlaces {
     return this.waiting.find(({ worked }) => !worked)
   }
 
-  /** A request in a new place was answered. */
+  /** A request in this new place was answered. */
   works(place: DevicePlace): void {
     place.worked = true
     this.carried += 1
   }
 
-  /** So many places, from the first, have worked; the others are new. */
+  /** Counts the first `carried` places as worked, and the others as new. */
   regard(carried: number): void {
     this.carried = Math.min(carried, this.#all.length)
     for (const [index, place] of this.#all.entries()) place.worked = index < carried

@@ -1,27 +1,27 @@
-/** So many answers, over at least so long (ms), show that the device carries the requests that are at it. */
+/** This many answers, over at least this time (ms), show that the device carries the requests that are at it. */
 const ENOUGH_ANSWERS = 32
 const A_WHILE = 100
 
 /** How many requests at once the device has been seen to carry. Times in ms. Only this class writes its fields, as in `Bound`. */
 export class Held {
-  /** So many at once were answered for a while. */
+  /** This many requests at once were answered for a while. */
   level = 0
-  /** The most that were at the device since it was last struck. */
+  /** The most requests at the device since it was last struck. */
   peak = 0
-  /** Since when. */
+  /** When `peak` was reached. */
   peakAt = Number.NEGATIVE_INFINITY
   #answers = 0
   #since = 0
   #least = Number.POSITIVE_INFINITY
 
-  /** So many are at the device. */
+  /** `level` requests are at the device. */
   passes(level: number, now: number): void {
     if (level <= this.peak) return
     this.peak = level
     this.peakAt = now
   }
 
-  /** The device has answered one of so many. Returns whether that shows that it carries more than was known. */
+  /** The device has answered one of `level` requests. Returns whether that shows that it carries more than was known. */
   answered(level: number, now: number): boolean {
     if (level <= this.level) return false
     if (this.#answers === 0) this.#since = now
@@ -33,14 +33,14 @@ export class Held {
     return true
   }
 
-  /** The device had no room above `limit`: what it carries above is seen from now on. */
+  /** The device had no room above `limit`. What it carries above that has to be shown again. */
   struck(limit: number): void {
     this.level = Math.min(this.level, limit)
     this.peak = limit
     this.#beginAnew()
   }
 
-  /** The fleet leaves `most` to this sidecar. What has worked above counts no more: the others have these places now. */
+  /** The fleet leaves `most` places to this sidecar. What has worked above that no longer counts: other sidecars have these places now. */
   shared(most: number): void {
     this.level = Math.min(this.level, most)
     this.peak = Math.min(this.peak, most)

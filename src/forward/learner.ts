@@ -11,20 +11,20 @@ import type { Outage } from './outages.ts'
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
 
-/** A request at the device, and what the learner notes about it, which only the learner writes. */
+/** A request at the device, with the notes of the learner. Only the learner writes them. */
 export interface Observed {
   readonly method: string
   readonly target: string
   /** Undefined until its last byte is sent. */
   place: DevicePlace | undefined
-  /** It has come to the device, and may change it. */
+  /** The request has reached the device, and its method may change the device. */
   changes: boolean
 }
 
 /** Learns the number of places from what happens to the requests in them. */
 export interface Learner {
   readonly ceiling: Ceiling
-  /** Whether the device has shown that some number is too many. */
+  /** Whether the device has shown that some number of requests is too many. */
   readonly isBounded: boolean
   /** The operator says that what broke the device may be tried again. */
   forget(): void
@@ -34,23 +34,23 @@ export interface Learner {
   readonly outage: Outage
   /** How many responses have come. */
   readonly answers: number
-  /** Whether so many requests at once were answered for a while. */
+  /** Whether the device has answered this many requests at once for a while. */
   carries(limit: number): boolean
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
   wait(): void
-  /** The fleet says so. `isNew`: another word of it than before. */
+  /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
   share(ceiling: Ceiling, isNew: boolean): void
   /** A request waits for a place. */
   onWait(): void
   /** The head of a request was sent. */
   begun(request: Observed): void
-  /** Its last byte was sent. */
+  /** The last byte of the request was sent. */
   sent(request: Observed): void
-  /** The head of its response has come, at `now` (ms). */
+  /** The head of the response has come, at `now` (ms). */
   answered(request: Observed, now: number): void
   /** The request has ended. `error`: why it has no response. */
   left(request: Observed, error?: unknown): void
-  /** A connection is opened: so many are at the device then. */
+  /** A connection is opened. `present`: how many are then at the device, closing ones included. */
   opens(present: number): void
   /** The device refused a connection. */
   refused(): void
@@ -71,7 +71,7 @@ export interface LearnerOptions {
   readonly most?: () => number
   readonly clock: Clock
   readonly onChange: (reason: LimitReason, limit: number) => void
-  /** What is known is another ceiling. */
+  /** The ceiling is another one. */
   readonly onCeiling: (ceiling: Ceiling, cause: CeilingCause) => void
 }
 
@@ -151,7 +151,7 @@ export function createPlaces({
     },
     sent(request) {
       const { place, target } = request
-      // It was sent before, on a connection that broke.
+      // The request was sent before, on a connection that broke.
       if (place !== undefined) measure.left(place)
       const end = target.indexOf('?')
       const path = end < 0 ? target : target.slice(0, end)

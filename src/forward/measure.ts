@@ -7,14 +7,14 @@ import { SILENCE, Silence } from './silence.ts'
 import { Trials } from './trials.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
 
-/** A device that answers nothing for so long (ms) after it refused, or for so many times the usual time, is broken. */
+/** A device that answers nothing for this long (ms) after a strike, and for `TIMES_BROKEN` times the usual time, is broken. */
 const BROKEN = 100
 const TIMES_BROKEN = 2
-/** So many responses came since a request was sent to a new place, and its own did not: does it hang? */
+/** A request in a new place may hang if this many other responses came since it was sent. */
 const PASSED_BY = 8
-/** Responses that take so many times their usual time show that the device is overloaded. */
+/** A response that takes more than this many times its usual time shows that the device is overloaded. */
 const SLOW = 4
-/** So many signs in a row that there is no room for a new place make a ceiling. */
+/** This many strikes in a row set a ceiling. */
 const STRIKES = 3
 
 /**
@@ -38,7 +38,7 @@ export class Measure {
   #strikes = 0
   #struckAt = Number.NEGATIVE_INFINITY
   #suspicion: Suspicion | undefined
-  /** The last response took long for its path: the device is overloaded rather than hanging. */
+  /** The last response took long for its path: the device is overloaded, and does not hang. */
   #slow = false
 
   /** @param ceiling from before a restart */
@@ -67,12 +67,12 @@ export class Measure {
     return this.#answers
   }
 
-  /** Whether so many requests at once were answered for a while. */
+  /** Whether the device has answered this many requests at once for a while. */
   carries(limit: number): boolean {
     return this.#held.level >= limit
   }
 
-  /** Forgets the ceiling, because the operator says so. One more place is given at a time, as ever. */
+  /** Forgets the ceiling at the operator's command. One more place is given at a time, as before. */
   forget(): void {
     this.#bound.know(UNKNOWN, 'forgotten')
     this.#bound.stayBelow()
@@ -84,16 +84,16 @@ export class Measure {
     this.#bound.retime(ceiling)
   }
 
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all. */
+  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
   wait(): void {
     this.#bound.wait()
   }
 
   /**
-   * The fleet says so, at `now` (ms).
+   * Takes the ceiling that the fleet has decided, at `now` (ms).
    *
    * @param ceiling with the share of this sidecar
-   * @param isNew another word of the fleet than before
+   * @param isNew it is another decision than before
    */
   share(ceiling: Ceiling, isNew: boolean, now: number): void {
     const { limit, most } = this.#bound
@@ -101,7 +101,7 @@ export class Measure {
     if (isNew) this.#outages.struckElsewhere(now)
     this.#bound.know(ceiling, 'shared')
     if (this.#bound.most > most) this.#trials.tryMore()
-    if (this.#bound.most < this.#bound.tried) this.#giveUp(now)
+    if (this.#bound.most < this.#bound.tried) this.#yieldPlaces(now)
   }
 
   /** A request that may change the device comes to it (1) or has left it (-1). */
@@ -109,7 +109,7 @@ export class Measure {
     this.#outages.changing(by, now)
   }
 
-  /** The last byte of a request was sent, while `level` requests had a place, this one included. Returns its place. */
+  /** The last byte of a request was sent, while `level` requests had places, this one included. Returns its place. */
   sent(path: string, level: number, now: number): DevicePlace {
     this.#path = path
     if (level > this.#held.peak) this.#passes(level, now)
@@ -117,7 +117,7 @@ export class Measure {
     return this.#places.take(path, level, this.#answers, now)
   }
 
-  /** A connection is opened: so many are at the device then, also those that end. */
+  /** A connection is opened. `present`: how many are then at the device, closing ones included. */
   opens(present: number, now: number): void {
     this.#passes(present, now)
   }
@@ -137,7 +137,7 @@ export class Measure {
     this.#compare(place, ratio, now)
   }
 
-  /** The request has no response: it came too late, or was unusable. */
+  /** The response did not come in time. */
   failed(place: DevicePlace, now: number): void {
     if (!place.worked) this.#strike('refused', now)
   }
@@ -148,7 +148,7 @@ export class Measure {
     if (this.#suspicion?.place === place) this.#suspicion = undefined
   }
 
-  /** The device dropped a new connection before a byte of a response, while `level` requests had a place. */
+  /** The device dropped a new connection before a byte of a response, while `level` requests had places. */
   reset(level: number, now: number): void {
     this.#passes(level, now)
     this.#outages.goesAway(Math.min(level, this.limit, this.#held.level), now)
@@ -156,7 +156,7 @@ export class Measure {
     if (Math.min(level, this.limit) > this.#places.carried) this.#strike('refused', now)
   }
 
-  /** The device refused a connection while `level` requests had a place. A device that answers nothing meanwhile is only off. */
+  /** The device refused a connection while `level` requests had places. A device that answers nothing meanwhile is only off. */
   refused(level: number, now: number): void {
     this.#silence.refused(now)
     this.#outages.goesAway(Math.min(level, this.limit, this.#held.level), now)
@@ -170,7 +170,7 @@ export class Measure {
       this.#setCeiling('refused', now)
       return
     }
-    // The bound may be lowered already, and these requests be from before.
+    // The bound may have been lowered since these requests were sent.
     if (level <= 1 || (level > carried && this.limit <= carried)) return
     if (level > carried) {
       // The device dropped a connection in a new place, and since then refuses all.
@@ -179,7 +179,7 @@ export class Measure {
     } else if (since === 'answers' && now - this.#bound.since > ALIVE) this.#halve(now)
   }
 
-  /** Called several times a second while requests wait, without a pause since `waitsSince`. */
+  /** Called several times a second while requests wait. `waitsSince`: since when there has always been one that waits (ms). */
   look(level: number, waitsSince: number, now: number): void {
     if (this.limit === 0) return
     if (this.#bound.passCeiling(now)) this.#trials.tryMore()
@@ -193,7 +193,7 @@ export class Measure {
     else if (this.#silence.hidesRoom(level, waitsSince, this.#path, now)) this.#giveMore(now)
   }
 
-  /** The device has answered `place`, which is new. */
+  /** The device has answered a request in a new place. */
   #works(place: DevicePlace, now: number): void {
     if (this.#suspicion !== undefined) {
       this.#answersBesideFewer(this.#suspicion, now)
@@ -204,14 +204,14 @@ export class Measure {
     this.#bound.works(place.level, this.#places.carried)
   }
 
-  /** Those above the bound are from before it fell. */
+  /** Counts at most the bound: requests above it were sent before it fell. */
   #passes(level: number, now: number): void {
     if (!this.#outages.isAway(now)) this.#held.passes(Math.min(level, this.limit), now)
   }
 
-  // What raises it or lowers it.
+  // What raises or lowers the bound.
 
-  /** `keeps_up`, `latency`: a response tells whether more places bring more work, or fewer do the same. */
+  /** `keeps_up`, `latency`: a response shows whether more places bring more work, or whether fewer do the same. */
   #compare({ sentAt, level }: DevicePlace, ratio: number, now: number): void {
     const { limit, tried, since } = this.#bound
     const climbs = limit < tried
@@ -226,7 +226,7 @@ export class Measure {
 
   // What raises the bound.
 
-  /** All places so far have held, so one more is given. */
+  /** All places so far have worked at once, so one more is given. */
   #reachFurther({ peak, sentAt }: DevicePlace, now: number): void {
     if (sentAt < this.#outages.struckAt || !this.#held.answered(Math.min(peak, this.limit), now)) return
     this.#bound.reachPast(this.#held.level)
@@ -239,29 +239,32 @@ export class Measure {
     if (this.limit >= this.#bound.tried) this.#raise(2 * this.limit, 'silent', now, true)
   }
 
-  /** `tried_again`: the request hangs beside fewer, too, so the places were not why. */
+  /** `tried_again`: the request hangs beside fewer requests, too, so the number of places was not the cause. */
   #acquit({ limit }: Suspicion, now: number): void {
     this.#suspicion = undefined
     this.#places.regard(limit)
     this.#raise(limit, 'tried_again', now, true)
   }
 
-  /** `tried_again`: the request was answered beside fewer. That is a strike; before the last one, the bound is what it was. */
+  /**
+   * `tried_again`: the request was answered beside fewer requests. That is a strike. Before the last strike, the bound returns to what it
+   * was.
+   */
   #answersBesideFewer({ limit }: Suspicion, now: number): void {
     this.#suspicion = undefined
     if (!this.#strike('hangs', now)) this.#raise(limit, 'tried_again', now, false)
   }
 
-  /** @param doubles whether the bound goes on to double while the device keeps up */
+  /** @param doubles whether the bound then doubles while the device keeps up */
   #raise(limit: number, reason: Raise, now: number, doubles: boolean): void {
     this.#bound.raise(this.#bound.allowed(limit), reason, now)
     this.#bound.beginAnew(now)
     this.#trials.begin(doubles)
   }
 
-  // What lowers it.
+  // What lowers the bound.
 
-  /** `latency`: the bound was raised, and the device is silent since then. */
+  /** `latency`: the bound was raised, and the device has been silent since then. */
   #retreat(now: number): void {
     if (this.#bound.tried === this.#bound.found) this.#lower(this.#places.carried, 'latency', now)
     else this.#trials.giveUp(now)
@@ -274,7 +277,7 @@ export class Measure {
     this.#lower(this.#bound.found >> 1, 'refused', now)
   }
 
-  /** `hangs`: fewer places, to see whether a request in a new one waits for that reason. */
+  /** `hangs`: lowers the bound, to see whether a request in a new place waits because of the others. */
   #suspect(place: DevicePlace, now: number): void {
     const until = now + SILENCE + PASSED_BY * (this.#times.of(this.#path) ?? 0)
     this.#suspicion = { place, until, limit: this.#bound.found }
@@ -286,7 +289,7 @@ export class Measure {
     return now - sentAt >= Math.max(SILENCE, 4 * (this.#times.of(path) ?? 0))
   }
 
-  /** `refused`, `hangs`: a sign that the device has no room for a new place. Returns whether it is the last one that was needed. */
+  /** `refused`, `hangs`: counts one sign that the device has no room for a new place. True at the third in a row, which sets a ceiling. */
   #strike(reason: Strike, now: number): boolean {
     if (this.#places.carried === 0) return false
     this.#strikes += 1
@@ -310,7 +313,7 @@ export class Measure {
   }
 
   /** `shared`: the fleet leaves fewer places to this sidecar. */
-  #giveUp(now: number): void {
+  #yieldPlaces(now: number): void {
     const { most, found } = this.#bound
     this.#held.shared(most)
     this.#bound.reachAnew(this.#held.level)
@@ -326,7 +329,7 @@ export class Measure {
 
   // What breaks the device.
 
-  /** Whether nothing but the number of requests is likely to have caused what the device does now. */
+  /** Whether the number of requests is the only likely cause of what the device does now. */
   #isWall(now: number): boolean {
     const { level, peakAt } = this.#held
     return (
@@ -334,14 +337,14 @@ export class Measure {
     )
   }
 
-  /** No answer has come since the device was passed its bound, and it still takes nothing: that broke it. */
+  /** Sets a wall if passing the bound broke the device: it has answered nothing since the strike. */
   #findWall(now: number): void {
     const silence = Math.max(BROKEN, TIMES_BROKEN * (this.#times.of(this.#path) ?? 0))
     const limit = this.#outages.broke(silence, now)
     if (limit !== undefined) this.#bound.know(broken(this.#bound.ceiling, limit, now), 'refused')
   }
 
-  /** The device is away with no more requests than the wall allows, so their number is not why. */
+  /** Doubts the wall if the device is away with no more requests than it allows: their number is not the cause. */
   #doubt(level: number, now: number): void {
     const { wall } = this.#bound.ceiling
     if (wall === undefined || level > wall.limit || !this.#outages.isAnother(now)) return

@@ -2,7 +2,7 @@ import { type Addressed, publicOrigin } from '../http/browsers.ts'
 import { isOwnAuthority } from '../http/overrides.ts'
 import { splitAbsolute } from '../http/request-path.ts'
 
-/** By which names the device knows itself. */
+/** The names by which the device knows itself. */
 export interface DeviceNames {
   /** Scheme, host and port by which the sidecar reaches the device, for example `http://127.0.0.1:8080`. */
   readonly origin: string
@@ -12,14 +12,14 @@ export interface DeviceNames {
 
 /**
  * A URL with an authority: the scheme, which the device may leave out, host and port, and the rest. User information is left out. Browsers
- * take backslashes and further slashes before the authority for its two slashes. In `Refresh` a quotation mark may end it. Nothing
- * matches where parsers disagree about the host, such as `http://one\\@other`.
+ * take backslashes and further slashes before the authority for its two slashes. In `Refresh` a quotation mark may end the authority.
+ * Nothing matches where parsers disagree about the host, such as `http://one\\@other`.
  */
 const WITH_AUTHORITY = /^(https?:)?[\\/]{2,}(?:[^\\/?#"']*@)?([^\\/?#"'@]*)(?=[/?#"']|$)(.*)$/i
 
 /**
- * A URL in a request, as the device gets it: Postern's own origin, as the client sees it, becomes the device's. Any other URL stays as it is,
- * so a device that refuses requests of foreign pages still refuses them.
+ * A URL in a request, as the device gets it: Postern's own origin, as the client sees it, becomes the device's. Any other URL stays as it
+ * is, so a device that refuses requests of foreign pages still refuses them.
  *
  * @param schemes `same`: another scheme is another origin, so a page of cleartext stays a foreign one for a client that uses TLS. `either`:
  *   both schemes name the same resource of WebDAV, as for its admission (`http/overrides.ts`)
@@ -37,12 +37,15 @@ export function deviceUrl(
   return isSame ? `${device}${rest}` : value
 }
 
-/** A quoted text, the tag of a resource, or the beginning or end of a list of conditions. A text or tag without its end takes the rest of the value. */
+/**
+ * A quoted text, the tag of a resource, or the beginning or end of a list of conditions. A text or tag without its end takes the rest of
+ * the value.
+ */
 const TAG = /"[^"]*(?:"|$)|<([^>]*)(?:(>)|$)|[()]/g
 
 /**
- * An `If` (RFC 4918 §10.4), as the device gets it: the tags of resources are URLs, which `deviceUrl` changes. A tag within a list of conditions
- * names a lock, and stays.
+ * An `If` (RFC 4918 §10.4), as the device gets it. The tags of resources are URLs, which `deviceUrl` changes. A tag within a list of
+ * conditions names a lock, and stays.
  */
 export function deviceTags(value: string, request: Addressed, device: string): string {
   let listed = false
@@ -79,8 +82,8 @@ export function publicUrl(
 }
 
 /**
- * A quoted parameter, or the URL of a link (RFC 8288 §3). One without its end goes to the end of the value: otherwise the search would
- * start again behind each `"` and `<`, which takes seconds for a value of 60 KB.
+ * A quoted parameter, or the URL of a link (RFC 8288 §3). A part without its end takes the rest of the value. Otherwise the search would
+ * start again behind each `"` and `<`, which takes seconds for a value of 60 KB (ReDoS).
  */
 const LINK = /"(?:[^"\\]|\\.?)*(?:"|$)|<([^>]*)(?:(>)|$)/g
 
@@ -90,7 +93,9 @@ export function publicLinks(value: string, request: Addressed, names: DeviceName
   )
 }
 
-/** `5; url=http://...`, with or without `url=` and a quotation mark. Two parts that match the same blanks would take quadratic time. */
+/**
+ * `5; url=http://...`, with or without `url=` and a quotation mark. Two parts that match the same blanks would take quadratic time (ReDoS).
+ */
 const REFRESH = /^([\d.\s]*(?:[;,]\s*)?(?:url\s*=\s*)?["']?)((?:https?:)?[\\/]{2}.*)$/i
 
 export function publicRefresh(value: string, request: Addressed, names: DeviceNames): string {

@@ -1,9 +1,9 @@
-/** What breaks the device within this time (ms) after one more request came to it: that one was too many. */
+/** If the device breaks within this time (ms) after one more request came to it, that request was too many. */
 const AT_ONCE = 1_000
-/** A refusal, an answer and a refusal within this time (ms): the device is there, and refuses. */
+/** A refusal, an answer and a refusal within this time (ms) show that the device is there, and refuses. */
 export const ALIVE = 1_000
 
-/** When the device went away (ms), and how many requests it had then that had worked at once. */
+/** When the device went away (ms), and how many requests it had then, as far as that many had worked at once. */
 export interface Outage {
   readonly at: number
   readonly had: number
@@ -11,19 +11,19 @@ export interface Outage {
 
 /** When the device was away, and what may have broken it. Times in ms. Only this class writes its fields, as in `Bound`. */
 export class Outages {
-  /** Requests at the device that may change it, and when one last was there. */
+  /** How many requests that may change the device are at it, and when one last came or left. */
   #changing = 0
   #changedAt = Number.NEGATIVE_INFINITY
   /** When the device last answered. */
   answeredAt = Number.NEGATIVE_INFINITY
   #refusedAt = Number.NEGATIVE_INFINITY
-  /** The device refuses everything since then. */
+  /** Since when the device refuses everything. */
   #awaySince = Number.POSITIVE_INFINITY
   #last: Outage = { at: Number.NEGATIVE_INFINITY, had: 0 }
-  /** It has answered since `#last`. */
+  /** The device has answered since `#last`. */
   #isBack = true
   #struckAt = Number.NEGATIVE_INFINITY
-  /** The bound that may have broken the device: a wall, if no answer comes. */
+  /** The bound that may have broken the device. It becomes a wall if no answer comes. */
   #suspected: number | undefined
 
   get last(): Outage {
@@ -35,7 +35,7 @@ export class Outages {
     return this.#struckAt
   }
 
-  /** A request that may change the device comes to it (1) or has left it (-1). A reboot may follow for that reason. */
+  /** A request that may change the device comes to it (1) or has left it (-1). The device may reboot because of it. */
   changing(by: 1 | -1, now: number): void {
     this.#changing += by
     this.#changedAt = now
@@ -49,7 +49,7 @@ export class Outages {
     this.#suspected = undefined
   }
 
-  /** The device refuses or drops a connection. @param had the requests at it that had worked at once */
+  /** The device refuses or drops a connection. @param had how many requests at it had worked at once */
   goesAway(had: number, now: number): void {
     if (this.#isBack) this.#last = { at: now, had }
     this.#isBack = false
@@ -57,7 +57,7 @@ export class Outages {
 
   /**
    * The device refuses a connection. Returns what it did since the last refusal. `answers`: it has answered, and that refusal was less than
-   * a second ago. `nothing`: it has answered nothing.
+   * a second ago. `nothing`: it has not answered. Undefined: there was no refusal before, or it is too long ago to tell.
    */
   refused(now: number): 'answers' | 'nothing' | undefined {
     const before = this.#refusedAt
@@ -73,7 +73,10 @@ export class Outages {
     return this.#awaySince < now
   }
 
-  /** Whether the device is away for longer than one that is only crowded, and has answered since the ceiling was struck: that is another outage. */
+  /**
+   * Whether this is another outage than the one of the last strike: the device has answered since that strike, and has been away for longer
+   * than a device that is only crowded.
+   */
   isAnother(now: number): boolean {
     const hasAnswered = this.answeredAt > this.#struckAt && this.#awaySince > this.answeredAt
     return hasAnswered && now - this.#awaySince >= ALIVE
@@ -95,12 +98,12 @@ export class Outages {
     this.#struckAt = now
   }
 
-  /** The fleet says that it is. */
+  /** The fleet reports a strike at another sidecar. */
   struckElsewhere(now: number): void {
     this.#struckAt = now
   }
 
-  /** The bound that broke the device: it was passed at least `silence` ago, and no answer has come since. Returned once. */
+  /** The bound that broke the device: it has been suspected for at least `silence` (ms), and no answer has come since. Returned once. */
   broke(silence: number, now: number): number | undefined {
     const limit = this.#suspected
     if (limit === undefined || now - this.#struckAt < silence) return undefined

@@ -28,11 +28,11 @@ export function bodyRefusal(error: unknown): Refusal {
 }
 
 /**
- * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow
- * while it waited passes its place on: a request behind many slow uploads would otherwise wait for each of them. All addresses of
- * an IPv6 /64 are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
+ * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow while it
+ * waited passes its place on: a request behind many slow uploads would otherwise wait for each of them. All addresses of an IPv6 /64 are
+ * one client, as for the windows (C17): otherwise one client could fill the queue from many addresses.
  *
- * @param client waits for the response; not the exchange itself if several clients do
+ * @param client the side that waits for the response, if that is not the exchange alone: several clients may share a response
  */
 export async function waitForPlace(
   { queue, pace, learner, streams }: Places,
@@ -44,7 +44,7 @@ export async function waitForPlace(
   learner?.onWait()
   streams?.onWait()
   const entry = await queue.enter(exchange.client.key, (withdraw) => {
-    // This request is one of those that wait.
+    // This request is itself one of those that wait.
     exchange.othersWait = () => queue.waiting > 1
     client.onEnd(withdraw)
     exchange.onBroken(withdraw)

@@ -30,23 +30,23 @@ export interface RequestFieldSettings {
   /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
   readonly added: Fields
-  /** The names of fields that tell the device the name of the login. They replace the client's, also where there is no such name. */
+  /** The fields in which the device gets the name of the login. They replace the client's, even if the login has no name. */
   readonly named: readonly string[]
   /** The names of `added` and `named`, as `asCgi` gives them. */
   readonly set: ReadonlySet<string>
   /** Whether a field is sent, the sidecar's own among them, by its name in lower case; undefined if all are. `added` is always sent. */
   readonly keeps: ((name: string) => boolean) | undefined
-  /** Whether the fields are sent in which a trusted proxy describes its own peer. Those of other peers never are. */
+  /** Whether the fields pass in which a trusted proxy describes its own peer. Such fields of other peers never pass. */
   readonly claims: boolean
   readonly response: ResponseChanges
-  /** The scheme of the device. With the `Host` that it gets, it replaces Postern's origin in fields of the request. */
+  /** The scheme of the device. With the `Host` that the device gets, it replaces Postern's origin in fields of the request. */
   readonly scheme: 'http' | 'https'
   /** Whether Postern's origin is replaced in `Origin` and `Referer`, too, and not only in `Destination` and `If`. */
   readonly referrers: boolean
   readonly rewrite: boolean
 }
 
-/** A request as its header for the device needs it. */
+/** The part of a request that decides about its header for the device. */
 interface Described extends Pick<Forward, 'requestId' | 'scope' | 'confined'> {
   readonly head: Pick<RequestHead, 'version' | 'secure' | 'fields' | 'survey' | 'peer' | 'localPort'>
   readonly client: Pick<Client, 'address' | 'peerTrusted' | 'hops'>
@@ -77,8 +77,8 @@ function isForwardingField(name: string): boolean {
 }
 
 /**
- * The header of the forwarded request (C22): the client's fields without those of its connection, without its credentials, and
- * without those that only a trusted proxy may set; then this proxy's own.
+ * The header of the forwarded request (C22). First the client's fields, without those of its connection, its credentials, and those that
+ * only a trusted proxy may set. Then this proxy's own.
  */
 export function requestFields(
   request: Described,
@@ -119,8 +119,8 @@ export function requestFields(
 }
 
 /**
- * The value of a field for the device, with the device's origin in place of Postern's. Servers of WebDAV compare the host of a URL with `Host`,
- * and its scheme with their own.
+ * The value of a field for the device, with the device's origin in place of Postern's. WebDAV servers compare the host of a URL with
+ * `Host`, and its scheme with their own.
  *
  * @param host the `Host` that the device gets
  */
@@ -147,8 +147,8 @@ function naming(
 const ID_FIELD = 'X-Request-Id'
 
 /**
- * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the
- * same text but for the request id, so it is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
+ * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the same text but for
+ * the request id, so the text is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
 export function requestLines(request: Forwarded, settings: RequestFieldSettings): string | undefined {
   const { head, client, requestId, classified, scope, confined } = request
@@ -165,7 +165,7 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
   if (lines === undefined) return undefined
   const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)
   const id = at + `\r\n${ID_FIELD}: `.length
-  // Without the id, which `upstream.headers` leaves out, the text is always the same.
+  // If `upstream.headers` leaves the id out, the text is always the same.
   const [before, after] = at < 0 ? [lines, ''] : [lines.slice(0, id), lines.slice(id + requestId.length)]
   head.outgoing = { settings, client, scope, confined, before, after }
   return lines
@@ -223,7 +223,7 @@ export function withCredentials(fields: Fields, own: Fields): string[] {
   ]
 }
 
-/** Names whose words are not merely capitalized, as the IANA registry of field names or their own specification writes them. */
+/** Names with other letter case than one capital per word, as the IANA registry of field names or their own specification writes them. */
 const EXCEPTIONS = `A-IM ALPN AMP-Cache-Transform C-PEP C-PEP-Info CDN-Loop CMCD-Object CMCD-Request CMCD-Session CMCD-Status
   CTA-Common-Access-Token Cal-Managed-ID CalDAV-Timezones Content-ID Content-MD5 DASL DAV DNT DPR DPoP Dictionary-ID
   Differential-ID ECT EDIINT-Features ETag GetProfile IM Include-Referred-Token-Binding-ID Last-Event-ID MIME-Version
@@ -234,7 +234,7 @@ const EXCEPTIONS = `A-IM ALPN AMP-Cache-Transform C-PEP C-PEP-Info CDN-Loop CMCD
   Sec-CH-Viewport-Height Sec-CH-Viewport-Width Sec-CH-Width Sec-GPC SetProfile Status-URI TCN TTL URI WWW-Authenticate
   X-CSRF-Token X-DNS-Prefetch-Control X-UA-Compatible X-XSS-Protection`
 
-/** By the name in lower case. It grows by the names that clients send, up to this many, none longer than this. */
+/** By the name in lower case. Names that clients send are added: at most `MOST_NAMES` in all, none longer than `LONGEST_NAME`. */
 const names = new Map(EXCEPTIONS.split(/\s+/).map((name) => [name.toLowerCase(), name]))
 const MOST_NAMES = 1000
 const LONGEST_NAME = 64

@@ -16,21 +16,21 @@ interface Projection extends ResponseHead {
   readonly settings: ResponseFieldSettings
 }
 
-/** By the device's header: for a remembered head `HeadMemory` returns the same array. */
+/** By the fields of the device's head. For a remembered head, `HeadMemory` returns the same array. */
 const projections = new WeakMap<Fields, Projection>()
 
 /**
  * Fields about the device's own address and network, which do not apply to a client of Postern. `Alt-Svc` (RFC 7838) and its predecessor
  * `Alternate-Protocol` send the client past Postern. `NEL` (Network Error Logging) makes browsers report failed connections to Postern to a
- * server that the device names. Fields about the page pass: `Report-To`, `Server-Timing`, and `Strict-Transport-Security`, which protects the
- * users of the host and counts only with a certificate that the browser trusts.
+ * server that the device names. Fields about the page pass: `Report-To`, `Server-Timing`, and `Strict-Transport-Security`, which protects
+ * the users of the host and counts only with a certificate that the browser trusts.
  */
 const OF_ITS_NETWORK: ReadonlySet<string> = new Set(['alt-svc', 'alternate-protocol', 'nel'])
 
 /**
- * The head of the device's response for the client, its fields in the same order and letter case: without those of the device's
- * connection and network, without those that the rate-limit fields replace (C16, C21, C22), which the exchange adds, and as
- * `upstream.response_headers` says.
+ * The head of the device's response for the client, its fields in the same order and letter case. It lacks the fields of the device's
+ * connection and network, and those that the rate-limit fields replace (C16, C21, C22), which the exchange adds.
+ * `upstream.response_headers` is applied.
  */
 export function responseHead(
   { status, reason, fields: device, remembered }: DeviceHead,
@@ -57,7 +57,7 @@ export function responseHead(
     if (adapt !== undefined) sameForAll = false
     fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
   }
-  // An interim response only announces the final one, which has what is set (RFC 9110 §15.2). A 101 is final.
+  // An interim response only announces the final one, which gets the added fields (RFC 9110 §15.2). A 101 is final.
   if (added !== undefined && (status >= 200 || status === 101)) fields.push(...added)
   const said = added === undefined ? fields : device
   // A `Location` depends on the request, so a header with one is computed each time.
@@ -68,14 +68,14 @@ export function responseHead(
 
 interface FieldRule {
   readonly lower: string
-  /** It belongs to one connection, or to the network of the device. */
+  /** The field belongs to one connection, or to the network of the device. */
   readonly hops: boolean
-  /** How its value is adapted to the client: `always`, or only with `rewrite`. */
+  /** How the value of the field is adapted to the client: `always`, or only with `rewrite`. */
   readonly adapt: typeof publicUrl | undefined
   readonly always: boolean
 }
 
-/** By names as devices write them: few, and a look-up costs less than `toLowerCase`, because `NameMemory` returns the same strings. */
+/** By the name as devices write it. There are few, and a look-up costs less than `toLowerCase`: `NameMemory` returns the same strings. */
 const rules = new Map<string, FieldRule>()
 const MOST_NAMES = 500
 const LONGEST_NAME = 64

@@ -36,7 +36,7 @@ export interface RoundTripService {
   }
 }
 
-/** What takes the place of the client, or of parts of its request, at a request to the device. */
+/** What replaces the client, or parts of its request, in a request to the device. */
 export interface Substitutes {
   /** Receives the response in place of the client. */
   readonly client?: ClientSide

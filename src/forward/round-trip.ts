@@ -28,8 +28,9 @@ const AS_SENT: Substitutes = {}
 const NO_FIELDS: Fields = []
 
 /**
- * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
- * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
+ * Sends a request to the device and relays the response to the client. One fault is repaired: the device closed the keep-alive connection
+ * while it was idle. Then a request that is safe to repeat is sent once more, on another connection (C24). After the 408 of an idle
+ * connection, so is every request whose body is still there, because the device has not read it.
  */
 export function forwardToDevice(
   service: RoundTripService,
@@ -65,14 +66,14 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   protected loan: Loan | undefined
   place: DevicePlace | undefined
   changes = false
-  /** Whether the request may be sent twice, so that it is sent again if the device closed the connection while it was idle. */
+  /** Whether the request may be sent a second time if the device closed the connection while it was idle. */
   readonly #mayRepeat: boolean
-  /** It was sent again, which happens once. */
+  /** The request was sent again, which happens at most once. */
   #repeated = false
-  /** The client's response is the device's, not a refusal. */
+  /** The client has got the head of the device's response, not a refusal. */
   #begun = false
   #extent: Extent = 'counted'
-  /** The response has become a stream. */
+  /** Gives back the place among the streams; undefined until the response has become a stream. */
   #leaveStreams: Leave | undefined
   #uploadWatch: Timer | undefined
   /** Undefined until the client first reads more slowly than the device sends. */
@@ -171,7 +172,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.request.deviation = describeDeviation(deviation)
   }
 
-  /** A response that goes on for long gives its place back, unless there are too many streams. */
+  /** A response that has lasted long becomes a stream and gives its place back, unless there are too many streams. */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
     if (streams?.allowed !== true || this.#extent === 'counted' || this.#leaveStreams !== undefined) return
@@ -186,7 +187,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     return true
   }
 
-  /** The reader of a stream is not judged for a place that it does not hold. */
+  /** A stream holds no place, so its reader is not judged for one. */
   #downloadPace(): Pace {
     const { downloadPace } = this.service
     return this.#leaveStreams === undefined ? downloadPace : { ...downloadPace, isCrowded: () => false }
@@ -208,7 +209,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.finish(RELAYED)
   }
 
-  /** Without a body, or with one that is kept whole; not for a second time. */
+  /** True without a body, or with one that is buffered whole; false once the request was sent again. */
   get repeatsUnread(): boolean {
     const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
     return isKept && !this.#repeated
@@ -237,7 +238,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.attempt(this.service.clock.monotonic())
   }
 
-  /** After the end there is no connection. Before it, `abort` causes the end, which stops what watches the client. */
+  /** Aborts the attempt, which ends it and all watches of the client. After the end there is no loan to abort. */
   #clientLeft(): void {
     this.loan?.connection.abort(new Error('the client has left'))
   }

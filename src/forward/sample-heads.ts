@@ -4,13 +4,13 @@ import { surveyFields } from '../http/head-survey.ts'
 import { writeRequestHead } from '../http1/request-writer.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 
-/** What a program sends with a GET over HTTP/2. */
+/** The fields of a GET over HTTP/2, as a program sends them. */
 export interface Sample {
   readonly program: string
   readonly fields: Fields
 }
 
-/** A name of Postern that no device knows, as long as most. */
+/** A name for Postern that no device knows, about as long as most names. */
 const AUTHORITY = 'postern.example:8443'
 
 export const CURL: Sample = { program: 'curl', fields: ['user-agent', 'curl/8.14.1', 'accept', '*/*'] }
@@ -32,7 +32,7 @@ export const CHROMIUM: Sample = {
   ],
 }
 
-/** The fields of such a request as the device gets them by these settings. */
+/** The fields that the device gets from such a GET with these settings. */
 export function sampleFields({ fields }: Sample, settings: RequestFieldSettings): Fields {
   const peer = '192.0.2.100'
   const head = {
@@ -55,7 +55,7 @@ export function sampleFields({ fields }: Sample, settings: RequestFieldSettings)
   return requestFields(request, null, settings)
 }
 
-/** The bytes of the head that the device gets from such a request for `/`. */
+/** The size (bytes) of the head that the device gets from such a GET for `/`. */
 export function sampleSize(
   sample: Sample,
   settings: RequestFieldSettings,

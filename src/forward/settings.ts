@@ -37,7 +37,7 @@ export async function upstreamTarget(
   { url, tls, reuse, parser, version }: ServiceConfig,
   key: string,
 ): Promise<UpstreamTarget> {
-  // A file that is missing prevents the start also where it is not needed yet.
+  // A missing file prevents the start even if it is not needed yet.
   const readsTls = url.origin.startsWith('https:') || (tls.ca ?? tls.cert) !== undefined
   return {
     origin: url.origin,
@@ -53,7 +53,7 @@ export async function upstreamTarget(
 
 export type Targets = ReturnType<typeof createTargets>
 
-/** The targets of all services, whose certificates and keys a reload renews. */
+/** The targets of all services. A reload renews their certificates and keys. */
 export function createTargets() {
   const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
   return {
@@ -63,8 +63,8 @@ export function createTargets() {
       return target
     },
     /**
-     * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
-     * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
+     * Reads the files of each `tls` section again that has not changed. A changed section takes effect as a whole, after a restart. Rejects
+     * with `SetupError`, and then changes nothing. The returned function puts what was read into effect, for new connections.
      */
     async renew(next: UpstreamConfig): Promise<() => void> {
       const renewals = servicesOf(next).map(async ({ path, service }) => {
@@ -107,7 +107,7 @@ async function readPem(key: string, path: string): Promise<PemFile> {
   return { path, text: (await readNamedFile(key, path)).toString('utf8') }
 }
 
-/** OpenSSL accepts the key of another certificate, and then each handshake fails. */
+/** Refuses a key that does not belong to the certificate: OpenSSL accepts it, and then each handshake fails. */
 function readPair(cert: PemFile, key: PemFile, at: string): TlsSettings['pair'] {
   const chain = certificatesIn(cert)
   if (typeof chain === 'string') throw new SetupError(chain, { key: `${at}.cert` })
@@ -131,14 +131,14 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
 
 /** How requests share the device. */
 export interface DeviceBounds {
-  /** How many bytes a second an upload must send to keep its place while other requests wait for one. 0: no upload is too slow. */
+  /** The rate (bytes a second) that an upload has to keep while other requests wait for a place. 0: no upload is too slow. */
   readonly minUploadRate: number
 }
 
-/** Those at every device. A slower upload is that of an attacker, or of a client that others should not wait for. */
+/** The bounds of every device. A slower upload is an attack (slow POST), or comes from a client that others should not wait for. */
 export const DEVICE_BOUNDS: DeviceBounds = { minUploadRate: 1024 }
 
-/** A queue at the service, and how fast an upload must be to keep its place in it. */
+/** The places of a queue at the service, and how fast an upload has to be to keep one. */
 export function placesOf(
   { queue: { timeout } }: ServiceConfig,
   { minUploadRate }: DeviceBounds,
@@ -148,7 +148,7 @@ export function placesOf(
   return { queue, pace: uploadPace(clock, minUploadRate, timeout, queue) }
 }
 
-/** With `buffer_uploads: auto`: the bytes that are buffered of an upload, and the most uploads that are buffered at once. */
+/** With `buffer_uploads: auto`: how much of an upload is buffered (bytes), and how many uploads at most at once. */
 export const AUTO_BUFFER: number = 1024 ** 2
 const MOST_BUFFERS = 64
 
@@ -158,7 +158,7 @@ const CHUNKED =
   'an upload of unknown length, longer than 1 MiB, went to the device in chunks: BusyBox httpd, merecat and others may keep only a part of it and answer 200'
 
 /**
- * How uploads of unknown length are buffered; undefined if they are not. At most once an hour, the log says that one was too long and
+ * How uploads of unknown length are buffered; undefined if they are not. The log says at most once an hour that an upload was too long and
  * went to the device in chunks.
  */
 export function uploadBuffering(
@@ -213,7 +213,10 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
   }
 }
 
-/** Postern's own fields about the client. Where the device does not get one, it does not get what a proxy in front says of the client, either. */
+/**
+ * Postern's own fields about the client. If the device does not get all of them, it does not get what a proxy in front says about the
+ * client, either.
+ */
 const OF_THE_CLIENT = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port']
 
 async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {

@@ -8,23 +8,23 @@ import { isStreamType } from '../http1/response-head.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
 import type { Forwarded } from './forwarded.ts'
 
-/** The longest body (bytes) that is shared. A longer one goes to the client that asked first, and the others ask by themselves. */
+/** The longest body (bytes) that is shared. A longer one goes only to the client that asked first, and the others ask for themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
 
 /** A client that asks for a response that may be shared. */
 export interface Reader {
   readonly exchange: Forwarded
   readonly listener: ForwardListener
-  /** What the device would see of its request. */
+  /** The request as the device would see it (`keyOf`). */
   readonly key: string
   readonly fields: Fields
-  /** When it came. */
+  /** When the request came (ms). */
   readonly since: number
-  /** The response that it waited for has failed, and the device is asked again. */
+  /** The response that this client waited for has failed, and it asks the device again. */
   readonly again: boolean
 }
 
-/** Whether a request reads one of the paths. */
+/** Makes the test whether a request only reads one of the paths. */
 export function shareable(paths: readonly string[]): (request: Forward) => boolean {
   const find = createPathTable(paths.map((path) => [path, true] as const))
   return (request) => {
@@ -34,12 +34,12 @@ export function shareable(paths: readonly string[]): (request: Forward) => boole
   }
 }
 
-/** In this field a proxy in front names what it cut off the path. It makes no write of a read, and is part of the key. */
+/** In this field a proxy in front names the prefix that it cut off the path. It does not make a read a write, and it is part of the key. */
 const CUT_OFF = 'x-forwarded-prefix'
 
 /**
- * Whether a request only reads, as far as its head says. Some programs read the body of a GET as a form. A field that names another path
- * or method may make it a write, unless the device does not get that field.
+ * Whether a request only reads, as far as its head says. A GET with a body does not: some programs read the body as a form. A field that
+ * names another path or method may make it a write, unless the device does not get that field.
  */
 export function onlyReads({ head, classified: { framing }, confined }: Forward): boolean {
   const names = (text: string, at: number): boolean =>
@@ -47,8 +47,8 @@ export function onlyReads({ head, classified: { framing }, confined }: Forward):
   return isRead(head.method) && !head.upgrade && !framing && (confined || !head.fields.some(names))
 }
 
-/** Fields with the address of the client, the proxies on the way and the id of the request. They differ for each client. */
-const ADDRESSES: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for', 'x-real-ip', 'via'])
+/** Fields with the address of the client, the proxies on the way, or the id of the request. They differ for each client. */
+const PER_CLIENT: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-for', 'x-real-ip', 'via'])
 
 /**
  * Requests with the same key may share a response: the device would see them as the same, and their responses are adapted alike.
@@ -63,7 +63,7 @@ export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>
     const lower = name.toLowerCase()
     if (set.has(lower)) seen.push(name, value)
     else if (lower === 'forwarded') seen.push(name, value.replace(/\b(?:for|by)=(?:"[^"]*"|[^;,\s]*)/gi, ''))
-    else if (!ADDRESSES.has(lower)) seen.push(name, value)
+    else if (!PER_CLIENT.has(lower)) seen.push(name, value)
   }
   const used = publicOrigin(request) ?? ''
   return `${head.method} ${classified.target} ${signedIn} ${used}\r\n${fieldLines(seen)}`
@@ -75,7 +75,7 @@ export function bodyLength({ status, fields }: ResponseHead, method: string): nu
   return lengthIn(fieldValues(fields, 'content-length')[0] ?? '')
 }
 
-/** Whether others may get a response: it is no stream, not for one client alone, and does not vary by a field that the key leaves out. */
+/** Whether other clients may get a response: it is no stream, not for one client alone, and varies by no field that the key leaves out. */
 export function mayShare({ status, fields, said = fields }: ResponseHead): boolean {
   const isOwn = status === 401 || status === 403 || fieldValues(fields, 'set-cookie').length > 0
   const varies = listMembers(fieldValues(said, 'vary'))
@@ -83,10 +83,11 @@ export function mayShare({ status, fields, said = fields }: ResponseHead): boole
     !isOwn &&
     !isStreamType(fieldValues(fields, 'content-type')[0] ?? '') &&
     !cacheControl(said).some((directive) => directive.startsWith('private')) &&
-    !varies.some((name) => name === '*' || name === 'forwarded' || ADDRESSES.has(name))
+    !varies.some((name) => name === '*' || name === 'forwarded' || PER_CLIENT.has(name))
   )
 }
 
+/** Whether a whole response may be kept for later requests. */
 export function mayKeep({ status, fields, said = fields }: ResponseHead): boolean {
   return status < 500 && !cacheControl(said).includes('no-store')
 }

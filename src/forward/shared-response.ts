@@ -4,18 +4,18 @@ import type { Clock, Timer } from '../system/clock.ts'
 import { Blocks } from './buffered-body.ts'
 import { bodyLength, LONGEST_SHARED, mayKeep, mayShare, type Reader } from './share.ts'
 
-/** What the responses that are shared at one service have in common. */
+/** The rules and events of all shared responses of one service. */
 export interface SharingRules {
   readonly clock: Clock
-  /** A response without a length is a stream after this time (ms) from its head on. */
+  /** A response without a length is a stream from this time (ms) after its head. */
   readonly streamAfter: number
   /** How long (ms) others may join a whole response. */
   readonly keptFor: number
   /** Responses with a copy in memory. */
   readonly held: Set<SharedResponse>
-  /** A client that waited has to ask by itself. */
+  /** Called for a client that waited and now has to ask for itself. */
   readonly onAlone: (reader: Reader) => void
-  /** A client that did not ask gets the response. */
+  /** Called when a client gets the response without asking the device. */
   readonly onShared: (isKept: boolean) => void
 }
 
@@ -27,7 +27,7 @@ interface Whole {
   readonly at: number
 }
 
-/** A client's way through the copy, at the client's speed. */
+/** Sends the copy to one client, at the client's speed. */
 class Delivery {
   readonly #exchange: Forward
   readonly #copy: Blocks
@@ -40,7 +40,7 @@ class Delivery {
     this.#copy = copy
   }
 
-  /** The client lacks a part of what was collected. */
+  /** Whether the client has not got all of the copy yet. */
   get behind(): boolean {
     return this.#sent < this.#copy.size
   }
@@ -61,18 +61,19 @@ class Delivery {
 const ignore = (): void => {}
 
 /**
- * One response of the device for several clients. To the forwarder, it is the client that asked first, which gets the response as it
- * arrives. A copy is collected beside it, and the other clients get it when it is whole, each at its own speed. A response that is not for
- * others, is longer than `LONGEST_SHARED` or becomes a stream goes on for the first client alone, and those who wait ask by themselves.
+ * One response of the device for several clients. The forwarder takes it for the client that asked first. That client gets the response as
+ * it arrives. A copy is collected beside it, and the other clients get the copy when it is whole, each at its own speed. A response that is
+ * not for others, is longer than `LONGEST_SHARED` or becomes a stream goes on for the first client alone, and the clients that wait ask for
+ * themselves.
  */
 export class SharedResponse implements ClientSide {
   readonly asker: Reader
   readonly #rules: SharingRules
-  /** The clients that have nothing of the response. */
+  /** The clients that have got nothing of the response yet. */
   readonly #waiting = new Set<Reader>()
-  /** The others, until they have all of it. */
+  /** The clients that have got the head, until their responses end. */
   readonly #reading = new Set<Reader>()
-  /** Undefined once it is for no other client, and the asker has read all of it. */
+  /** Undefined once it is for no other client, and the asker has got all of it. */
   #copy: Blocks | undefined = new Blocks()
   /** The copy is for other clients, too. */
   #shared = true
@@ -80,11 +81,11 @@ export class SharedResponse implements ClientSide {
   #head: ResponseHead | undefined
   /** The last bytes have come. */
   #complete = false
-  /** What others get; undefined until it is complete, and for a response that is the asker's alone. */
+  /** What the others get. Undefined until the response is complete, and for one that is for the asker alone. */
   #whole: Whole | undefined
-  /** Others may join. */
+  /** Other clients may join. */
   open = true
-  /** Ends the sharing of a stream, or a kept response. */
+  /** Ends the sharing of a response without a length, or the keeping of a whole one. */
   #timer: Timer | undefined
   #onDrain = ignore
   #onEnd: (() => void)[] = []
@@ -95,6 +96,7 @@ export class SharedResponse implements ClientSide {
     this.join(asker)
   }
 
+  /** Adds a client, which gets the response at once if it is whole. */
   join(reader: Reader): void {
     this.#waiting.add(reader)
     reader.exchange.onEnd(() => this.#finish(reader))
@@ -123,7 +125,7 @@ export class SharedResponse implements ClientSide {
     return this.#waiting.size === 0 && this.#reading.size === 0
   }
 
-  /** Its rate-limit fields are those of the asker. */
+  /** The rate-limit fields in it are those of the asker. */
   inform(status: number, fields: Fields): void {
     this.asker.exchange.inform(status, fields)
   }
@@ -179,7 +181,7 @@ export class SharedResponse implements ClientSide {
     for (const reader of this.#waiting) this.#deliver(reader, whole, false)
   }
 
-  /** Called after the head has come. Those who wait have nothing of the response: `dismiss` returns them. */
+  /** Called after the head has come. The clients that still wait are not cut: `dismiss` returns them. */
   cut(): void {
     this.#timer?.cancel()
     this.#shared = false
@@ -216,7 +218,7 @@ export class SharedResponse implements ClientSide {
     if (copy.size > LONGEST_SHARED) this.#keepForAsker()
   }
 
-  /** The response goes on for the asker alone. Those who wait ask by themselves. */
+  /** The response goes on for the asker alone. The clients that wait ask for themselves. */
   #keepForAsker(): void {
     if (!this.#shared) return
     this.#timer?.cancel()
@@ -232,7 +234,7 @@ export class SharedResponse implements ClientSide {
     this.#rules.onAlone(reader)
   }
 
-  /** Sends the head. Returns false to a reader whose grant was revoked while it waited. */
+  /** Sends the head. Returns false if the reader already has a response, because its grant was revoked while it waited. */
   #begin(reader: Reader, head: ResponseHead): boolean {
     const { exchange } = reader
     if (exchange.answered) {
@@ -261,7 +263,7 @@ export class SharedResponse implements ClientSide {
     this.#dropCopy()
   }
 
-  /** Drops a copy that no client waits for. The end of the response then goes straight to the asker. */
+  /** Drops a copy that no client needs. The rest of the response then goes straight to the asker. */
   #dropCopy(): void {
     if (!this.#shared && !this.#complete && this.#ofAsker?.behind !== true) {
       this.#copy = undefined

@@ -17,7 +17,7 @@ interface SharingDependencies {
   readonly route: string
   /** How long (ms) a response without a length goes on before it is a stream. */
   readonly streamAfter: number
-  /** A request got the response to another one, which was kept or still at the device. */
+  /** Called when a request gets the response to another one, which was kept or still at the device. */
   readonly onShared: (isKept: boolean) => void
 }
 
@@ -35,7 +35,7 @@ function share(
   { clock, fields: settings, route, streamAfter, onShared }: SharingDependencies,
 ): Upstream {
   const mayAsk = shareable(paths)
-  /** In the order in which they were asked for. */
+  /** The shared responses, the oldest first. */
   const held = new Set<SharedResponse>()
   const rules: SharingRules = { clock, streamAfter, keptFor, held, onAlone: askAlone, onShared }
   let counted = changes.count()
@@ -82,7 +82,7 @@ function share(
   }
 
   /**
-   * A response that failed or broke off is the end for its asker. The clients that wait for it ask again: once each after a failure of the
+   * A response that failed or broke off is the end for its asker. The clients that wait for it ask again: each once after a failure of the
    * device, and after a refusal for want of a place for as long as a request may wait for one.
    */
   function listenerOf(response: SharedResponse): ForwardListener {
@@ -124,7 +124,7 @@ function share(
   })
 }
 
-/** The requests that may change what the device answers. A response that began before such a request was answered is joined no more. */
+/** The requests that may change what the device answers. A response that began before such a request was answered gets no more clients. */
 class Changes {
   #count = 0
   readonly #unanswered = new Set<Exchange>()
@@ -162,12 +162,12 @@ export function createSharing(services: readonly ServiceConfig[]) {
   }
 
   return {
-    /** One service, with the sharing that its configuration asks for. */
+    /** Adds to one service the sharing that its configuration asks for. */
     of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
     /**
-     * The whole device. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD with a query for a
-     * path that is not shared: much firmware acts on such a GET.
+     * Watches the whole device for changes. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD
+     * with a query for a path that is not shared: much firmware acts on such a GET.
      */
     watch(inner: Upstream): Upstream {
       if (paths.length === 0) return inner

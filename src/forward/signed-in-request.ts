@@ -16,18 +16,18 @@ export interface SignedIn extends Substitutes {
   readonly client: HoldingClient
 }
 
-/** How many new nonces a request may use. After that its client gets the challenge. */
+/** How many new nonces one request may use. After that its client gets the challenge. */
 const MAX_NONCES = 4
 
 /**
- * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and
- * repeats the request:
+ * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and repeats the
+ * request:
  *
- * - behind a 401, whatever the method: the device did not act on the request (RFC 9110 §15.5.2);
- * - behind a redirect to the login page, only a GET or HEAD: much firmware answers a reboot or a change of password that way, after it acted;
+ * - after a 401, whatever the method: the device did not act on the request (RFC 9110 §15.5.2);
+ * - after a redirect to the login page, only a GET or HEAD: much firmware acts on a reboot or a change of password, and then redirects;
  * - never a request whose body is gone.
  *
- * The client of a request that is not repeated gets the challenge, and its next request finds the sidecar signed in.
+ * The client of a request that is not repeated gets the challenge. The sidecar is signed in for its next request.
  */
 export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
@@ -48,7 +48,7 @@ export async function sendSignedIn(
   let loggedIn = false
   let newNonces = 0
   let nonce: string | undefined
-  /** Ends the time in which no other request is repeated. */
+  /** Lets the next request be repeated (`repeatQueue`). */
   let leave: Leave | undefined
   const onAccepted = (): void => {
     if (loggedIn) signIn.loginHelped()
@@ -91,7 +91,7 @@ function isPlainRead(method: string, fields: Fields): boolean {
   return isRead(method) && !namesIn(fields).values().some(isOverride)
 }
 
-/** A request as it was sent with credentials, to tell a challenge from other responses. */
+/** What a response is judged by: the request as it was sent, and its credentials. */
 interface SentRequest {
   readonly signIn: Pick<SignIn, 'isChallenge' | 'accepted' | 'conceal'>
   readonly line: RequestLine
@@ -100,16 +100,16 @@ interface SentRequest {
   readonly onAccepted: () => void
 }
 
-/** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
+/** A challenge is a short page. A response larger than this (bytes) is not held back. */
 const LARGEST_HELD = 64 * 1024
 
-/** Takes the place of the client, and holds a response back until it is known whether the request is repeated. */
+/** Takes the place of the client. Holds a challenge back until it is known whether the request is repeated. */
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
   readonly #request: SentRequest
-  /** The response with which the device refuses the credentials. */
+  /** The response in which the device refuses the credentials. */
   challenge: OwnResponse | undefined
-  /** The head of the response that is held back, and what has come of its body. */
+  /** The head of the response that is held back. */
   #held: ResponseHead | undefined
   readonly #body = new Blocks()
   #complete = false
@@ -137,7 +137,7 @@ export class HoldingClient implements ClientSide {
     return writable.every(Boolean)
   }
 
-  /** Reports the head of a response that is not held back, that of a tunnel. Returns its fields for the client. */
+  /** Judges the head of a tunnel, which is not held back. Returns its fields for the client. */
   observe(head: ResponseHead): Fields {
     this.#judge(head)
     return this.#conceal(head.fields)

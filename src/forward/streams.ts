@@ -9,12 +9,12 @@ export type Streams = ReturnType<typeof createStreams>
 /** Why a stream is refused: there are too many. */
 export const TOO_MANY_STREAMS: Error = new Error('too many streams')
 
-/** How often in `after` the responses are looked at while requests wait. */
+/** How many looks there are in `after` (ms) while requests wait. */
 const LOOKS = 4
 
 /**
- * Responses that have become streams, such as pictures of a camera or events. They go on for hours, so they keep no place at the device;
- * they are bounded by themselves, as tunnels are.
+ * The responses that have become streams, such as video or events. They go on for hours, so they keep no place at the device. They have a
+ * bound of their own, as tunnels have.
  *
  * @param after how long (ms) a response goes on before it is a stream
  */
@@ -38,11 +38,14 @@ export function createStreams(
   }
 
   return {
-    /** Whether a response may be a stream now: a device that takes one request at a time has no room for another beside it. */
+    /** Whether a response may be a stream now. A device that takes one request at a time has no room for another beside a stream. */
     get allowed(): boolean {
       return queue.places > 1
     },
-    /** Undefined if there are too many, or a quarter of all is this client's. */
+    /**
+     * Admits a stream, and returns the function that gives its place back. Undefined if there are too many, or a quarter of all is this
+     * client's.
+     */
     tryEnter(client: string): Leave | undefined {
       const own = clients.get(client) ?? 0
       if (all >= most || own >= mostOfOne) return undefined
@@ -55,7 +58,7 @@ export function createStreams(
         else clients.delete(client)
       }
     },
-    /** A request waits for a place: responses that have become streams give theirs back, now and as long as requests wait. */
+    /** A request waits for a place. Responses that have become streams give theirs back, now and as long as requests wait. */
     onWait(): void {
       if (queue.places <= 1) return
       connections.othersWait()
@@ -77,7 +80,7 @@ export function extentOf({ framing, isStream }: Pick<DeviceHead, 'framing' | 'is
 
 /**
  * When a response without a length becomes a stream (`Exchange.streamAt`): `after` ms behind its head, which came at `now`. 0 if it never
- * does, because it is a download. A response with the type of a stream is one from its head on, and not asked about here.
+ * does, because it is a download. Not for a response whose type says that it is a stream: that is one from its head on.
  */
 export function streamStart(head: Pick<DeviceHead, 'fields'>, now: number, after: number): number {
   return isDownload(head) ? 0 : now + after

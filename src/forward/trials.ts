@@ -1,35 +1,39 @@
 import type { Bound } from './bound.ts'
 
-/** The share of what more places could bring that they have to bring. */
+/** More places pay if they bring this share of the work that they could bring. */
 const PAYS = 0.5
-/** Responses take so many times their usual time: is the device quicker with half as many requests? */
+/** If responses take this many times their usual time, half as many requests are tried. */
 const SLOWER = 1.5
 /** The fewest responses that judge a bound, and the most. */
 const FEW = 8
 const MANY = 64
-/** So much of the work at least is done with each place on the way to more; otherwise the rest of the way is worth nothing. */
+/** On the way to a higher bound, the work must stay above this share of the work before. Otherwise the bound stops there. */
 const ON_THE_WAY = 0.75
-/** One response counts as at most so many times its usual time. */
+/** One response counts as at most this many times its usual time. */
 const LONGEST = 16
-/** The longest pauses (rounds of samples) between two attempts with more places, and with half of them. */
+/** The longest pauses (in rounds of samples) before an attempt with more places, and before one with half of them. */
 const LONGEST_UP = 16
 const LONGEST_DOWN = 512
 
-/** `first`: the bound doubles. `steady`: at what was found. `more`, `half`: an attempt with more places, or with half of them. */
+/** `first`: the bound doubles. `steady`: the bound is the one that was found. `more`, `half`: an attempt with more places, or with half. */
 type Phase = 'first' | 'steady' | 'more' | 'half'
 
 /**
- * Compares the useful work of the device at two bounds, one after the other. By Little's law that is the bound divided by the time of a
- * response, as a multiple of its usual time. A device that slows down for reasons of its own does so at both. More places stay if they
- * bring half of what they could; a device that only queues them is given fewer.
+ * Compares the useful work of the device at two bounds, one after the other. By Little's law, that work is the bound divided by the time of
+ * a response, as a multiple of its usual time. A device that slows down for reasons of its own does so at both bounds. More places stay if
+ * they bring half of what they could. A device that only queues them is given fewer.
  */
 export class Trials {
   readonly #bound: Bound
-  /** A response tells about the bound if more requests than this were at the device. */
+  /** A response tells about the bound only if more requests than this were at the device. */
   few = 0
   #phase: Phase = 'first'
   /** The work at `found`. */
   #work = 0
+  /**
+   * How many more places the next attempt tries. Then, for the attempts up and down: how many rounds of samples are left before the next
+   * one, and the pause after it.
+   */
   #step = 1
   #upIn = 1
   #upWait = 1
@@ -38,7 +42,7 @@ export class Trials {
   #samples = 0
   #levels = 0
   #sum = 0
-  /** The level of the samples of an approach. */
+  /** The level whose samples are collected on the way to a higher bound; 0: none. */
   #onTheWay = 0
 
   constructor(bound: Bound) {
@@ -46,13 +50,16 @@ export class Trials {
     this.#restart()
   }
 
-  /** Whether a response tells what the device does at the usual bound, so that its time may be learned. */
+  /**
+   * Whether the time of a response may be learned as usual: the bound is the one that was found, or it doubles and at most half of it was
+   * in use.
+   */
   learns(level: number): boolean {
     return this.#phase === 'steady' || (this.#phase === 'first' && level <= this.#bound.tried / 2)
   }
 
   /**
-   * Begins anew at a bound that something else than the time of responses has found.
+   * Begins anew at a bound that was not found by the times of responses.
    *
    * @param doubles whether the bound doubles while the device keeps up
    */
@@ -63,7 +70,7 @@ export class Trials {
     this.#restart()
   }
 
-  /** More places are tried with the next samples. */
+  /** The next round of samples may try more places. */
   tryMore(): void {
     this.#upIn = 0
   }
@@ -71,8 +78,9 @@ export class Trials {
   /**
    * A response at the bound.
    *
-   * @param ratio how many times its usual time it took
-   * @returns how many times slower the device is than was known, though its load is not the reason; undefined if that is not found
+   * @param ratio its time, as a multiple of its usual time
+   * @returns how many times slower the device is than was known, for another reason than its load; undefined if this response does not show
+   *   that
    */
   sample(level: number, ratio: number, now: number): number | undefined {
     if (this.#onTheWay !== 0) this.#restart()
@@ -86,7 +94,7 @@ export class Trials {
     return hopeless || this.#samples >= enough ? this.#judge(now) : undefined
   }
 
-  /** A response on the way to a higher bound, which is approached place by place. It ends where the device does less work than before. */
+  /** A response on the way to a higher bound, which rises place by place. The way ends where the device does less work than before. */
   approach(level: number, ratio: number, now: number): void {
     if (level !== this.#onTheWay) this.#restart()
     this.#onTheWay = level
@@ -102,7 +110,7 @@ export class Trials {
     }
   }
 
-  /** Ends an attempt with more places: they bring nothing. */
+  /** Ends an attempt with more places, which bring nothing. */
   giveUp(now: number): void {
     this.#more(0, now)
   }
@@ -154,7 +162,7 @@ export class Trials {
     this.#work = work
     this.#upIn -= 1
     this.#downIn -= 1
-    // Exactly 1: nothing took longer than what no device can be blamed for.
+    // Exactly 1: no response took longer than `FAST`, for which no device is to blame.
     if (found > min && ratio !== 1 && (ratio > SLOWER || this.#downIn <= 0)) {
       this.#phase = 'half'
       this.#bound.attempt(Math.max(min, found >> 1), now)

@@ -3,7 +3,7 @@ import { UntimedStream } from '../system/untimed-stream.ts'
 
 /**
  * One end of a tunnel: a stream in front of a socket, which `http-proxy-3` takes for the socket. Until `join` it reads nothing, and its end
- * does not end the socket. From then on it passes on bytes, half-close and close both ways. Each direction holds at most one piece that the
+ * does not end the socket. From then on it relays bytes, half-close and close both ways. Each direction holds at most one piece that the
  * other side does not take yet, so a slow reader stalls the writer.
  */
 export class TunnelEnd extends UntimedStream {
@@ -15,7 +15,7 @@ export class TunnelEnd extends UntimedStream {
   #written: (() => void) | undefined
 
   /**
-   * @param before what is written before `join` is sent, or goes nowhere
+   * @param before whether what is written before `join` is sent or dropped
    * @param onPiece called when a piece is written to the socket, and when the kernel has taken it
    */
   constructor(socket: Socket, before: 'sends' | 'drops', onPiece?: () => void) {
@@ -28,14 +28,14 @@ export class TunnelEnd extends UntimedStream {
     this.on('error', () => {})
   }
 
-  /** Joins the socket, which is paused. `early`: the pieces that were read from it before. */
+  /** Joins the socket, which has to be paused. `early`: the pieces that were read from it before. */
   join(...early: readonly Buffer[]): void {
     const socket = this.#socket
     this.#joined = true
     socket.on('drain', this.#proceed)
     socket.once('close', () => {
       this.#proceed()
-      // Behind an orderly end, the last bytes are still to be read.
+      // After an orderly end, the last bytes are still to be read.
       if (!socket.readableEnded) this.destroy()
     })
     for (const bytes of early) if (bytes.length > 0) this.push(bytes)

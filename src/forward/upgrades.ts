@@ -15,7 +15,7 @@ import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-s
 import type { HoldingClient } from './signed-in-request.ts'
 import { TunnelEnd } from './tunnel-end.ts'
 
-/** What an upgrade does in its own way. */
+/** What only an upgrade needs. */
 interface UpgradeRules extends Substitutes {
   /** The client, with the sidecar's own login at the device. */
   readonly client?: HoldingClient
@@ -44,7 +44,7 @@ export function sendUpgrade(
 class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> implements Idling {
   override readonly upgrade = true
   #handshake: Handshake | undefined
-  /** That of the client, once there is a tunnel: all its data, in both directions, passes the client's connection. */
+  /** The activity of the client's connection, once there is a tunnel. All data of both directions passes that connection. */
   #activity: Activity | undefined
 
   /** The client's connection. The cast holds because only HTTP/1 has upgrades, and its connections are sockets. */
@@ -52,22 +52,22 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
     return this.request.connection as Socket
   }
 
-  /** Dropped: a client that waits for its tunnel has no use for it. */
+  /** Drops an interim response: a client that waits for its tunnel has no use for it. */
   override inform(): void {}
 
   transmit(device: Socket, host: string): void {
-    // A connection that broke without a response was opened again.
+    // An earlier connection broke without a response.
     this.#handshake?.drop()
     const isNamed = fieldValues(this.fields, 'host').length > 0
     const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
     this.#handshake = new Handshake(this.#socket, device, this.target, fields, this.#onPiece)
   }
 
-  /** Connects client and device. `rest`: the bytes of the device behind its 101. */
+  /** Connects client and device. `rest`: the bytes that the device sent behind its 101. */
   switched({ status, reason, fields }: DeviceHead, _device: Socket, rest: Buffer): void {
     const exchange = this.request
     const handshake = this.#handshake
-    // When its grant is revoked meanwhile, the client gets a 401.
+    // The client has got a 401 if its grant was revoked meanwhile.
     const refused = handshake === undefined || exchange.answered
     // RFC 9110 §7.8: the device may switch only to what was requested.
     if (refused || fieldValues(fields, 'upgrade').join().toLowerCase() !== 'websocket') {
@@ -109,7 +109,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
   }
 }
 
-/** Lets a request of `http-proxy-3` go over a connection that is already open. */
+/** Sends a request of `http-proxy-3` over a connection that is already open. */
 class OpenConnection extends Agent {
   readonly #end: TunnelEnd
 
@@ -124,8 +124,9 @@ class OpenConnection extends Agent {
 }
 
 /**
- * A handshake that `http-proxy-3` carries: it writes the request, reads the 101, answers the client and pipes both ways. It works on two
- * ends of ours, so it reads only a 101 that our rules have accepted; until then nothing that it does reaches the client.
+ * A handshake that `http-proxy-3` carries: it writes the request, reads the 101, answers the client and pipes both ways. It gets two
+ * `TunnelEnd`s in place of sockets. So it reads only a 101 that our own rules have accepted, and until then nothing that it does reaches
+ * the client.
  */
 class Handshake {
   readonly #client: TunnelEnd
@@ -138,8 +139,8 @@ class Handshake {
     this.#client = new TunnelEnd(client, 'drops', onPiece)
     this.#device = new TunnelEnd(device, 'sends')
     this.#proxy.on('error', () => {})
-    this.#proxy.once('proxyReqWs', (request) => this.#address(request, target, fields))
-    // The package demands these of the client's request. The target is set later: it cannot parse each one, such as `/\`.
+    this.#proxy.once('proxyReqWs', (request) => this.#setHead(request, target, fields))
+    // The package demands these of the client's request. The target is set later, because the package cannot parse every one, such as `/\`.
     const asked = Object.assign(new IncomingMessage(client), {
       method: 'GET',
       url: '/',
@@ -150,7 +151,7 @@ class Handshake {
   }
 
   /** Sets target and fields of the request. The package takes fields as an object, which loses their order, letter case and repeats. */
-  #address(request: ClientRequest, target: string, fields: Fields): void {
+  #setHead(request: ClientRequest, target: string, fields: Fields): void {
     for (const name of request.getHeaderNames()) request.removeHeader(name)
     for (let i = 0; i + 1 < fields.length; i += 2) request.appendHeader(fields[i] ?? '', fields[i + 1] ?? '')
     request.path = target
@@ -166,13 +167,13 @@ class Handshake {
   accept(head: Fields, early: Buffer, rest: Buffer, onOpen: () => void): void {
     this.#head = head
     this.#proxy.once('open', onOpen)
-    // Once the device has closed, unread data of the client would hide that the client left.
+    // Once the device has closed, unread data from the client would hide that the client left.
     this.#device.once('close', () => this.#client.destroySoon())
     this.#client.join(early)
     this.#device.join(ACCEPTED, rest)
   }
 
-  /** Ends the handshake. Until `accept` neither socket is affected. */
+  /** Ends the handshake. Before `accept`, neither socket is affected. */
   drop(): void {
     this.#device.destroy()
     this.#client.destroy()

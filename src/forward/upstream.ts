@@ -28,7 +28,7 @@ type UpstreamEvents = RoundTripService['events'] & {
   readonly tunnel: (change: 1 | -1) => void
 }
 
-/** Its `queue` bounds the requests at the device and the requests that wait for a place there (C25). */
+/** `queue` bounds the requests at the device, and the requests that wait for a place there (C25). */
 export interface UpstreamDependencies extends RoundTripService, Places {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
@@ -36,7 +36,7 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   readonly tunnelIdleTimeout: number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
-  /** The longest request body (bytes); `Infinity`: every body passes. */
+  /** The longest request body (bytes); `Infinity`: no bound. */
   readonly maxBody: () => number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
   readonly buffering: UploadBuffering | undefined
@@ -52,10 +52,13 @@ export interface UpstreamDependencies extends RoundTripService, Places {
  */
 export type Upstream = (request: Forward, listener: ForwardListener, substitutes?: Substitutes) => void
 
-/** After how many seconds a client may ask again for a device that cannot be reached. Postern itself tries each second: `device/breaker.ts`. */
+/**
+ * After how many seconds a client may ask again for a device that cannot be reached. Postern itself tries each second
+ * (`device/breaker.ts`).
+ */
 const UNREACHED_FOR = 5
 
-/** The refusal of a request that the device has not got. */
+/** The refusal of a request that has not reached the device. */
 function unreached(failure: UpstreamFailure): Refusal {
   return { kind: 'upstream', failure, retryAfter: UNREACHED_FOR }
 }
@@ -83,7 +86,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return unreached(failure)
   }
 
-  /** A socket event calls this, and no caller would catch a bug. */
+  /** Called from a socket event, where no caller would catch a bug. */
   function onEnd(end: RoundTripEnd, request: Forwarded): void {
     request.leavePlace?.()
     try {
@@ -130,8 +133,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /**
-   * A client that sends no byte of its upload takes no place. It does not ask the breaker either: it would take the one probe that may
-   * see whether the device is back.
+   * Starts an upload when its first byte has come: a client that sends no byte takes no place. Only then the breaker is asked, because such
+   * a client would use up the one probe that shows whether the device is back.
    */
   async function startLater(request: Forwarded, listener: ForwardListener): Promise<void> {
     const refusal = await request.arrival(deps.uploadTimeout).then(() => down(request), bodyRefusal)
@@ -144,7 +147,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     else enqueue(request, listener)
   }
 
-  /** Sends a body of unknown length: buffered, or as it comes. It never passes `maxBody`. */
+  /** Sends a body of unknown length, buffered or as it comes, and at most `maxBody` of it. */
   function startUnknown(request: Forwarded, listener: ForwardListener): void {
     const most = deps.maxBody()
     const source = {
@@ -168,7 +171,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       })
   }
 
-  /** Whether the length that the head names is too long, and the request is refused for it. */
+  /** Whether the length in the head is too long, and the request is refused because of it. */
   function refusesLength(request: Forwarded, listener: ForwardListener): boolean {
     const { framing } = request.classified
     const isLonger = typeof framing === 'number' && framing > deps.maxBody()
@@ -195,7 +198,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     }
   }
 
-  /** A function of its own: the closures would cost a request without a login the context that they share. */
+  /** Separate from `sendThenLeave`: the closures would cost each request without a login the context that they share. */
   function sendAs(account: SignIn, request: Forwarded, substitutes: Substitutes | undefined): void {
     const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
       forwardToDevice(deps, request, resolve, signedIn)

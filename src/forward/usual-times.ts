@@ -4,10 +4,13 @@ import { LRUCache } from 'lru-cache'
 const PATHS = 256
 /** How much one response moves the usual time of its path. */
 const WEIGHT = 1 / 64
-/** Shorter times (ms) all count as this one: what is left of them is the network and the sidecar itself. */
+/** Times (ms) up to this count as this one: they are mostly the network and the sidecar itself. */
 export const FAST = 10
 
-/** How long a device that has answered a path may be silent: so many times its usual time, at most so long (ms), with `many` places longer. */
+/**
+ * How long a device that has answered a path may be silent: this many times its usual time, and at most `LONGEST_SILENCE` (ms), or
+ * `LONGEST_WITH_MANY` with many places.
+ */
 const TIMES_OF_SILENCE = 250
 const LONGEST_SILENCE = 1_100
 const LONGEST_WITH_MANY = 5_000
@@ -16,9 +19,9 @@ const LONGEST_WITH_MANY = 5_000
 export class UsualTimes {
   /** The least recently used path is evicted first. */
   readonly #times = new LRUCache<string, number>({ max: PATHS })
-  /** That of the first responses of all paths: a device may have a path for each of its records. */
+  /** The usual time of the first response of a path, over all paths: a device may have a path for each of its records. */
   #newPaths = 0
-  /** By how much the device is slower than these times, whatever its load. */
+  /** By how much the device is slower than these times, for other reasons than its load. */
   #drift = 1
 
   /** Undefined if the path is new. */
@@ -27,16 +30,16 @@ export class UsualTimes {
     return time === undefined ? undefined : time * this.#drift
   }
 
-  /** How long (ms) the device may be silent before that means something; 0 if the path is new. */
+  /** How long (ms) the device may be silent before the silence means something; 0 if the path is new. */
   silence(path: string, many: boolean): number {
     const most = many ? LONGEST_WITH_MANY : LONGEST_SILENCE
     return Math.min(TIMES_OF_SILENCE * (this.of(path) ?? 0), most)
   }
 
   /**
-   * How many times its usual time a response took that was not `FAST`. A new path has the usual time of new paths.
+   * How many times its usual time a response took that took longer than `FAST`. A new path has the usual time of new paths.
    *
-   * @param learn whether the response counts for the usual time
+   * @param learn whether the response changes the usual time
    */
   ratio(path: string, time: number, learn: boolean): number {
     const usual = this.#times.get(path)
@@ -50,7 +53,7 @@ export class UsualTimes {
     return time / Math.max(usual * this.#drift, FAST)
   }
 
-  /** The device has become so many times slower, whatever its load: firmware does for reasons of its own. */
+  /** The device has become this many times slower, for another reason than its load. Firmware does that. */
   drift(by: number): void {
     this.#drift *= by
   }

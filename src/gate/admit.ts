@@ -56,7 +56,7 @@ type Decided = Later<Admission<GateExchange>>
 interface Step<Fact> {
   /** Returns a promise if another process has to be asked. */
   readonly find: (exchange: GateExchange, rules: GateRules) => Later<Fact>
-  /** Writes what it finds out into the exchange. Returns why the request is refused; undefined if it goes on to the next step. */
+  /** Writes what the step finds out into the exchange. Returns why the request is refused; undefined if it goes on to the next step. */
   readonly judge: (exchange: GateExchange, rules: GateRules, fact: Fact) => Refusal | undefined
 }
 
@@ -82,7 +82,10 @@ export function createGate(deps: GateDependencies): Admit {
     { find: identify, judge: authorize },
   ]
 
-  /** A limit per grant or name, as every session has, needs the identity first. A token that is missing or invalid is refused only after the limit. */
+  /**
+   * A limit per grant or name, as every session has, needs the identity first. Even so, a missing or invalid token is refused only after
+   * the limit.
+   */
   const identityFirst: Steps = [
     { find: identifyForLimit, judge: keepIdentity },
     { find: count, judge: keepDecision },
@@ -90,7 +93,7 @@ export function createGate(deps: GateDependencies): Admit {
     { find: knownIdentity, judge: authorize },
   ]
 
-  /** A client that may not connect counts nowhere. `limit` refuses it. */
+  /** A client that may not connect counts in no window. `limit` refuses it. */
   const denied: Steps = [{ find: unusedWindow, judge: limit }]
 
   function admit(exchange: GateExchange): Decided {
@@ -114,7 +117,8 @@ export function createGate(deps: GateDependencies): Admit {
 
   /**
    * Counts a request with a session in a window of the API, too. A session has a window of its own, but must not pass a limit on all
-   * requests to the device, or on all of a name. Undefined if there is no such limit, or the window of the session refuses the request.
+   * requests to the device, or on all of a name. Undefined if there is no such limit, or if the window of the session already refuses the
+   * request.
    */
   function countInApi(
     { endpoint, client, identity, decision }: GateExchange,
@@ -125,7 +129,7 @@ export function createGate(deps: GateDependencies): Admit {
     return tables.api.count(windowKey(api.per, client, identity))
   }
 
-  /** Of the two windows of a request with a session, the one with less left decides. */
+  /** Decides by the one of the two windows of a request with a session that has less left. */
   function limitByLess(
     exchange: GateExchange,
     rules: GateRules,
@@ -138,7 +142,10 @@ export function createGate(deps: GateDependencies): Admit {
     return limit(exchange, rules, ofApi)
   }
 
-  /** Writes the decision, and the fields that every response gets. Refuses a request whose client may not connect or holds too much memory, or that exceeds the limit. */
+  /**
+   * Writes the decision, and the fields that every response gets. Refuses a request whose client may not connect, exceeds the limit, or
+   * holds too much memory.
+   */
   function limit(exchange: GateExchange, rules: GateRules, decision: LimitDecision): Refusal | undefined {
     exchange.decision = decision
     exchange.resetAt = resetTime(decision, clock.wall())
@@ -157,7 +164,7 @@ export function createGate(deps: GateDependencies): Admit {
     return OVER_MEMORY
   }
 
-  /** Undefined for the endpoints of the sidecar: they ignore `Authorization`. */
+  /** The identity of a request; undefined for the sidecar's own endpoints, which ignore `Authorization`. */
   function identify(exchange: GateExchange, rules: GateRules): Later<Identity | undefined> {
     if (exchange.classified.ownEndpoint !== undefined) return undefined
     return identifyCredential(exchange, rules, deps)
@@ -189,7 +196,8 @@ function takeSteps(steps: Steps, exchange: GateExchange, rules: GateRules): Deci
       // Proof of the cast: the lines above.
       return exchange as Admission<GateExchange>
     }
-    // With `enforce: false` the limit only notes, but an `allow` that holds refuses: so the refusal of an `allow` on trial replaces that of the limit.
+    // With `enforce: false` the limit only notes its refusal, while an `allow` in force refuses. So the refusal of an `allow` on trial
+    // tells more than that of the limit, and replaces it.
     if (exchange.wouldRefuse === undefined || refusal.kind === 'insufficient-scope')
       exchange.wouldRefuse = refusal
   }
@@ -216,7 +224,7 @@ async function takeStepsLater(
   return takeSteps([{ find: () => fact, judge }, ...others], exchange, rules)
 }
 
-/** There is room again when this client or others hold less. */
+/** The client, or all clients together, hold too much memory (C26). There is room again when less is held. */
 const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /** The rate-limit fields of a client that counts nowhere are those of a window without a request (C16). */
@@ -242,7 +250,7 @@ function knownIdentity({ identity }: GateExchange): Identity | undefined {
   return identity
 }
 
-/** Refuses a request that is faulty, has no valid token, or is one that the name of its token may not make. */
+/** Refuses a request that is faulty, has no valid token, or that the name of its token may not make. */
 function authorize(
   exchange: GateExchange,
   rules: GateRules,
@@ -261,7 +269,7 @@ const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
 /**
  * Judges a forwarded exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
- * Returns the refusal. Undefined if the exchange stays admitted: it then has the present scope.
+ * Returns the refusal. Undefined if the exchange stays admitted: it then gets the present scope.
  */
 export function judgeAnew(
   exchange: GateExchange,
@@ -277,9 +285,9 @@ export function judgeAnew(
   anew.grant = undefined
   const refusal = classified.fault ?? credentialFault(anew, rules)
   if (refusal !== undefined && isFinal(refusal, anew, rules)) return refusal
-  // It was forwarded with the sidecar's own login, to which it has no right any more.
+  // The request was forwarded with the sidecar's own login, to which it no longer has a right.
   if (exchange.signedIn && !isSignedIn(anew, rules)) return NOT_SIGNED_IN
-  // It was forwarded with fields that its name, or a public path, may no longer send.
+  // The request was forwarded with fields that its name, or a public path, may no longer send.
   if (anew.confined && !exchange.confined && hasOverride(head.fields))
     return anew.grant === undefined ? NOT_SIGNED_IN : HELD_BACK
   exchange.scope = anew.scope
@@ -287,8 +295,8 @@ export function judgeAnew(
 }
 
 /**
- * Whether a refusal is sent. A gate that only observes forwards requests over the limit or without a valid token. An `allow` on trial forwards
- * what it would refuse. Both refuse a faulty request, and one to the sidecar's own endpoints.
+ * Whether a refusal is sent. A gate that only observes forwards a request over the limit or without a valid token. An `allow` on trial
+ * forwards what it would refuse. A faulty request, and one to the sidecar's own endpoints, is always refused.
  */
 function isFinal(
   { kind }: Refusal,

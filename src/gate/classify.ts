@@ -17,15 +17,15 @@ import { isPreflight, type Origins } from './cors.ts'
 import type { GateExchange } from './gate-exchange.ts'
 
 /**
- * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in
- * lower case. Methods are case-sensitive (RFC 9110 §9.1), so its response has a body. Firmware that ignores case sends none, and
- * the sidecar would wait for it.
+ * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in lower
+ * case. Methods are case-sensitive (RFC 9110 §9.1), so a response to `head` has a body. Firmware that ignores case sends none, and the
+ * sidecar would wait for it.
  */
 const FORWARDED_METHODS: ReadonlySet<string> = new Set(
   METHODS.filter((name) => name !== 'TRACE' && name !== 'CONNECT'),
 )
 
-/** The `Allow` field in the refusal of a method: the methods of an API, without those of WebDAV. */
+/** The `Allow` field of a refused method: the methods of an API, without those of WebDAV. */
 const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 export interface ClassifyRules {
@@ -35,13 +35,13 @@ export interface ClassifyRules {
   readonly revocationPath: string | undefined
   /** The login of browsers is on. */
   readonly browser: boolean
-  /** Undefined: preflights are requests like all others. */
+  /** The origins whose pages may use the API. Undefined: preflights are requests like all others. */
   readonly cors: Origins | undefined
 }
 
 /**
- * Classifies a request. A head that the HTTP readers accept, but that two programs could interpret differently, is `malformed`:
- * it is refused, and no later byte on the connection is read. The result is kept with the head.
+ * Classifies a request. If two programs could read its head differently, although the HTTP readers accept it, its fault is `malformed`: it
+ * is refused, and no later byte on the connection is read. The result is kept with the head.
  */
 export function classify(head: GateExchange['head'], rules: ClassifyRules): Classified {
   const known = head.classified
@@ -85,8 +85,8 @@ function malformed(description: string): Refusal {
 }
 
 /**
- * Checks both caps for both HTTP versions: the HTTP/1 reader does not count fields, and nghttp2 enforces the size only after the
- * client has acknowledged the sidecar's SETTINGS.
+ * Checks both caps for both HTTP versions. The HTTP/1 reader does not count fields, and nghttp2 enforces the size only after the client has
+ * acknowledged the sidecar's SETTINGS.
  */
 function capFault(head: RequestHead, caps: ClassifyRules['headerCaps']): Refusal | undefined {
   const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + head.survey.size
@@ -106,7 +106,7 @@ function originForm(head: RequestHead): { target: string; authority: string | un
   return absolute ?? { target: head.target, authority: undefined }
 }
 
-/** The client did not percent-encode a target with any other byte (RFC 3986 §2.1). */
+/** A target with any other byte lacks percent-encoding (RFC 3986 §2.1). */
 const ASCII = /^[\0-\x7f]*$/
 
 function targetFault(head: RequestHead, target: string): Refusal | undefined {
@@ -119,7 +119,7 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
     : malformed('The request target is not ASCII and has to be percent-encoded.')
 }
 
-/** A host with the zone of an IPv6 address, which means something to the client alone (RFC 6874 §4). */
+/** A host with the zone of an IPv6 address, which has a meaning for the client only (RFC 6874 §4). */
 const ZONE = /^\[[^\]]*%/
 
 function malformedHost(host: string): Refusal {
@@ -169,20 +169,20 @@ function fieldFault({ version, survey, fields }: RequestHead): Refusal | undefin
 }
 
 /**
- * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one parser takes the bytes after the head for a body, another
- * for the first frames. `Content-Length: 0` announces no body.
+ * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one parser would take the bytes after the head for a body, another for the
+ * first frames. `Content-Length: 0` announces no body.
  */
 function upgradeFault({ method, framing }: RequestHead): Refusal | undefined {
   if (framing !== null && framing !== 0) return malformed('An upgrade to websocket must not have a body.')
   return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
 }
 
-/** Whether a request with this target needs no token; `signed-in`: reading it is signed in to the device all the same. */
+/** Whether a request with this target needs no token. `signed-in`: a read of it gets the sidecar's own login at the device all the same. */
 export type FindPublic = (target: string) => 'open' | 'signed-in' | undefined
 
 /**
- * Compares the entries with the path as the device receives it. An ambiguous path is never public: the device could resolve it to
- * a path that needs a token.
+ * Compares the entries with the path as the device receives it. An ambiguous path is never public, because the device could resolve it to a
+ * path that needs a token.
  */
 export function createPublicPaths(entries: readonly (string | { readonly path: string })[]): FindPublic {
   if (entries.length === 0) return () => undefined
@@ -198,8 +198,9 @@ export function createPublicPaths(entries: readonly (string | { readonly path: s
 }
 
 /**
- * Whether a request without a token is signed in. Any method but these could change the device under the sidecar's account, and so could
- * the body of a GET, which some programs read as a form. A request that names another path or method reads another page.
+ * Whether a request without a token gets the sidecar's own login at the device. Any method but GET and HEAD could change the device under
+ * that account, and so could a GET with a body, which some programs read as a form. A request that names another path or method could read
+ * a page that is not public.
  */
 export function readsSignedIn(
   { head, classified }: Pick<Exchange, 'head' | 'classified'>,

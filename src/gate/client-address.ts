@@ -13,9 +13,9 @@ const REMEMBERED_PEERS = 4096
 export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
 
 /**
- * `X-Forwarded-For` counts only from trusted proxies and is read from the right, because each proxy appends the address of its
- * peer. The client is the first address that is not a trusted proxy. The client itself may have written all addresses left of it,
- * so they are ignored.
+ * `X-Forwarded-For` counts only from trusted proxies. It is read from the right, because each proxy appends the address of its peer. The
+ * client is the first address that is not a trusted proxy. The client itself may have written all addresses left of that one, so they are
+ * ignored.
  */
 export function createClientAddress(
   trustedProxies: readonly Cidr[],

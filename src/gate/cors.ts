@@ -5,7 +5,7 @@ import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 /** The origins whose pages may use the API, as browsers write them. */
 export type Origins = ReadonlySet<string>
 
-/** The device's fields that are removed, in lower case: the gate writes its own. */
+/** The fields of the device that are removed, in lower case: the gate writes its own. */
 export const CORS_FIELD_NAMES: readonly string[] = [
   'allow-origin',
   'allow-credentials',
@@ -24,8 +24,8 @@ function originOf({ fields }: RequestHead, origins: Origins): string | undefined
 }
 
 /**
- * The fields of every response (Fetch §3.3.3). A page of a listed origin may read all fields of it. Never with
- * `Access-Control-Allow-Credentials`: a browser then sends no cookie and reads no response to a request with one.
+ * The fields of every response (Fetch §3.3.3). A page of a listed origin may read all fields of a response.
+ * `Access-Control-Allow-Credentials` is never sent: without it, the page cannot read a response to a request with a cookie.
  */
 export function corsFields(head: RequestHead, origins: Origins): Fields {
   const origin = originOf(head, origins)
@@ -35,7 +35,7 @@ export function corsFields(head: RequestHead, origins: Origins): Fields {
 
 const ASKED_METHOD = 'access-control-request-method'
 
-/** Whether a browser asks whether a page of a listed origin may send a request. */
+/** Whether a request is a browser's question whether a page of a listed origin may send a request. */
 export function isPreflight(head: RequestHead, origins: Origins): boolean {
   if (head.method !== 'OPTIONS' || originOf(head, origins) === undefined) return false
   return fieldValues(head.fields, ASKED_METHOD).length === 1
@@ -44,7 +44,10 @@ export function isPreflight(head: RequestHead, origins: Origins): boolean {
 /** How long a browser remembers the response (s). */
 const MAX_AGE = '600'
 
-/** A preflight carries no token. Every method and field that it asks for is allowed, because the request itself needs a token. */
+/**
+ * Answers a preflight, which carries no token. Every method and field that it asks for is allowed, because the request itself needs a
+ * token.
+ */
 export function createPreflight(settings: {
   readonly config: { readonly statusCodes: 'contract' | 'http' }
 }): OwnEndpointHandler {

@@ -19,7 +19,7 @@ export type Judged = Pick<
 /** What finds the grant of a credential. */
 export interface CredentialStores {
   readonly identify: Tokens['identify']
-  /** Those of browsers, if `browser.login` is on. */
+  /** The sessions of browsers, if `browser.login` is on. */
   readonly sessions: Pick<Sessions, 'has' | 'identify'>
 }
 
@@ -39,7 +39,7 @@ const LONGEST_TOKEN = 512
  */
 const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
 
-/** The scheme, with anything but spaces behind it. */
+/** The scheme with anything but spaces behind it: the client meant to show a token. */
 const BEARER_SHOWN = /^bearer(?:[\t,]| +[^ ])/i
 
 /**
@@ -58,8 +58,8 @@ export function readBearer(fields: readonly string[]): Exclude<Presented, { kind
 }
 
 /**
- * Whether a request has a live session, and no page of another origin may have caused it. The method does not matter: firmware changes its
- * state by GET, too. `SameSite` does not suffice: another port of the same host is the same site.
+ * Whether a request has a live session, and no page of another origin can have caused it (CSRF). The method does not matter, because
+ * firmware changes its state by GET, too. `SameSite` does not suffice: another port of the same host is the same site.
  */
 export function isOfSession(exchange: GateExchange, { sessions }: CredentialStores): boolean {
   const { head, classified } = exchange
@@ -75,8 +75,8 @@ function mayUseSession(request: Judged): boolean {
 }
 
 /**
- * Judges the credential of a request in flight by the rules of a reload. No store is asked again: its answer at the arrival of the request
- * holds. An access token may have expired since then: the request still ends with its grant, not with its token.
+ * Judges the credential of a request in flight by the rules of a reload. No store is asked again: the answer at the arrival of the request
+ * holds. The access token may have expired since then, but a request ends with its grant, not with its token.
  */
 export function credentialAnew(
   request: Judged,
@@ -90,7 +90,7 @@ export function credentialAnew(
   return mayUseSession(request) ? identity : FOREIGN
 }
 
-/** A bearer token beats a session, even a malformed token. Another scheme is that of the device's own login. */
+/** A bearer token beats a session, even a malformed token. Another scheme is for the device's own login, and does not. */
 function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
@@ -101,7 +101,7 @@ function presentedIn({ survey, fields }: GateExchange['head']): Presented {
 const MISSING: Identity = { kind: 'refused', cause: 'missing' }
 const FOREIGN: Identity = { kind: 'refused', cause: 'missing', foreign: true }
 
-/** The grant of the credential that a request shows; a promise if the token store returns one. */
+/** The identity of the credential that a request shows; a promise if the token store returns one. */
 export function identifyCredential(
   exchange: GateExchange,
   { browser }: Pick<ClassifyRules, 'browser'>,
@@ -123,8 +123,8 @@ export function identifyCredential(
 }
 
 /**
- * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, and its name has to allow the request. A
- * public path needs none: there, a token that does not admit the request counts as no token.
+ * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, whose name has to allow the request. A
+ * public path needs neither: there, a token that does not admit the request counts as no token.
  */
 export function credentialFault(exchange: Judged, rules: CredentialRules): Refusal | undefined {
   const { classified, identity } = exchange
@@ -138,18 +138,18 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
   const { grant } = identity
   const fault = rules.scopes === undefined ? undefined : scopeFault(exchange, grant, rules.scopes, rules)
   if (fault !== undefined && exchange.scope === undefined && admitAsPublic(exchange, rules)) return undefined
-  // Also for the record of a refused request, which is not live.
+  // Refused requests are recorded with their grant, too.
   exchange.grant = grant
   return fault
 }
 
-/** The refusal of a login at `/oauth/token/` or `//oauth/token` says where tokens are issued. */
+/** The refusal for a missing or invalid token. A login at `/oauth/token/` or `//oauth/token` learns where tokens are issued. */
 function unauthorized({ head, classified: { target } }: Judged, cause: AuthFailure): Refusal {
   const isMisplaced = head.method === 'POST' && loosePathOf(target) === OWN_PATHS.token
   return { kind: 'unauthorized', cause, ...(isMisplaced ? { misplaced: true } : {}) }
 }
 
-/** Whether the path of a request is public, and that of its `Destination`, if it has one. Such a request is marked as confined. */
+/** Whether the path of a request is public, and the path of its `Destination`, if there is one. Then marks the request as confined. */
 function admitAsPublic(exchange: Judged, rules: CredentialRules): boolean {
   if (!isPublic(exchange, rules)) return false
   exchange.confined = true
@@ -164,7 +164,7 @@ function isPublic(request: Judged, { findPublic }: CredentialRules): boolean {
 
 /**
  * Why the name of a grant may not make the request. Writes the scope into the exchange if the name may make it, or if its `allow` is on
- * trial: then `gate/admit.ts` only notes the refusal.
+ * trial: `gate/admit.ts` then only notes the refusal.
  */
 function scopeFault(
   exchange: Judged,
@@ -196,12 +196,12 @@ function isAllowed(exchange: Judged, allows: Allows): boolean {
 
 const OUT_OF_SCOPE: Refusal = { kind: 'insufficient-scope' }
 
-/** The request is in `allow`, but has a field that names another path, method or host. */
+/** `allow` admits the request, but the request has a field that names another path, method or host. */
 export const HELD_BACK: Refusal = { kind: 'insufficient-scope', override: true }
 
 /**
- * The sidecar's own endpoints find the credential in the body of a POST. Login and logout also have a page, for GET, and their POST must
- * come from that page (login CSRF).
+ * The fault of a request to an own endpoint, which finds its credential in the body of a POST. Login and logout also have a page, for GET,
+ * and their POST must come from that page (login CSRF).
  */
 function ownEndpointFault(exchange: Judged, endpoint: OwnEndpoint): Refusal | undefined {
   const { method } = exchange.head

@@ -9,7 +9,7 @@ export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }
 /** For a stream whose grant has expired or was evicted. */
 const LAPSED: Refusal = { kind: 'unauthorized', cause: 'expired' }
 
-/** A forwarded exchange in flight. It is a node of a linked list and holds the links. */
+/** A forwarded exchange in flight: a node of a linked list, with its links. */
 export interface LiveExchange extends Pick<Exchange, 'start' | 'streamAt'> {
   readonly client: Pick<Client, 'address'>
   grant: string | undefined
@@ -28,8 +28,8 @@ export interface GrantedExchange {
 export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<typeof createLiveExchanges<E>>
 
 /**
- * The forwarded exchanges in flight. One linked list for all grants, because every request is added and deleted
- * but grants are rarely revoked. A `Set` takes a microsecond to add and delete, mostly to create a hash for the new object.
+ * The forwarded exchanges in flight, in one linked list for all grants: every request is added and deleted, but grants are rarely revoked.
+ * A `Set` would take a microsecond to add and delete, mostly to create a hash for the new object.
  */
 export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined
@@ -49,7 +49,7 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
       if (exchange.grant !== undefined && isStreaming(exchange, now)) yield exchange.grant
   }
 
-  /** Ends the exchanges that are refused now. Returns the refusals. */
+  /** Ends the exchanges that `refusalOf` refuses. Returns the refusals. */
   function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): readonly Refusal[] {
     const over: { readonly exchange: E; readonly refusal: Refusal }[] = []
     for (const exchange of all()) {
@@ -81,18 +81,18 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
       end = listener
     },
     judgeAnew,
-    /** Ends all exchanges of these grants, which are revoked (C8). */
+    /** Revokes these grants for the requests in flight: ends all their exchanges (C8). */
     cut(grants: readonly string[]): void {
       const revoked = new Set(grants)
       for (const watched of watches) for (const grant of grants) watched.add(grant)
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
-    /** The exchanges of one grant go on with another one, and end with that. */
+    /** The exchanges of the first grant go on with the second one, and end with that. */
     handOver(from: string, to: string): void {
       for (const exchange of all()) if (exchange.grant === from) exchange.grant = to
     },
     /**
-     * Ends the streams and tunnels of the grants that have expired or were evicted (C8), and no upload or download. Called once a second: a
+     * Ends the streams and tunnels whose grants have expired or were evicted (C8). Uploads and downloads go on. Called once a second: a
      * response may become a stream after the end of its grant.
      *
      * @param now on the monotonic clock (ms)

@@ -24,7 +24,7 @@ export interface PassageDependencies {
   readonly clock: Clock
   /** A reload replaces what it holds. */
   readonly settings: GateSettings & { readonly config: RefusalSettings }
-  /** The login page, for a browser that is refused. Called if `browser.login` is on. */
+  /** The login page for a browser whose request is refused. Called only if `browser.login` is on. */
   readonly loginPageFor: BrowserLogin['pageFor']
   /** Called once for each exchange, when it has ended. */
   readonly record: (exchange: Exchange) => void
@@ -44,14 +44,14 @@ const SERVER_ERROR: Refusal = { kind: 'server-error' }
 /** The sidecar stops before the device gets the request. A restart takes a few seconds. */
 const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
 
-/** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
+/** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and recorded when it has ended. */
 export function createPassage(deps: PassageDependencies) {
   const { admit, ownEndpoints, upstream, live, clock, settings } = deps
-  /** The requests that own endpoints serve now. */
+  /** The requests that own endpoints serve at present. */
   const served = new Set<GateExchange>()
   let stopped = false
 
-  /** What becomes of requests behind the gate. */
+  /** What happens to a request behind the gate. */
   const listener: ForwardListener = {
     ended: atGate((exchange, refusal: Refusal | undefined) => {
       if (refusal !== undefined) refuse(exchange, refusal, false)
@@ -65,7 +65,7 @@ export function createPassage(deps: PassageDependencies) {
         exchange.wouldRefuse ??= refusal
         return false
       }
-      // The device has begun to answer an upload that goes on: the response is cut.
+      // The device has begun to answer an upload that still goes on: the response is cut.
       if (exchange.answered) exchange.endedFor = refusal
       return true
     }),
@@ -101,7 +101,7 @@ export function createPassage(deps: PassageDependencies) {
     if (!exchange.answered) follow(admission)
   }
 
-  /** Why the rules of a reload since its arrival refuse an admitted exchange. */
+  /** Why the rules of a reload since the arrival of an admitted exchange refuse it. */
   function refusalByReload(admission: GateAdmission): Refusal | undefined {
     if (admission.kind !== 'forward' || admission.classified.rules === settings.gate) return undefined
     return judgeAnew(admission, settings)
@@ -137,7 +137,9 @@ export function createPassage(deps: PassageDependencies) {
     } else serveOwnEndpoint(admission).catch((bug: unknown) => listener.onBug(admission, bug))
   }
 
-  /** Responds to a request on which the gate failed with a bug. It is only counted, because nothing was decided about it. */
+  /**
+   * Responds to a request on which the gate failed because of a bug. It is counted but not recorded, because nothing was decided about it.
+   */
   function gateFailed(exchange: GateExchange, error: unknown): undefined {
     exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     deps.onBug(error)
@@ -159,12 +161,12 @@ export function createPassage(deps: PassageDependencies) {
     if (exchange.answered) return
     exchange.refusal = refusal
     const reply = refusalReply(refusal, settings.config)
-    // A program costs no call.
+    // A request of a program is spared the call.
     const shown = exchange.head.survey.mayNavigate ? shownTo(exchange, refusal, reply) : reply
     exchange.reply(shown, close || leavesBody(exchange))
   }
 
-  /** The same reply for a person: a browser that opens a page gets it as a page (C18), and every other client as it is. */
+  /** The reply as the client should see it: a browser that opens a page gets a page (C18), every other client the same reply. */
   function shownTo(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
     const { head } = exchange
     if (!isNavigation(head)) return reply
@@ -177,7 +179,7 @@ export function createPassage(deps: PassageDependencies) {
       : refusalPage(exchange, refusal, reply, { realm: settings.config.realm, browser })
   }
 
-  /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
+  /** Refuses a request whose response has not begun. Cuts a response that has begun. */
   function end(exchange: GateExchange, refusal: Refusal, close = false): void {
     if (exchange.answered) exchange.cut()
     else refuse(exchange, refusal, close)
@@ -190,12 +192,12 @@ export function createPassage(deps: PassageDependencies) {
 
   live.onEnd(endFor)
   return {
-    /** A request or an upgrade. */
+    /** Takes a request or an upgrade. */
     request: atGate(pass),
     /**
-     * Ends all requests when the grace of a stop is over. Requests that have not reached the device are refused, so a client may repeat them
-     * elsewhere; the others are cut. All refusals come before the first cut: a cut frees a place, and a waiting request would start in it.
-     * Every later request is refused. Resolves with the number of refusals when these are sent.
+     * Ends all requests when the grace of a stop is over. Requests that have not reached the device are refused, so a client may repeat
+     * them elsewhere. The others are cut. All refusals come before the first cut: a cut frees a place, and a waiting request would start in
+     * it. Every later request is refused. Resolves with the number of refusals when they are sent.
      */
     async stop(): Promise<number> {
       stopped = true
@@ -218,7 +220,7 @@ export function createPassage(deps: PassageDependencies) {
   }
 }
 
-/** Errors of the token endpoints are JSON (RFC 6749 §5.2), unless it is certain that a browser shows them: see `isNavigation`. */
+/** Errors of the token endpoints are JSON (RFC 6749 §5.2), unless the request certainly comes from a browser: see `isNavigation`. */
 function isTokenRequest({ head, classified: { ownEndpoint } }: Exchange): boolean {
   const isOAuth = ownEndpoint === 'token' || ownEndpoint === 'revocation'
   return isOAuth && fieldValues(head.fields, 'sec-fetch-mode').length === 0

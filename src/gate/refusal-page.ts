@@ -37,10 +37,10 @@ function messageOf(refusal: Refusal): Message {
   return refusal.kind === 'upstream' && isUnreachable(refusal.failure) ? 'down' : MESSAGES[refusal.kind]
 }
 
-/** Messages for which the same request may soon succeed. */
+/** The messages after which the same request may soon succeed. */
 const PASSING: ReadonlySet<Message> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
 
-/** What a page offers: the link that loads it again, the link to the first page, or what became of the input. */
+/** What a page offers: a link that loads it again, a link to the first page, or a sentence about the input that was sent. */
 type Offer = 'again' | 'open' | 'unsent' | 'unsure' | undefined
 
 /** The least time (s) after which a page loads again: a forgotten tab must not use up the window of its client. */
@@ -48,16 +48,19 @@ const LEAST_WAIT = 5
 
 interface PageSettings {
   readonly realm: string
-  /** Browsers have sessions. One that can have a session says which site caused a request. */
+  /**
+   * `browser.login` is on. A browser that can have a session says which site caused a request, so a silent request counts as another
+   * site's.
+   */
   readonly browser: boolean
 }
 
 /**
- * The same response as `reply` for a browser that opens a page: its status and its fields, and a page that says what a person can do. It
+ * The same response as `reply` for a browser that opens a page: its status and fields, and a page that says what a person can do. The page
  * shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
  *
- * For a request of another origin it neither loads again nor offers to: the request would then be one of this origin, and come with the
- * session of the browser (CSRF).
+ * For a request of another origin, the page neither loads again nor offers to: the second request would be one of this origin, and carry
+ * the session of the browser (CSRF).
  */
 export function refusalPage(
   exchange: Exchange,
@@ -69,13 +72,13 @@ export function refusalPage(
   const fields = fieldsBesideBody(reply)
   const message = messageOf(refusal)
   const offer = offerOf(exchange, refusal, message, browser)
-  // What the device may have got, such as a reboot by GET, only the person repeats.
+  // The device may have got the request, such as a reboot by GET. Then only the person repeats it.
   const wait =
     offer === 'again' && exchange.attempts === 0
       ? secondsIn(fieldValues(fields, 'retry-after')[0])
       : undefined
   const page = pageOf({ head, requestId, message, offer, wait, realm })
-  // Not `<meta>`: axe takes it for a page that changes while it is read, and this page says that it will.
+  // Not `<meta>`: axe takes it for a page that changes while it is read. This page announces the reload.
   return htmlReply(
     reply.status,
     page,
@@ -83,12 +86,12 @@ export function refusalPage(
   )
 }
 
-/** A path and query of this origin that a browser cannot read otherwise. */
+/** A path and query of this origin that every browser reads as such. */
 const OWN_PATH = /^\/(?![/\\])[!-~]{0,2047}$/
 
 /**
- * Names the address of the request: without it, a browser whose address has a fragment takes the reload for a move within the page, and loads
- * nothing. The fragment is lost.
+ * The value of `Refresh`. It names the address of the request: without it, a browser whose address has a fragment takes the reload for a
+ * move within the page, and loads nothing. The fragment is lost.
  */
 function refreshOf(target: string, wait: number): string {
   return OWN_PATH.test(target) ? `${wait}; url=${target}` : String(wait)
@@ -116,7 +119,7 @@ interface Shown {
   readonly realm: string
 }
 
-/** A flood of navigations gets such pages. Each is joined from a few constant texts, which costs less than its way to the socket. */
+/** Joins a few constant texts, which costs less than sending the page: a flood of navigations gets such pages. */
 function pageOf({ head, requestId, message, offer, wait, realm }: Shown): string {
   const language = languageOf(WORDS, fieldValues(head.fields, 'accept-language')[0])
   const words = WORDS[language] ?? WORDS.en
@@ -125,7 +128,7 @@ function pageOf({ head, requestId, message, offer, wait, realm }: Shown): string
   const main = [`<h1>${title}</h1>`, `<p>${advice}</p>`]
   if (offer === 'unsent' || offer === 'unsure') main.push(`<p>${words[offer]}</p>`)
   if (wait !== undefined) main.push(`<p>${words.soon} ${wait}</p>`)
-  // The empty address is that of the page itself, which the page does not have to show.
+  // An empty `href` is the address of the page itself, so the page need not quote it.
   if (offer === 'again') main.push(`<a href="">${words.again}</a>`)
   if (offer === 'open') main.push(`<a href="/">${words.open}</a>`)
   main.push(`<p class="small">${words.id} <code>${escapeHtml(requestId)}</code></p>`)

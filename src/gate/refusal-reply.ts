@@ -15,12 +15,12 @@ type ErrorCode =
   | 'upstream_timeout'
   | 'overloaded'
 
-/** The part of a response that is the same for all refusals of a kind. */
+/** The part of a response that all refusals of a kind share. */
 interface RefusalResponse {
   /** The precise status. */
   readonly http: number
   readonly code: ErrorCode
-  /** Built once, because a flood of requests gets it. Undefined: the refusal has a description of its own. */
+  /** Built once, because a flood of requests gets it. Undefined: each refusal of this kind has a description of its own. */
   readonly content: JsonContent | undefined
 }
 
@@ -85,15 +85,18 @@ export interface RefusalSettings {
   readonly realm: string
 }
 
-/** The replies with 401, without a token and with one. They depend on the settings only, and a flood of requests gets them. */
+/**
+ * The replies with 401: to requests without a token, and to those with one. They are built once per settings, because a flood of requests
+ * gets them.
+ */
 const unauthorizedReplies = new WeakMap<
   RefusalSettings,
   { readonly missing: Reply; readonly invalid: Reply }
 >()
 
 /**
- * The one place that turns a refusal into a response. The texts are fixed, so no detail of the request, the device or this
- * machine can leak through them.
+ * The one place that turns a refusal into a response. The texts are fixed, so they leak no detail of the request, the device or this
+ * machine.
  */
 export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
   if (refusal.kind !== 'unauthorized' || refusal.misplaced) return replyOf(refusal, settings, false)
@@ -113,7 +116,7 @@ function replyOf(refusal: Refusal, settings: RefusalSettings, reusable: boolean)
   return { status, fields: [...fields, ...fieldsFor(refusal, settings)], body, reusable }
 }
 
-/** The one of the five statuses of the device's documentation that says the same. */
+/** The status with the same meaning among the five of the device's documentation. */
 function documentedStatus(http: number): 400 | 401 | 429 | 500 {
   if (http === 401 || http === 429) return http
   return http < 500 ? 400 : 500
@@ -149,7 +152,7 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
       // With an error only if the request showed a token (RFC 6750 §3).
       return challenge(realm, refusal.cause === 'missing' ? '' : ', error="invalid_token"')
     case 'insufficient-scope':
-      // RFC 6750 §3.1. A client that may only read must not take it for a reason to log in again, so it is never 401.
+      // RFC 6750 §3.1. Never 401: a client that may only read must not take it for a reason to log in again.
       return statusCodes === 'http' ? challenge(realm, ', error="insufficient_scope"') : []
     default:
       return []
@@ -157,15 +160,15 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
 }
 
 /**
- * The challenge, with the realm as a quoted string (RFC 9110 §5.6.4): quotation marks and backslashes are escaped, and characters outside of
- * ASCII are sent in UTF-8, which that grammar allows (`obs-text`). RFC 7617 has `charset` for Basic only, and RFC 6750 for Bearer has none.
+ * The challenge, with the realm as a quoted string (RFC 9110 §5.6.4). Quotation marks and backslashes are escaped. Other characters than
+ * ASCII are sent in UTF-8, which that grammar allows (`obs-text`). RFC 7617 has `charset` for Basic only, and RFC 6750 has none for Bearer.
  */
 function challenge(realm: string, error: string): Fields {
   const quoted = Buffer.from(realm.replace(/["\\]/g, '\\$&')).toString('latin1')
   return ['WWW-Authenticate', `Bearer realm="${quoted}"${error}`]
 }
 
-/** @param error the name of RFC 9209 §2.3; `proxy_internal_error` has nothing to do with the device */
+/** @param error a name of RFC 9209 §2.3; `proxy_internal_error` is not about the device */
 function proxyStatus(error: string): Fields {
   return ['Proxy-Status', `${PSEUDONYM}; error=${error}`]
 }

@@ -1,4 +1,4 @@
-/** What a page says about a refusal. Several kinds of refusals share one, because a person can do the same about them. */
+/** What a page says about a refusal. Kinds of refusals share a message if a person can do the same about them. */
 export type Message =
   | 'limited'
   | 'down'
@@ -15,14 +15,14 @@ export type Message =
 type Told = readonly [title: string, advice: string]
 
 /**
- * `again`, `open`: links. `soon`: stands before the seconds after which the page loads again. `unsent`, `unsure`: what became of the input of
- * a request that is not a read. `id`: stands before the request id.
+ * `again`, `open`: links. `soon`: precedes the seconds after which the page loads again. `unsent`, `unsure`: what became of the input of a
+ * request that is not a read. `id`: precedes the request id.
  */
 type Words = Readonly<
   Record<Message, Told> & Record<'again' | 'open' | 'soon' | 'unsent' | 'unsure' | 'id', string>
 >
 
-/** By language: those of the login page. A new one needs only its lines here. */
+/** By language: the languages of the login page. A new language needs only its lines here. */
 export const WORDS: Readonly<Record<string, Words>> & { readonly en: Words } = {
   en: {
     limited: [

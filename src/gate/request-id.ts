@@ -17,10 +17,10 @@ let digits = ''
 let used = 0
 
 /**
- * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
- * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
- * joined. A new one is 32 hexadecimal digits, a slice of the text of a batch: a UUID costs five times as much, because it is
- * concatenated digit by digit and flattened again when it is sent.
+ * The id of one request (C22). It is in the access log, and is sent as `X-Request-Id` to the device and in the sidecar's own responses. The
+ * id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be joined. A new id is 32 hexadecimal
+ * digits, a slice of the text of a batch. A UUID costs five times as much: it is concatenated digit by digit, and flattened when it is
+ * sent.
  */
 export function requestIdOf(presented: readonly string[], peerTrusted: boolean): string {
   const [id] = presented

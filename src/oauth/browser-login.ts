@@ -21,18 +21,18 @@ export type BrowserLogin = ReturnType<typeof createBrowserLogin>
 
 /**
  * Empties the browser's cache of the device's pages, and the memory from which Back restores them (W3C Clear Site Data). The page that the
- * browser leaves gets into that memory only after this response. So the response leads to a second page, which has the field, too.
+ * browser leaves enters that memory only after this response. So the response leads to a second page, which has the field, too.
  */
 const CLEARED_CACHE: Fields = ['Clear-Site-Data', '"cache"']
 
-/** Leads the browser on at once. A browser that ignores it shows a page that says what to do. */
+/** Leads the browser to another page at once. A browser that ignores it shows this page, which says what to do. */
 function leadingTo(path: string): string {
   return `\n<meta http-equiv="refresh" content="0; url=${escapeHtml(path)}">`
 }
 
 /**
- * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay
- * here, and the browser gets a session. Login and logout show a page for GET, and take the POST of that page only, which the gate checks.
+ * The login of browsers: the two endpoints, and the login page as the body of a refusal. A login is a password grant: its tokens stay here,
+ * and the browser gets a session. Login and logout show a page for GET. They take only the POST of that page, which the gate checks.
  */
 export function createBrowserLogin(
   grant: GrantType,
@@ -62,7 +62,7 @@ export function createBrowserLogin(
     const cleared = (await sessions.replace(fields, issued.grant)) === 'ended' ? CLEARED_CACHE : []
     const cookie = sessions.begin(issued)
     if (!settings.gate.browser) {
-      // A reload has switched the login off meanwhile.
+      // A reload has switched the login off during this request.
       await sessions.endAll(LOGIN_OFF)
       return { kind: 'unauthorized', cause: 'missing' }
     }
@@ -86,20 +86,20 @@ export function createBrowserLogin(
       const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
       return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
-    // A link of another site carries no cookie, so it does not tell whether there is a session.
+    // A link of another site carries no cookie, so its request does not show whether there is a session.
     if (sessions.stateOf(fields) === 'open' || !isOfThisOrigin(exchange, { typed: true, silent: false }))
       return { reply: pageReply(200, page(exchange, undefined, { kind: 'logout' })) }
     return { reply: pageReply(200, goodbye, CLEARED_CACHE) }
   }
 
-  /** What the login page says and offers instead of a refused request. */
+  /** What the login page says and offers in place of a refused request. */
   function offered(exchange: Exchange, { kind }: Refusal): Pick<LoginPage, 'message' | 'action'> {
     const { head, classified } = exchange
     const to = askedFor(exchange)
     const action = { kind: 'password', to } as const
     if (kind === 'invalid-grant') return { message: 'wrong', action }
     if (kind === 'rate-limited' || kind === 'wrong-passwords') return { message: 'wait', action }
-    // The cookie is `SameSite=Strict`: this user may have a session, which a link of this page shows.
+    // The cookie is `SameSite=Strict`: this user may have a session, which a request by a link of this page would show.
     const mayBeLoggedIn = fieldValues(head.fields, 'sec-fetch-site').includes('cross-site')
     if (kind === 'cross-origin' || (kind === 'unauthorized' && mayBeLoggedIn))
       return { message: 'foreign', action: { kind: 'open', to: '/' } }
@@ -113,7 +113,7 @@ export function createBrowserLogin(
     login,
     logout,
     /**
-     * The login page, with the status and the fields of `reply`, for a browser that opens a page and is refused. Undefined if a login does
+     * The login page, with the status and the fields of `reply`, for a browser that opens a page and is refused. Undefined if a login would
      * not help.
      */
     pageFor(exchange: Exchange, refusal: Refusal, reply: Reply): Reply | undefined {
@@ -137,7 +137,7 @@ export function createBrowserLogin(
   }
 }
 
-/** Why the page at `/oauth/login` is shown: its query says so, which the page that led there has written. */
+/** Why the page at `/oauth/login` is shown: the page that led there has written it into the query. */
 function reasonIn({ classified: { target } }: Exchange): Message | undefined {
   const why = new URLSearchParams(queryOf(target)).get('why')
   return why === 'ended' || why === 'unsent' ? why : undefined
@@ -149,9 +149,10 @@ const PATH = /^\/(?![/\\])[!-~]*$/
 /**
  * The path for the browser after the login:
  *
- * - that of the request, or for the login page the one in its query;
- * - for a request that is not a read, the page that sent it, because what it sent is gone;
- * - for a request of another origin, the first page: firmware changes its state by GET, and after the login it would be one of this origin.
+ * - the path of the request, or for the login page the one in its query;
+ * - for a request that is not a read, the page that sent it, because its input is lost;
+ * - for a request of another origin, the first page: firmware changes its state by GET, and after the login the request would be one of
+ *   this origin (CSRF).
  */
 function askedFor(exchange: Exchange): string {
   const { head, classified } = exchange
@@ -160,7 +161,7 @@ function askedFor(exchange: Exchange): string {
   return mayLeadTo(isRead(head.method) ? classified.target : pageBehind(exchange))
 }
 
-/** The path, or the first page if this is no path of the device. */
+/** The path, or the first page if the browser must not be led to that path. */
 function mayLeadTo(path = '/'): string {
   return PATH.test(path) && !/^\/oauth\/log(?:in|out)(?:\?|$)/.test(path) ? path : '/'
 }

@@ -15,7 +15,7 @@ export interface FormSettings {
   readonly bodyTimeout: number
 }
 
-/** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. */
+/** Checks the media type, reads the body, parses the parameters. Returns the first refusal. */
 export async function readForm(
   exchange: Exchange,
   { bodyTimeout }: FormSettings,
@@ -24,7 +24,7 @@ export async function readForm(
   const charset = formCharset(exchange)
   if (typeof charset !== 'string') return charset
   const { framing } = exchange.classified
-  // Before the body is read, so that a client that waits for `100 Continue` does not send it.
+  // Refused before the body is read: a client that waits for `100 Continue` then does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
   const body = await readFormBody(exchange, bodyTimeout, clock)
   return 'kind' in body ? body : parseForm(body, charset)
@@ -80,8 +80,9 @@ async function collect(exchange: Exchange, deadline: number): Promise<Buffer | R
 }
 
 /**
- * Parses `application/x-www-form-urlencoded` in UTF-8; under the label of another charset only ASCII. It refuses a body that two parsers
- * could read differently, and a repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
+ * Parses `application/x-www-form-urlencoded` in UTF-8. With the label of another charset, all of it must be ASCII. Refuses a body that two
+ * parsers could read differently, and a repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be
+ * a secret.
  */
 function parseForm(body: Buffer, charset: string): Form | Refusal {
   if (!UTF_8.test(charset) && NOT_ASCII.test(body.toString('latin1')))
@@ -110,7 +111,7 @@ function invalid(description: string): Refusal {
   return { kind: 'invalid-request', description }
 }
 
-/** `undefined` for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */
+/** Undefined for a stray `%`, and for bytes that are not UTF-8, such as encoded surrogates. */
 function decodeComponent(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -120,7 +121,7 @@ function decodeComponent(text: string): string | undefined {
   }
 }
 
-/** Blanks stand in one place only: a text that could be split in several ways would cost time without bound. */
+/** Blanks can match in one place only: with several ways to split a text, matching would take unbounded time (ReDoS). */
 const PARAMETER = String.raw`;[ \t]*(?:(${TOKEN})=(?:(${TOKEN})|"((?:[^"\\]|\\.)*)")[ \t]*)?`
 const FORM_TYPE = new RegExp(String.raw`^application/x-www-form-urlencoded(?:[ \t]*(?:${PARAMETER})+)?$`, 'i')
 const PARAMETERS = new RegExp(PARAMETER, 'g')
@@ -128,8 +129,8 @@ const PARAMETERS = new RegExp(PARAMETER, 'g')
 const UTF_8 = /^utf-?8$/i
 
 /**
- * Charsets whose ASCII bytes mean ASCII, in the spellings of IANA, Java, Python and C libraries. Much used Java clients label a form so, and
- * percent-encode it in the same charset. UTF-7 and ISO-2022 are none: an ASCII byte may be part of another character.
+ * Charsets whose ASCII bytes mean ASCII, in the spellings of IANA, Java, Python and C libraries. Widely used Java clients label a form with
+ * one, and percent-encode it in the same charset. UTF-7 and ISO-2022 are not among them: an ASCII byte may be part of another character.
  */
 const ASCII_SUPERSET =
   /^(?:(?:us-)?ascii|ansi_x3\.4-19(?:68|86)|iso[-_]?8859[-_]?\d{1,2}(?:-[ei])?|latin-?\d{1,2}|(?:windows-|cp)125\d)$/i
@@ -138,8 +139,8 @@ const ASCII_SUPERSET =
 const NOT_ASCII = /[\x80-\xff]|%[89a-f]/i
 
 /**
- * The charset that a Content-Type (RFC 9110 §8.3.1) names, UTF-8 if it names none. Undefined for another type than that of a form,
- * malformed parameters, a charset that is not accepted, and for more than one label.
+ * The charset that a Content-Type (RFC 9110 §8.3.1) names; UTF-8 if it names none. Undefined for another type than that of a form, for
+ * malformed parameters, for a charset that is not accepted, and for several labels that are not all UTF-8.
  */
 function charsetIn(contentType: string): string | undefined {
   if (!FORM_TYPE.test(contentType)) return undefined

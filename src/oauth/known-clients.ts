@@ -6,26 +6,27 @@ import type { GrantSummary, Revocation } from '../tokens/state.ts'
 /** The most clients that are remembered. One more makes the client with the oldest login or refresh forgotten. */
 export const MOST_KNOWN = 10_000
 
-/** With this number of wrong passwords since its last right one, a client is unknown. */
+/** A client with this many wrong passwords since its last right one is unknown. */
 const MOST_WRONG = 4
 
 interface Known {
-  /** Its latest grant. */
+  /** The latest grant of the client. */
   readonly grant: string
-  /** On the monotonic clock (ms). */
+  /** When the client is forgotten (ms on the monotonic clock). */
   readonly until: number
   /** Wrong passwords since the last right one. */
   wrong: number
 }
 
 /**
- * The clients that have logged in before, by key. Such a client has a live grant, or had one that ended within the last refresh lifetime, by
- * expiry or by a change of the password. A client whose grant an operator revokes is forgotten, in a fleet at every sidecar.
+ * The clients that have logged in before, by key. Such a client has a live grant, or had one that ended within the last refresh lifetime
+ * because it expired or the password changed. If an operator revokes the grant of a client, the client is forgotten, in a fleet at every
+ * sidecar.
  */
 export class KnownClients {
   readonly #clock: Clock
   readonly #refreshLifetime: () => number
-  /** The client with the latest login or refresh stands last. */
+  /** The client with the latest login or refresh is the last entry. */
   readonly #clients = new Map<string, Known>()
 
   /** @param refreshLifetime milliseconds */
@@ -48,7 +49,7 @@ export class KnownClients {
   }
 
   /**
-   * Prolongs the memory of a known client. A refresh makes no client known, because its token may be stolen. It does not clear the count of
+   * Remembers a known client for longer. A refresh makes no client known, because its token may be stolen. It does not clear the count of
    * wrong passwords, because a token proves no password.
    */
   refreshed(client: string, grant: string): void {
@@ -88,7 +89,7 @@ export class KnownClients {
     for (const [client, { grant }] of this.#clients) if (isMeant(grant)) this.#clients.delete(client)
   }
 
-  /** @param lasts the time until its grant ends (ms) */
+  /** @param lasts the time until the grant ends (ms) */
   #remember(client: string, grant: string, lasts: number, wrong: number): void {
     this.#clients.delete(client)
     const [oldest] = this.#clients.keys()

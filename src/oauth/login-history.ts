@@ -18,9 +18,9 @@ interface Dependencies {
     readonly gate: { readonly scopes: Scopes | undefined }
     readonly config: { readonly tokens: { readonly refreshLifetime: number } }
   }
-  /** Called when guessing begins, and not again before some minutes without it. */
+  /** Called when guessing begins. It is called again only after some minutes without guessing. */
   readonly onGuessing: (guesses: GuessSummary) => void
-  /** Called once during that, when a login is refused because too many wait. */
+  /** Called once during a time of guessing, when a login is refused because too many wait. */
   readonly onCrowded: (guesses: GuessSummary) => void
   readonly onBug: (error: unknown) => void
 }
@@ -29,8 +29,8 @@ export type LoginHistory = ReturnType<typeof createLoginHistory>
 
 /**
  * Remembers right and wrong passwords by client. This decides which clients go first while passwords wait (`Precedence` in
- * `password/weighted-turns.ts`). A login makes its client known only if its name has no `allow`: otherwise the password of a restricted name
- * would help to guess another one.
+ * `password/weighted-turns.ts`). A login makes its client known only if its name has no `allow`: otherwise a client with the password of a
+ * restricted name could guess another password with precedence.
  */
 export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onBug }: Dependencies) {
   const known = new KnownClients(clock, () => settings.config.tokens.refreshLifetime)
@@ -71,10 +71,10 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
     const before = revocations
     const live = await recentGrants(MOST_KNOWN)
     if (live === 'unavailable') return
-    // The latest last, as `known` keeps them.
+    // From the oldest to the latest, because `known` keeps the latest last.
     for (let end = live.grants.length; end > 0; end -= READ_PER_TURN) {
       if (revocations !== before) {
-        // What was read may hold a grant that an operator has revoked since.
+        // The list may hold a grant that an operator has revoked since it was read.
         readAt = Number.NEGATIVE_INFINITY
         return
       }
@@ -90,12 +90,12 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
     /** 1 for an address without wrong passwords, and less with each of them. */
     weightOf: (address: string): number => 1 / (1 + wrong.of(address)) ** 2,
     isUnlimited,
-    /** `logIn`, with its results remembered. Reads the live grants at once, and again from time to time. */
+    /** `logIn`, which then also remembers its results. Reads the live grants now, and again with later logins. */
     recorded(logIn: LogIn, { recentGrants }: Pick<Tokens, 'recentGrants'>): LogIn {
       const read = (): void => void readGrants(recentGrants).catch(onBug)
       read()
       return async (password, request, grantType, username) => {
-        // The login does not wait for a shared store. A client that only the store knows has no precedence in this login.
+        // The login does not wait for a shared store, so a client that only the store knows has no precedence in this login.
         read()
         const result = await logIn(password, request, grantType, username)
         if (result !== 'overloaded' || !request.ended) judge(request.client.key, result)

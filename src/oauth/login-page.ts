@@ -17,7 +17,7 @@ export interface LoginPage {
     | undefined
 }
 
-/** The address of the login that leads to a path. */
+/** The address of the login page that leads to a path afterwards. */
 export function loginPath(to: string): string {
   return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
 }
@@ -53,7 +53,7 @@ function actionOf(
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
   if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
-  // A screen reader reads the field, which has the focus when the page opens, and no alert that was there before.
+  // A screen reader reads the field that has the focus when the page opens, but no alert that was there before.
   const described = message === undefined ? '' : ' aria-describedby="message"'
   const wrong = message === 'wrong' ? ' aria-invalid="true"' : ''
   const password = `

@@ -15,7 +15,7 @@ import {
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
-/** Sessions of browsers that never log out pile up. Past this number, the one that began first ends. */
+/** Sessions of browsers that never log out pile up. Above this number, the session that began first ends. */
 const MOST_SESSIONS = 10_000
 
 /** The tokens of a browser, which never gets them. */
@@ -23,18 +23,21 @@ interface Session {
   /** The grant of the login. A renewal keeps it. */
   readonly grant: string | undefined
   tokens: IssuedTokens
-  /** The last request, or the last look at one in flight (ms on the monotonic clock). */
+  /** When the last request came, or when one was last seen in flight (ms on the monotonic clock). */
   usedAt: number
-  /** When it ends, however it is used: renewals with `tokens.rotate_refresh` do not prolong it. As `usedAt`. */
+  /** When the session ends, however it is used (ms on the monotonic clock). Renewals with `tokens.rotate_refresh` do not prolong it. */
   readonly endsAt: number
-  /** The exchange of the refresh token, while it lasts. */
+  /** The exchange of the refresh token, while it runs. */
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
 }
 
 /** Why sessions end when `browser.login` is switched off: a value of the `reason` label of `postern_tokens_revoked_total`. */
 export const LOGIN_OFF = 'browser_login_off'
 
-/** Why a session ends without a request for `browser.idle`, and after the lifetime of its first refresh token: as `LOGIN_OFF`. */
+/**
+ * Why a session ends after `browser.idle` without a request, and after the lifetime of its first refresh token: further values, as
+ * `LOGIN_OFF`.
+ */
 const IDLE = 'browser_idle'
 const OVER = 'browser_session_over'
 
@@ -65,9 +68,9 @@ interface SessionDependencies {
 export type Sessions = ReturnType<typeof createSessions>
 
 /**
- * The sessions of browsers: each stands for a grant, and is found by a random id in a cookie. Only the sidecar chooses ids, so a cookie
- * that an attacker sets gains nothing (fixation). A look-up compares the hash of the whole id by a secret seed, so its time tells
- * nothing about a part of it.
+ * The sessions of browsers. A session stands for a grant, and is found by a random id in a cookie. Only the sidecar chooses ids, so a
+ * cookie that an attacker sets gains nothing (session fixation). A look-up compares a hash of the whole id with a secret seed, so its time
+ * tells nothing about a part of the id.
  */
 export function createSessions(
   tokens: Pick<Tokens, 'identify' | 'refresh'> & Pick<State, 'end'>,
@@ -75,7 +78,10 @@ export function createSessions(
 ) {
   const sessions = new Map<string, Session>()
 
-  /** A session whose access token is no longer valid goes on with a new one, or has ended with its grant. */
+  /**
+   * If the access token of a session is no longer valid, renews it. If the refresh token is refused, too, the session has ended with its
+   * grant.
+   */
   async function settled(
     id: string,
     session: Session,
@@ -97,20 +103,20 @@ export function createSessions(
     return tokens.identify(issued.accessToken, client)
   }
 
-  /** The tokens of a session are nowhere else, so it is over at once, whether a shared store answers or not. */
+  /** Ends a session at once, even if a shared store does not answer: its tokens are nowhere else. */
   function drop(id: string, reason = 'client'): Later<boolean> {
     const session = sessions.get(id)
     sessions.delete(id)
     return session?.grant === undefined ? true : tokens.end({ grants: [session.grant] }, reason)
   }
 
-  /** Why a session is over at a time (ms on the monotonic clock); undefined if it is not. */
+  /** Why a session is over at this time (ms on the monotonic clock); undefined if it is not. */
   function endOf({ usedAt, endsAt }: Session, now: number): string | undefined {
     if (now >= endsAt) return OVER
     return now - usedAt >= settings.config.browser.idle ? IDLE : undefined
   }
 
-  /** Asked only about a session that seems idle: the last look at the requests in flight may be a second ago, or more. */
+  /** Whether a request in flight uses a session that seems idle: `sweep` may have looked a second ago, or longer. */
   function isInUse({ grant }: Session): boolean {
     return grant !== undefined && grantsInFlight(live).has(grant)
   }
@@ -118,9 +124,9 @@ export function createSessions(
   return {
     has: (id: string): boolean => sessions.has(id),
     /**
-     * The grant of a session, as `Tokens.identify` says it. An access token that has expired is renewed first.
+     * The grant of a session, as `Tokens.identify` returns it. An access token that has expired is renewed first.
      *
-     * @param at when the request came (ms on the monotonic clock): it is a use
+     * @param at when the request came (ms on the monotonic clock), which is a use of the session
      */
     identify(id: string, client: string, at: number): Later<Identity> {
       const session = sessions.get(id)
@@ -136,7 +142,7 @@ export function createSessions(
         ? settled(id, session, client, asked)
         : asked
     },
-    /** Begins a session with the tokens of a new grant, and returns the value of `Set-Cookie`. */
+    /** Begins a session with the tokens of a new grant. Returns the value of `Set-Cookie`. */
     begin(issued: IssuedTokens): string {
       const [first] = sessions.keys()
       if (first !== undefined && sessions.size >= MOST_SESSIONS) void drop(first)
@@ -148,20 +154,20 @@ export function createSessions(
       sessions.set(id, { grant: issued.grant, tokens: issued, usedAt: now, endsAt, renewal: undefined })
       return `${SESSION_COOKIE}=${id}; ${ATTRIBUTES}`
     },
-    /** Ends all sessions with their grants, for good: no later setting brings them back. */
+    /** Ends all sessions, and their grants for good: no later setting brings them back. */
     endAll(reason: string): Later<boolean> {
       const grants = [...sessions.values()].flatMap(({ grant }) => grant ?? [])
       sessions.clear()
       return grants.length === 0 || tokens.end({ grants }, reason)
     },
-    /** Ends the session of these fields, if there is one, with its grant. */
+    /** Ends the session that these fields carry, if any, and its grant. */
     end(fields: Fields): Later<boolean> {
       const id = sessionCookieIn(fields)
       return id === undefined || drop(id)
     },
     /**
-     * Ends the session of these fields, if there is one, because the browser has logged in again, with `grant`. Its requests in flight go on
-     * with that grant. If it belongs to another name, they end, and the result is `ended`.
+     * The browser has logged in again, with `grant`: ends the session that these fields carry, if any. Its requests in flight go on with
+     * the new grant. If that belongs to another name, they end, and the result is `ended`.
      */
     async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
       const id = sessionCookieIn(fields)
@@ -178,7 +184,9 @@ export function createSessions(
       if (sessions.size === 0) return
       const now = clock.monotonic()
       const inFlight = grantsInFlight(live)
-      /** By reason. One revocation for all: each is written to disk, or told to the shared store. */
+      /**
+       * The grants by reason. All grants of a reason are revoked at once: each revocation is written to disk, or told to the shared store.
+       */
       const over = new Map<string, string[]>()
       for (const [id, session] of sessions) {
         const { grant } = session
@@ -190,7 +198,7 @@ export function createSessions(
       }
       for (const [reason, grants] of over) void tokens.end({ grants }, reason)
     },
-    /** Whether the cookie in these fields is that of a session; `ended`: of one that is over. */
+    /** Whether these fields carry the cookie of a session; `ended`: of a session that is over. */
     stateOf(fields: Fields): 'open' | 'ended' | 'none' {
       const id = sessionCookieIn(fields)
       return id === undefined ? 'none' : sessions.has(id) ? 'open' : 'ended'

@@ -6,48 +6,53 @@ import type { LoginHistory } from './login-history.ts'
 
 /** After this time (ms) without an attempt, the wrong passwords of a client are forgotten. */
 const MEMORY = 600_000
-/** Milliseconds. */
+/** The first and the longest wait before an attempt (ms). */
 const FIRST_WAIT = 250
 const LONGEST_WAIT = 30_000
 
-/** `free` wrong passwords cause no wait. It doubles each time that `step` more were wrong. */
+/** `free` wrong passwords cause no wait. The wait doubles with each further `step` wrong ones. */
 const OF_CLIENT = { free: 4, step: 1 }
-/** An attacker with many addresses passes the bound by client. Clients that only mistype share this one with it, so it rises slowly. */
+/**
+ * The same for all clients together. An attacker with many addresses passes the bound of each client. But clients that only mistype share
+ * this wait, so it rises slowly.
+ */
 const OF_ALL = { free: 50, step: 25 }
-/** One wrong password of all clients is forgotten in each such time (ms): a script with an old password must not slow everyone. */
+/** In each such time (ms), one wrong password of all clients is forgotten: a script with an old password must not slow down everyone. */
 const FORGOTTEN = 12_000
-/** At most so many wrong passwords of a client count among those of all, until the client is forgotten: one alone slows no other client. */
+/**
+ * At most this many wrong passwords of a client count among those of all, until the client is forgotten: one client alone slows no other.
+ */
 const SHARE = 10
 
-/** The most attempts that wait at once, of all clients and of one. Each holds its connection and its form, some kilobytes. */
+/** The most attempts that wait at once, of all clients and of one. Each holds its connection and its form, a few kilobytes. */
 const MOST_WAITING = 1_000
 const MOST_OF_CLIENT = 64
 
 /** An attempt that waits for its turn. */
 interface Attempt {
-  /** It is refused if its turn comes later (ms on the monotonic clock). */
+  /** The attempt is refused if its turn comes later (ms on the monotonic clock). */
   readonly until: number
   /** The key of its client. */
   readonly client: string
-  /** It was counted as one that waits for wrong passwords. */
+  /** The attempt was counted as one that waits because of wrong passwords. */
   slowed: boolean
   readonly settle: (turn: Turn) => void
 }
 
-/** `begins`: the attempt is verified now. The others are results of a login. */
+/** `begins`: the attempt is verified now. The others are results of a login that was not verified. */
 type Turn = 'begins' | Extract<LogInResult, 'overloaded' | { slowedFor: number }>
 
 /** The attempts of one client. Times on the monotonic clock (ms). */
 class Guesses extends Listed {
-  /** When they are forgotten. */
+  /** When these guesses are forgotten. */
   closesAt = 0
-  /** Attempts that were wrong. */
+  /** How many attempts were wrong. */
   wrong = 0
-  /** Those of them that count among the wrong ones of all clients. */
+  /** How many of them count among the wrong ones of all clients. */
   shared = 0
-  /** Attempts that are being verified. */
+  /** How many attempts are being verified. */
   running = 0
-  /** When the next attempt begins, or may begin if the one that waited until then was refused or has left. */
+  /** When the next attempt begins. If the attempt that waited for this time was refused or has left, the next one may use the time. */
   nextAt: number | undefined
   timer: Timer | undefined
   readonly waiting: Attempt[] = []
@@ -65,24 +70,24 @@ interface SlowLoginDependencies {
     }
   }
   readonly history: Pick<LoginHistory, 'isKnown' | 'isUnlimited'>
-  /** An attempt has to wait. */
+  /** Called when an attempt has to wait. */
   readonly onSlowed: () => void
 }
 
 /**
- * Makes guessing slower with `limits.wrong_passwords: slow`: after four wrong passwords of a client, its attempts are verified one after
- * the other, and each waits before that. The wait doubles with each wrong password of its client, and more slowly with those of all clients.
- * An attempt that would wait for longer than a body may pause is refused. `Retry-After` says when the client may try again, so a right
- * password is never locked out.
+ * Makes guessing slower with `limits.wrong_passwords: slow`. After four wrong passwords of a client, its attempts are verified one after
+ * the other, and each waits before that. The wait doubles with each wrong password of its client, and more slowly with those of all
+ * clients. An attempt that would have to wait for longer than a body may pause is refused. `Retry-After` says when the client may try
+ * again, so a right password is never locked out.
  *
- * - Waits follow verdicts. Before four wrong ones, as many attempts are verified at the same time as may be wrong without a wait; the others
- *   wait for their verdicts. So right passwords pass as fast as they hash (hashing has two places), and a client gains nothing by wrong ones
- *   at the same time.
- * - A right password ends the wait of its client, also of the attempts behind it. A client that is known does not wait for the wrong passwords
+ * - A wait follows from verdicts. Before four wrong ones, as many attempts are verified at once as may be wrong without a wait, and the
+ *   others wait for their verdicts. So right passwords pass as fast as they hash (two at a time), and a client gains nothing by many wrong
+ *   ones at once.
+ * - A right password ends the wait of its client, also for the attempts behind it. A known client does not wait because of wrong passwords
  *   of others. Both hold only for names without `allow`: a password that may do little must not help to guess another one.
- * - A waiting attempt holds no place for hashing. Its turn passes on if its client leaves. The number of waiting attempts is bounded; those of
- *   unknown clients make room for one of a known client.
- * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further ones that are not known count together.
+ * - A waiting attempt holds no place for hashing. If its client leaves, its turn passes on. The number of waiting attempts is bounded. An
+ *   attempt of an unknown client makes room for one of a known client.
+ * - Clients are kept as windows are (C17): at most `limits.max_keys`, and all further clients that are not known count together.
  */
 export function slowLogins(
   logIn: LogIn,
@@ -91,12 +96,12 @@ export function slowLogins(
   const clients = new WindowList<Guesses>()
   let others = new Guesses()
   const all = { wrong: 0, at: 0 }
-  /** All attempts that wait, in the order in which they arrived. */
+  /** The attempts that wait, of all clients, in the order of their arrival. */
   const waiting = new Map<Attempt, Guesses>()
 
   function guessesOf(key: string): Guesses {
     const now = clock.monotonic()
-    // One that is known always has its own: the history bounds how many there are.
+    // A known client always has guesses of its own: the login history bounds how many clients are known.
     const most = history.isKnown(key) ? Number.POSITIVE_INFINITY : settings.config.limits.maxKeys
     const found = clients.find(key, now, most)
     if (found === 'overflow') {
@@ -110,20 +115,20 @@ export function slowLogins(
     return guesses
   }
 
-  /** Forgets wrong passwords of all clients for the time that has passed. */
+  /** Forgets wrong passwords of all clients, as many as the time since the last call allows. */
   function forgetSome(): void {
     const now = clock.monotonic()
     all.wrong = Math.max(0, all.wrong - (now - all.at) / FORGOTTEN)
     all.at = now
   }
 
-  /** How long (ms) an attempt waits for the wrong passwords of all. */
+  /** How long (ms) an attempt waits because of the wrong passwords of all clients. */
   function waitForAll(): number {
     forgetSome()
     return waitAfter(all.wrong, OF_ALL)
   }
 
-  /** Begins or refuses the attempts of a client whose turn has come, in the order in which they arrived. */
+  /** Begins or refuses the attempts of a client whose turn has come, in the order of their arrival. */
   function advance(guesses: Guesses): void {
     guesses.timer?.cancel()
     for (let [next] = guesses.waiting; next !== undefined; [next] = guesses.waiting) {
@@ -150,7 +155,7 @@ export function slowLogins(
     }
   }
 
-  /** False if the attempt waits no more. */
+  /** False if the attempt no longer waits. */
   function leave({ waiting: attempts }: Guesses, attempt: Attempt, turn: Turn): boolean {
     const at = attempts.indexOf(attempt)
     if (at < 0) return false
@@ -170,17 +175,18 @@ export function slowLogins(
       advance(guesses)
       if (guesses.waiting.length > MOST_OF_CLIENT) leave(guesses, attempt, 'overloaded')
       else if (waiting.size > MOST_WAITING) makeRoom()
-      // If its client leaves, nobody reads the response.
+      // An attempt whose client leaves gives its turn to the next one.
       request.onEnd(() => {
         if (leave(guesses, attempt, 'overloaded')) advance(guesses)
       })
     })
   }
 
-  /** Refuses the latest attempt of an unknown client, or the latest one if all clients are known. */
+  /** Refuses the latest attempt of an unknown client, or the latest of all if every client is known. */
   function makeRoom(): void {
-    const all = [...waiting].reverse()
-    const [attempt, guesses] = all.find(([{ client }]) => !history.isKnown(client)) ?? all[0] ?? []
+    const latestFirst = [...waiting].reverse()
+    const [attempt, guesses] =
+      latestFirst.find(([{ client }]) => !history.isKnown(client)) ?? latestFirst[0] ?? []
     if (attempt !== undefined && guesses !== undefined) leave(guesses, attempt, 'overloaded')
   }
 

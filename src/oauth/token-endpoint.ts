@@ -6,19 +6,19 @@ import { type Form, type FormSettings, readForm, required } from './form-request
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType {
-  /** The value of `grant_type`. Passed on when tokens are issued, it is the `grant` label of the metric. */
+  /** The value of `grant_type`, and the `grant` label of the metric of issued tokens. */
   readonly name: string
-  /** Takes its parameters from the form: see `required`. */
+  /** Takes the parameters of the grant from the form: see `required`. */
   exchange(form: Form, request: Exchange): Promise<IssuedTokens | Refusal>
 }
 
-/** The result of a request to one of the sidecar's endpoints. `grant`: that of the tokens in the reply, for the record. */
+/** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the reply, for the record. */
 type EndpointResult = { readonly reply: Reply; readonly grant?: string | undefined } | Refusal
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
 /**
- * The token endpoint, `POST /oauth/token`: reads the form, exchanges the grant, makes the response. A refusal ends this.
+ * The token endpoint, `POST /oauth/token`: reads the form, exchanges the grant, makes the response. The first refusal ends that.
  *
  * @param grants in the order in which a refusal lists them
  */
@@ -56,12 +56,12 @@ const PASSWORD = 'password'
 
 const NOT_RIGHT = { kind: 'invalid-grant', description: 'The password is not right.' } as const
 
-/** The `Retry-After` (seconds) if too many passwords are being checked. */
+/** The `Retry-After` (seconds) if too many passwords wait. */
 const RETRY_AFTER_OVERLOAD = 1
 
 /**
- * Exchanges a password for a pair of tokens (RFC 6749 §4.3). The documented API has no user names, so `username` may be missing or anything
- * (C3). A password of another name gets the response to a wrong one.
+ * Exchanges a password for a pair of tokens (RFC 6749 §4.3). The documented API has no user names, so `username` may be missing or have any
+ * value (C3). The right password of another name gets the same response as a wrong one.
  */
 export function createPasswordGrant(
   logIn: LogIn,
@@ -98,7 +98,7 @@ export function createPasswordGrant(
 /**
  * Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say why the token is invalid.
  *
- * @param onRefreshed gets the request and the id of the grant
+ * @param onRefreshed called with the request and the id of its grant
  */
 export function createRefreshGrant(
   refresh: Tokens['refresh'],
@@ -118,8 +118,8 @@ export function createRefreshGrant(
 }
 
 /**
- * The revocation endpoint (RFC 7009). A token authorizes its own revocation, which revokes the whole grant (§2.1). The response
- * for an unknown token is 200 too (§2.2). `token_type_hint` is ignored, because one lookup finds tokens of both kinds.
+ * The revocation endpoint (RFC 7009). A token authorizes its own revocation, which revokes the whole grant (§2.1). The response for an
+ * unknown token is 200, too (§2.2). `token_type_hint` is ignored, because one look-up finds tokens of both kinds.
  */
 export function createRevocationEndpoint(
   revoke: Tokens['revoke'],

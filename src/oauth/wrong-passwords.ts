@@ -1,24 +1,24 @@
 import { prefix48 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** Wrong passwords are forgotten after one to two of these times (ms). */
+/** The length of a span (ms). A wrong password is forgotten after one to two spans. */
 const SPAN = 300_000
 
-/** The most addresses of a span. With more, the next span begins early, so the latest addresses stay. */
+/** The most addresses of a span. One more begins the next span early, so the latest addresses are kept. */
 const MOST_ADDRESSES = 5_000
 
 /** The most addresses in a summary. */
 const MOST_TOLD = 10
 
-/** More wrong passwords are guesses, and no typing errors. The alarm PosternPasswordGuessing has the same threshold. */
+/** More wrong passwords than this are guesses, not typing errors. The alarm PosternPasswordGuessing has the same threshold. */
 export const GUESSING = 20
 
-/** The wrong passwords of the last minutes. */
+/** The wrong passwords of the last five to ten minutes. */
 export interface GuessSummary {
   readonly wrong: number
-  /** The number of addresses that they came from. An IPv6 /48 is one. */
+  /** The number of addresses that they came from. An IPv6 /48 counts as one. */
   readonly addresses: number
-  /** At most ten: the addresses with most wrong passwords. */
+  /** The addresses with the most wrong passwords, ten at most. */
   readonly from: readonly string[]
 }
 
@@ -32,7 +32,7 @@ class Span {
   }
 }
 
-/** The wrong passwords of the last five to ten minutes, by address. It holds two spans of time, so nothing expires one by one. */
+/** The wrong passwords of the last five to ten minutes, by address. They are kept in two spans of time, so nothing expires one by one. */
 export class WrongPasswords {
   readonly #clock: Clock
   #before = new Span()

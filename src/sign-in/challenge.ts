@@ -10,15 +10,15 @@ export interface Challenge {
 export type Parameters = ReadonlyMap<string, string>
 
 const QUOTED = String.raw`"((?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t \x21-\x7e\x80-\xff])*)"`
-/** The first parameter of a challenge stands behind the scheme. */
+/** The first parameter of a challenge follows its scheme. */
 const PARAMETER = String.raw`(?:(${TOKEN}) +)?(${TOKEN})[\t ]*=[\t ]*(?:(${TOKEN})|${QUOTED})`
 /** A scheme without parameters; it may have a token68. */
 const BARE = String.raw`(${TOKEN})(?: +[\w\-.~+/]+=*)?`
 const ELEMENT = new RegExp(String.raw`(?:${PARAMETER}|${BARE})[\t ]*(?:,[\t ,]*|$)`, 'y')
 
 /**
- * The challenges of all `WWW-Authenticate` fields (RFC 9110 §11.6.1). A field with a syntax error is ignored as a whole: a
- * guess where a quoted string ends is a guess about what the credentials sign.
+ * The challenges of all `WWW-Authenticate` fields (RFC 9110 §11.6.1). A field with a syntax error is ignored as a whole: a guess where a
+ * quoted string ends would be a guess about what the credentials sign.
  */
 export function parseChallenges(values: readonly string[]): readonly Challenge[] {
   return values.flatMap((value) => parseField(value) ?? [])

@@ -13,20 +13,20 @@ import {
 } from './session-cookies.ts'
 import { isByCookies, isSendable, tokenCookie, tokenIn, unwrapped } from './session-token.ts'
 
-/** The names under which a session travels: those of the configuration, and its cookies. */
+/** The names under which a session travels: those in the configuration, and those of its cookies. */
 export function namesOf(settings: SessionSettings, cookies: readonly SessionCookie[] = []): SessionNames {
   const named = [tokenCookie(settings), settings.send?.header.cookie].filter((name) => name !== undefined)
   return sessionNames([...named, ...cookies.map(({ name }) => name)], sessionFields(settings))
 }
 
-/** The session that the response to a login opens; undefined if it holds none. */
+/** The session that the response to a login opens; undefined if the response holds none. */
 export function sessionIn(
   response: OwnResponse,
   settings: SessionSettings,
   clock: Clock,
 ): Session | undefined {
   const { token, send, login } = settings
-  // Without a field that carries its value, the named cookie alone is the session.
+  // Without a field that carries its value, the named cookie is the whole session.
   const only = send === undefined ? tokenCookie(settings) : undefined
   const received = cookiesSetBy(response.fields, login.path, clock)
   const now = clock.monotonic()
@@ -39,7 +39,7 @@ export function sessionIn(
   return createSession(settings, set, text, clock)
 }
 
-/** Requests carry the cookies and the token. Responses to clients change neither, because they may be about another account. */
+/** A session of cookies, a token, or both. Responses to clients replace neither, because they may be about another account. */
 function createSession(
   settings: SessionSettings,
   set: readonly SessionCookie[],
@@ -78,7 +78,7 @@ function createSession(
   }
 
   return {
-    // Many devices set cookies for every client. Only a request shows whether they are a session.
+    // Many devices set cookies for every client. Only a request shows whether the cookies are a session.
     proven: !byCookies,
     names: namesOf(settings, all),
     get expired() {
@@ -102,7 +102,7 @@ function createSession(
       }
     },
     accepted({ target }, { fields }, _nonce, own) {
-      // The token in a cookie is judged as a cookie.
+      // A token in a cookie is judged as a cookie.
       for (const name of byCookies ? [] : sessionFields(settings))
         takeToken(unwrapped(fieldValues(fields, name.toLowerCase())[0] ?? '', field), own)
       for (const cookie of cookiesSetBy(fields, target, clock)) cookies.take(cookie, target, own)

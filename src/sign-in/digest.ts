@@ -3,7 +3,7 @@ import type { RequestLine } from '../device/request.ts'
 import { type Fields, fieldValues, listMembers } from '../http/fields.ts'
 import { type Parameters, parseChallenges } from './challenge.ts'
 
-/** A Digest challenge that the sidecar supports (RFC 7616 §3.3). Text as on the wire, one character for each byte. */
+/** A Digest challenge that the sidecar supports (RFC 7616 §3.3). Its texts are as on the wire: one character for each byte. */
 export interface DigestChallenge {
   readonly realm: string
   readonly nonce: string
@@ -20,7 +20,7 @@ export interface DigestChallenge {
   readonly utf8: boolean
 }
 
-/** The names of Node, by those of the device, the strongest last. */
+/** The hash names of Node by the algorithm names of RFC 7616, the strongest last. */
 const HASHES: ReadonlyMap<string, string> = new Map([
   ['md5', 'md5'],
   ['sha-256', 'sha256'],
@@ -44,7 +44,8 @@ function understood(parameters: Parameters): DigestChallenge | undefined {
   const hash = HASHES.get(name)
   const offered = parameters.get('qop')
   const qop = offered !== undefined && listMembers([offered]).includes('auth') ? 'auth' : undefined
-  // `auth-int` alone signs the body, which is streamed and not complete yet. `-sess` without a qop has no cnonce.
+  // `auth-int` alone signs the body, which is streamed and not complete yet. `-sess` needs a cnonce, which a challenge without a qop has
+  // not.
   if (hash === undefined || (offered !== undefined && qop === undefined)) return undefined
   if (sess !== undefined && qop === undefined) return undefined
   return {

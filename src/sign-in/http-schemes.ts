@@ -20,7 +20,10 @@ interface CheckedAccount {
   readonly checkPath: string
 }
 
-/** The login that a 401 asks for, of those that HTTP defines and Postern supports. Digest before Basic, because it does not send the password. */
+/**
+ * The login that a 401 asks for; undefined if Postern does not support it. Digest is preferred to Basic, because it does not send the
+ * password.
+ */
 export function httpLogin({ status, fields }: OwnResponse): 'basic' | 'digest' | undefined {
   if (status !== 401) return undefined
   if (digestChallenge(fields) !== undefined) return 'digest'
@@ -48,7 +51,7 @@ export function createBasicScheme({ user, checkPath }: CheckedAccount, ask: Ask)
   }
 }
 
-/** Digest (RFC 7616). A login answers the challenge of `checkPath`; later requests share its nonce. */
+/** Digest (RFC 7616). A login answers the challenge of `checkPath`. Later requests share its nonce. */
 export function createDigestScheme({ user, checkPath }: CheckedAccount, ask: Ask): Scheme {
   const isChallenge: Scheme['isChallenge'] = (_request, { status, fields }) =>
     status === 401 && digestChallenge(fields) !== undefined
@@ -80,9 +83,9 @@ interface NonceState {
 const MAX_NONCES = 64
 
 /**
- * Answers a challenge and its successors, with an increasing nonce count. A request whose nonce expired is repeated with the
- * nonce of its own challenge. Other requests share that nonce only after the device has accepted it. So concurrent requests do
- * not invalidate each other's nonces at firmware that accepts each nonce once, or only in the order of the count.
+ * Answers a challenge and its successors, with an increasing nonce count. A request whose nonce expired is repeated with the nonce of its
+ * own challenge. Other requests share that nonce only after the device has accepted it. Otherwise concurrent requests would invalidate each
+ * other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
 function createDigestSession(first: DigestChallenge, account: Account): Session {
   const nonces = new LRUCache<string, NonceState>({ max: MAX_NONCES })
@@ -116,7 +119,7 @@ function createDigestSession(first: DigestChallenge, account: Account): Session 
       const next = digestChallenge(fields)
       if (next === undefined) return undefined
       const accepted = nonces.get(nonce)?.accepted ?? true
-      // Firmware that never sends `stale` still sends a new nonce. A nonce that it never accepted means a wrong password.
+      // Firmware that never sends `stale` still sends a new nonce. If it never accepted the old nonce, the password is wrong.
       if (!next.stale && !(accepted && next.nonce !== nonce)) return undefined
       return (nonces.get(next.nonce) ?? begin(next)).nonce
     },

@@ -3,13 +3,13 @@ import { isExpired, matchesPath, type SessionCookie } from './session-cookies.ts
 
 /** What a cookie means, by its name. */
 interface Meaning {
-  /** It is the session, or a part of it: without it the session is over. */
+  /** The cookie is the session, or a part of it. Without the cookie the session is over. */
   isVital(name: string): boolean
-  /** Another value of it is another session. */
+  /** Another value of the cookie means another session. */
   tells(name: string): boolean
 }
 
-/** The cookies of one session. Responses update their expiry. Some are the session itself, the others only go along. */
+/** The cookies of one session. Some are the session itself, the others are only sent along. Responses update their expiry. */
 export class KeptCookies {
   readonly #clock: Clock
   readonly #meaning: Meaning
@@ -33,17 +33,17 @@ export class KeptCookies {
     return this.#replaced
   }
 
-  /** Those that a request for this target carries. */
+  /** The cookies that a request for this target carries. */
   for(target: string): readonly SessionCookie[] {
     return this.#kept.filter((each) => matchesPath(each, target) && !this.#isOver(each))
   }
 
-  /** The value of a cookie, on whichever paths it is sent; undefined if there is none. */
+  /** The value of a cookie, whatever its path; undefined if there is none. */
   valueOf(name: string): string | undefined {
     return this.#kept.findLast((each) => each.name === name && !this.#isOver(each))?.value
   }
 
-  /** @param own the response is to a request of the sidecar itself: only then another value is taken */
+  /** @param own the response is to a request of the sidecar itself. Only such a response may change the value */
   take(cookie: SessionCookie, target: string, own: boolean): void {
     const same = this.#kept.filter(({ name }) => name === cookie.name)
     const sent = same.filter((each) => matchesPath(each, target))
@@ -61,7 +61,7 @@ export class KeptCookies {
     else this.#replaced ||= this.#meaning.tells(cookie.name)
   }
 
-  /** An empty value deletes, too. */
+  /** An empty value deletes a cookie, too. */
   #isOver(cookie: SessionCookie): boolean {
     return cookie.value === '' || isExpired(cookie, this.#clock.monotonic())
   }

@@ -1,12 +1,12 @@
 import type { Clock } from '../system/clock.ts'
 
 /**
- * A refused session causes a login. If the request is refused again after it, the account may not use that path. For this
- * long (ms) refusals then cause no further login.
+ * A refused session causes a login. If the device refuses the request again after it, the account may not use that path. So refusals then
+ * cause no login for this long (ms).
  */
 const LOGIN_INTERVAL = 5_000
 
-/** A session that responses to clients change causes at most this many logins in a row, and from then on one in `LOGIN_INTERVAL`. */
+/** If responses to clients change the session, this many logins in a row may follow, and from then on one in `LOGIN_INTERVAL`. */
 const MOST_CHANGES = 3
 
 /** How many logins the responses to clients may cause. */
@@ -25,7 +25,7 @@ export class LoginBudget {
     this.#onChanging = onChanging
   }
 
-  /** Whether a refused session may cause a login now. `changed`: a response to a client has set another one. */
+  /** Whether a refused session may cause a login now. `changed`: a response to a client has set another session. */
   takeRefusal(changed: boolean): boolean {
     const now = this.#clock.monotonic()
     const allowed = changed ? this.takeChange() : now >= this.#noneBefore
@@ -33,7 +33,7 @@ export class LoginBudget {
     return allowed
   }
 
-  /** Whether a changed session may cause a login now. Bounded: with some devices the next response changes the next session. */
+  /** Whether a changed session may cause a login now. Bounded, because at some devices the next response changes the next session, too. */
   takeChange(): boolean {
     const now = this.#clock.monotonic()
     const from = Math.max(this.#changesUntil, now)

@@ -7,14 +7,14 @@ import type { PresentSession } from './present-session.ts'
 import type { LoginResult, Scheme, Session } from './scheme.ts'
 import type { SessionLife } from './session-life.ts'
 
-/** The device did not respond, or its response says neither right nor wrong. */
+/** The device did not respond, or its response does not say whether the password is right. */
 interface FailedCheck {
   readonly kind: 'failed'
   readonly failure: UpstreamFailure
 }
 
 export type PasswordCheck =
-  /** `adopt`: from now on requests use this password, and the session that the check opened. `discard`: they do not. */
+  /** `adopt`: from now on requests use this password, and the session that the check opened. `discard`: they use neither. */
   | { readonly kind: 'right'; readonly adopt: () => void; readonly discard: () => void }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'stopping' }
@@ -31,8 +31,8 @@ export interface LoginEvents {
 interface LoginsOptions {
   readonly scheme: Scheme
   /**
-   * Reads the password for every login, so that a changed one takes effect when the device refuses the old one. The message of a failure is
-   * safe to log. Undefined: the password is the one that was adopted last
+   * Reads the password for every login, so that a changed one takes effect when the device refuses the old one. The message of its
+   * rejection is safe to log. Undefined: the password is the one that was adopted last.
    */
   readonly readPassword: (() => Promise<string>) | undefined
   readonly clock: Clock
@@ -43,7 +43,7 @@ interface LoginsOptions {
   readonly events: LoginEvents
 }
 
-/** While no login can come of it, the password is read again at most once in this time (ms), not for each request. */
+/** While the password is unreadable or paused, it is read again at most once in this time (ms), not for each request. */
 const READ_INTERVAL = 1_000
 
 export type Logins = ReturnType<typeof createLogins>
@@ -81,11 +81,11 @@ export function createLogins(options: LoginsOptions) {
     if (closed) return undefined
     const login = await tried(password)
     if (login.kind === 'failed') {
-      // Such a login says nothing about the account, so the next refusal may cause another one.
+      // A failed login says nothing about the account, so the next refusal may cause another login.
       budget.allowNext()
       return login.failure
     }
-    // Another password was adopted during the login, so this one no longer matters.
+    // Another password was adopted during this login, so its result no longer matters.
     if (readPassword === undefined && adopted !== password) {
       if (login.kind === 'right') present.discard(login.session)
       return undefined
@@ -139,7 +139,9 @@ export function createLogins(options: LoginsOptions) {
   }
 
   return {
-    /** Opens a session. Concurrent callers share one login. Returns the failure if there is no session because the device did not respond. */
+    /**
+     * Opens a session. Concurrent callers share one login. Returns the failure if there is no session because the device did not respond.
+     */
     signIn(): Promise<UpstreamFailure | undefined> {
       running ??= signIn().finally(() => {
         running = undefined
@@ -147,15 +149,17 @@ export function createLogins(options: LoginsOptions) {
       return running
     },
     /**
-     * A response to a client refused a session that never worked. The password is not tried again for a while, but the session stays in use:
-     * one path that refuses every account must not stop the sign-in for all.
+     * A response to a client refused a session that had never worked. The password is not tried again for a while. The session stays in
+     * use, because one path that refuses every account must not stop the sign-in for all paths.
      */
     doubt(inUse: NonNullable<PresentSession['inUse']>): void {
       inUse.doubted = true
       budget.allowNext()
       events.refused(record.pause(inUse.password))
     },
-    /** Tries a password at the device, once. While the sidecar stops it tries none, because the new session would stay open at the device. */
+    /**
+     * Tries a password at the device, once. While the sidecar stops it tries none, because the new session would stay open at the device.
+     */
     async check(password: string): Promise<PasswordCheck> {
       if (closed) return { kind: 'stopping' }
       await present.endRetired()
@@ -179,13 +183,13 @@ export function createLogins(options: LoginsOptions) {
       }
       return { kind: 'right', adopt, discard }
     },
-    /** Calls back when the device refuses the configured password, or the one that it accepted before. */
+    /** Calls back when the device refuses the password, the configured one or the adopted one. */
     onRefused(listener: () => void): void {
       onRefused.push(listener)
     },
     async signOut(): Promise<void> {
       closed = true
-      // A bug in it is reported by the request that waits for it.
+      // A bug in this login is reported by the request that waits for it.
       await Promise.allSettled([running])
       present.retire()
       await present.endRetired()

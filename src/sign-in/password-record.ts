@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
 
-/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
+/** The pause (ms) after a refusal. Each further refusal doubles it: devices lock an account after a few failures within minutes. */
 const SHORTEST_PAUSE = 30_000
 const LONGEST_PAUSE = 960_000
 
-/** What is known of the passwords that were tried. Memory keeps no more of them than their digests. */
+/** What is known about the passwords that were tried. Only their digests stay in memory. */
 export class PasswordRecord {
   readonly #clock: Clock
-  /** The digest of the password whose session worked last. From then on only a login refuses it. */
+  /** The digest of the password whose session worked last. From then on only a refused login counts against it. */
   #worked: string | undefined
   /** A refused password is not tried again before `until` (ms on the monotonic clock). */
   #paused: { readonly digest: string; readonly length: number; readonly until: number } | undefined
@@ -17,7 +17,7 @@ export class PasswordRecord {
     this.#clock = clock
   }
 
-  /** A session of this password worked. */
+  /** A session of this password has worked. */
   worked(password: string): void {
     this.#worked = hash('sha256', password)
     this.#paused = undefined
@@ -32,7 +32,7 @@ export class PasswordRecord {
     this.#worked = undefined
   }
 
-  /** The password is not tried again for a while. Returns how long (ms). */
+  /** Pauses a refused password. Returns how long it is not tried again (ms). */
   pause(password: string): number {
     const digest = hash('sha256', password)
     const length =

@@ -4,18 +4,18 @@ import type { SessionNames } from './session-cookies.ts'
 interface InUse {
   readonly session: Session
   readonly password: string
-  /** A response to a client refused it before it ever worked: the password may be wrong, or that path is closed to it. */
+  /** A response to a client refused the session before it ever worked: the password may be wrong, or that path is closed to the account. */
   doubted: boolean
 }
 
-/** The session that requests use now, and what is left of the one before it. */
+/** The session that requests use now, and those that are still to be ended at the device. */
 export class PresentSession {
   readonly #scheme: Scheme
   #inUse: InUse | undefined
   #names: SessionNames
-  /** See `retireChallenged`. */
+  /** The session that a response to a client refused, while a login runs. See `retireChallenged`. */
   #challenged: InUse | undefined
-  /** Not used any more, but not yet ended at the device: many devices have four sessions and no more. */
+  /** Sessions that are no longer used, and not yet ended at the device: many devices allow only four at once. */
   #retired: Session[] = []
 
   constructor(scheme: Scheme) {
@@ -27,7 +27,7 @@ export class PresentSession {
     return this.#inUse
   }
 
-  /** The names of the last session. A client's own session must not take its place while there is none. */
+  /** The names of the session, or of the last one while there is none: a client's own session must not take its place. */
   get names(): SessionNames {
     return this.#names
   }
@@ -43,24 +43,24 @@ export class PresentSession {
     this.#inUse = undefined
   }
 
-  /** Takes a session that is not used, or not any more. */
+  /** Takes a session that is not used, to be ended by `endRetired`. */
   discard(session: Session): void {
     this.#retired.push(session)
   }
 
   /**
-   * A response to a client refused the session. It is used again if the login that follows brings none: the path may be closed to every
-   * account, and the device may answer 429 to a further login.
+   * A response to a client refused the session. It is used again if the next login brings none: the path may be closed to every account,
+   * and the device may answer a further login with 429.
    */
   retireChallenged(): void {
     const session = this.#inUse?.session
-    // A session that the sidecar ends at the device before the login cannot be used again.
+    // A session that ends at the device before the login cannot be used again.
     const mayLive = session?.end === undefined && session?.changed !== true && session?.expired !== true
     this.#challenged = mayLive ? this.#inUse : undefined
     this.retire()
   }
 
-  /** Called after a login. If it brought no session, the challenged one is used again. */
+  /** Called after a login. If it brought no session, the refused one is used again. */
   resumeChallenged(): void {
     this.#inUse ??= this.#challenged
     this.#challenged = undefined
@@ -71,6 +71,7 @@ export class PresentSession {
     this.#challenged = undefined
   }
 
+  /** Ends the discarded sessions at the device. Resolves when all have ended. */
   async endRetired(): Promise<void> {
     await Promise.all(this.#retired.splice(0).map((session) => session.end?.()))
   }

@@ -30,12 +30,12 @@ export function sessionNames(cookies: readonly string[], headers: readonly strin
   }
 }
 
-/** Characters allowed in a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
+/** The characters of a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
 
 /**
- * The cookies that a response sets, each as it was set last (RFC 6265 §5.3). Those that it deletes are included and have expired.
- * Malformed ones are left out.
+ * The cookies that a response sets, each as it was set last (RFC 6265 §5.3). Cookies that it deletes are included, as expired. Malformed
+ * ones are left out.
  */
 export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly SessionCookie[] {
   const date = Date.parse(fieldValues(fields, 'date')[0] ?? '')
@@ -59,7 +59,7 @@ export function matchesPath({ path }: SessionCookie, target: string): boolean {
 }
 
 /**
- * The fields of a response for the client, without the secrets of the sidecar's session: a client that has them could reach the device
+ * The fields of a response for the client, without the secrets of the sidecar's session. A client that has them could reach the device
  * without a token of Postern.
  */
 export function withoutSession(fields: Fields, { cookies, headers }: SessionNames): Fields {

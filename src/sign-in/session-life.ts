@@ -1,9 +1,9 @@
 import type { Clock } from '../system/clock.ts'
 
-/** A session that was seen alive within this time (ms) is not looked at. */
+/** A session that was seen alive within this time (ms) needs no look. */
 const SHORTEST_LIFE = 5_000
 
-/** How long the present session has not been seen alive, held against how long sessions of this device live. */
+/** How long ago the present session was seen alive, compared with how long sessions of this device live without a request. */
 export class SessionLife {
   readonly #clock: Clock
   /** When the present session was last seen alive (ms on the monotonic clock). */
@@ -25,11 +25,12 @@ export class SessionLife {
     this.#seenAt = now
   }
 
+  /** The present session is over. If sessions had survived such a pause, that is forgotten. */
   seenOver(): void {
     if (this.isKnownPause) this.#survived = SHORTEST_LIFE
   }
 
-  /** Sessions of this device have survived a pause as long as the present one. */
+  /** Whether a session of this device has survived a pause as long as the present one. */
   get isKnownPause(): boolean {
     return this.#clock.monotonic() - this.#seenAt <= this.#survived
   }

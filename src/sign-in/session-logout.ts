@@ -8,7 +8,7 @@ import type { Ask, Session } from './scheme.ts'
 export interface SessionDevice {
   readonly ask: Ask
   readonly clock: Clock
-  /** The origin of the device, and the one that it knows from `Host` if that is another. */
+  /** The origin of the device, and the one that it learns from `Host`, if that is another. */
   readonly origins: () => readonly string[]
   /** Called when a session could not be ended at the device, once for each reason. The reason holds no secret. */
   readonly onLogoutFailed: (reason: string) => void
@@ -20,7 +20,10 @@ const LONGEST_LOGOUT = 5_000
 /** A DNS name has 253 characters at most (RFC 1035 §2.3.4). */
 const LONGEST_ORIGIN = 253
 
-/** Ends a session as the configuration says; undefined if it names no logout. `opened` is the response that opened it. */
+/**
+ * Makes the function that ends a session as the configuration says, given the response that opened it. Undefined without a configured
+ * logout.
+ */
 export function createLogout(
   { login, logout, expired }: SessionSettings,
   { ask, clock, origins, onLogoutFailed }: SessionDevice,
@@ -40,7 +43,7 @@ export function createLogout(
     const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
     if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
       return url.pathname + url.search
-    // Another server must not get the token. The path may be a secret, so only the origin is reported, of one login, and cut.
+    // Another server must not get the token. Only the origin is reported, once and cut to a length: the path may be a secret.
     const named = url === null ? 'no address' : `${url.origin.slice(0, LONGEST_ORIGIN)}, not the device`
     report(`Location of the login names ${named}`, 'foreign')
     return undefined

@@ -12,9 +12,9 @@ interface SessionLookOptions {
   readonly logins: Logins
 }
 
-/** Looks whether the device still takes the session, before a request that could not be repeated. */
+/** Asks the device whether it still takes the session, before a request that could not be repeated. */
 export function createSessionLook({ scheme, present, life, logins }: SessionLookOptions) {
-  /** False once a look has called a session over that had just begun: looks then say nothing at this device. */
+  /** False once a look has called a session over that had only just begun: looks are then not conclusive at this device. */
   let tells = scheme.look !== undefined
   let looking: Promise<UpstreamFailure | undefined> | undefined
 
@@ -25,7 +25,7 @@ export function createSessionLook({ scheme, present, life, logins }: SessionLook
     life.seenOver()
     present.retire()
     const failure = await logins.signIn()
-    // Without a path that needs a login, the device may lead every client to the login page there.
+    // Without a path that needs a login, the device may redirect every client to the login page.
     const next = present.inUse?.session
     if (next !== undefined && (await isAlive(next)) === false) tells = false
     return failure
@@ -44,9 +44,12 @@ export function createSessionLook({ scheme, present, life, logins }: SessionLook
   }
 
   return {
-    /** Whether a look may say something new: it tells at this device, and the session was not seen alive for long. */
+    /** True if a look is worth a request: looks are conclusive at this device, and the last proof of life is old. */
     isDue: (): boolean => tells && !life.isKnownPause,
-    /** Signs in if the session is over. Concurrent callers share one look. Returns the failure if that login gets no response. */
+    /**
+     * Looks at the session, and signs in if it is over. Concurrent callers share one look. Returns the failure if that login gets no
+     * response.
+     */
     look(): Promise<UpstreamFailure | undefined> {
       looking ??= look().finally(() => {
         looking = undefined

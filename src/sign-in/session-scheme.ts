@@ -9,7 +9,7 @@ import { checkedLogin, type LoginResult, type Scheme } from './scheme.ts'
 import { createLogout, type SessionDevice } from './session-logout.ts'
 import { isByCookies, tokenPlace } from './session-token.ts'
 
-/** With these the device refuses the account. Any other refusal says nothing about the password. */
+/** With these the device refuses the account. Any other error status says nothing about the password. */
 const WRONG: readonly number[] = [400, 401, 403, 422]
 
 /**
@@ -46,7 +46,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     const response = await device.ask({ ...line, keepsBody, ...loginBody(account, password) })
     const { status } = response
     const leadsBack = leadsToLogin(line, response)
-    // transmission hands out its token with the very status that asks for it. Many devices set a cookie with each refusal.
+    // transmission sends its token with the same status that asks for it. Many devices set a cookie with each refusal.
     const isAccepted = status < 400 ? !leadsBack : expired.includes(status) && !byCookies
     const session = isAccepted ? sessionIn(response, settings, device.clock) : undefined
     if (session !== undefined) {
@@ -74,7 +74,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   return {
     isChallenge,
     names: namesOf(settings),
-    // A device with tokens says by a status that one has expired, and then it does not act on a request.
+    // A device with tokens reports an expired one by a status, and then it has not acted on the request.
     ...((byCookies || checkPath !== undefined) && { look }),
     login: (password) =>
       checkPath === undefined

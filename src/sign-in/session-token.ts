@@ -12,7 +12,7 @@ export function tokenCookie({ token }: SessionSettings): string | undefined {
   return token !== undefined && 'cookie' in token ? token.cookie : undefined
 }
 
-/** Whether the cookies of a login are the session. Beside a token that is none of them, they only go along. */
+/** Whether the cookies of a login are the session. Beside a token in another place, they are only sent along. */
 export function isByCookies({ token }: SessionSettings): boolean {
   return token === undefined || 'cookie' in token
 }
@@ -44,14 +44,14 @@ export function isSendable(text: string): boolean {
   return SENDABLE.test(text)
 }
 
-/** The token in the value of a response field. Some devices send it with the text before it, as requests do. */
+/** The token in the value of a response field. Some devices send the text around it, too, as in a request. */
 export function unwrapped(value: string, field: SentField | undefined): string {
   const { before = '', after = '' } = field ?? {}
   const isWrapped = value.startsWith(before) && value.slice(before.length).endsWith(after)
   return isWrapped ? value.slice(before.length, value.length - after.length) : value
 }
 
-/** The text or number, as written, at a JSON Pointer (RFC 6901); undefined if there is none, or if the body is not JSON. */
+/** The text at a JSON Pointer (RFC 6901), or the number as it is written. Undefined if there is none, or if the body is not JSON. */
 function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefined {
   let value: unknown
   try {

@@ -19,15 +19,15 @@ export interface SignInSetup {
   readonly connections: Connections
   /** Scheme, host and port of the device. */
   readonly origin: string
-  /** The fields of every request to the device. */
+  /** The `Host` and the fields of every request to the device. */
   readonly request: () => { readonly host: string | undefined; readonly added: Fields }
   readonly clock: Clock
   readonly events: SignInReports
 }
 
-/** The events of a sign-in, with the configuration key that they are about. */
+/** The events of a sign-in, for a log that names configuration keys. */
 export interface SignInReports extends Omit<SignInEvents, 'changing'> {
-  /** `key` can name the one cookie that is the session; undefined if the configuration names it. */
+  /** `key`: where the operator can name the one cookie that is the session; undefined if the configuration names it. */
   readonly changing: (key: string | undefined) => void
 }
 
@@ -76,8 +76,8 @@ function schemeFor(account: Account, device: SessionDevice): Scheme {
 }
 
 /**
- * Sends the sidecar's own requests to the device, each with the `common` fields that it does not replace. A request that meets a
- * closed idle connection is sent once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
+ * Sends the sidecar's own requests to the device, with the `common` fields that a request does not set itself. A request that meets a
+ * closed idle connection is sent once more. Rejects with a `DeviceFault`, whose message holds nothing that was sent.
  */
 function createAsk(connections: Connections, common: () => Fields): Ask {
   return async (request) => {

@@ -13,25 +13,25 @@ import { type SessionNames, withoutSession } from './session-cookies.ts'
 import { SessionLife } from './session-life.ts'
 import { createSessionLook } from './session-look.ts'
 
-/** The credentials that were sent with one request. They show `renew` and `accepted` what the response is about. */
+/** The credentials that were sent with one request. They tell `renew` and `accepted` which session the response is about. */
 export interface SentCredentials extends Credentials {
   readonly session: Session
 }
 
-/** Whether it makes sense to repeat the request: after a login, or with the nonce of the challenge. */
+/** Whether a repetition of the request makes sense: after a login, or with the nonce of the challenge. */
 export type Renewal =
   | { readonly kind: 'signed-in' }
   | { readonly kind: 'new-nonce'; readonly nonce: string }
   | { readonly kind: 'refused' }
 
 export interface SignInEvents extends LoginEvents {
-  /** Responses to clients change the session so often that not each of them causes a login. Reported once. */
+  /** Responses to clients change the session so often that some of them no longer cause a login. Reported once. */
   readonly changing: () => void
   /** A session could not be ended at the device, once for each reason. The reason holds no secret. */
   readonly notSignedOut: (reason: string) => void
 }
 
-/** One request at a time. A request that has waited for `maxWait` (ms) is sent anyway. */
+/** One request at a time is repeated. A request that has waited for `maxWait` (ms) is sent anyway. */
 const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, maxWait: 2_000 }
 
 const REFUSED = { kind: 'refused' } as const
@@ -43,7 +43,7 @@ export type SignIn = ReturnType<typeof createSignIn>
  * The sidecar's own account at the device.
  *
  * @param readPassword reads the password for every login, so that a changed one takes effect when the device refuses the old one. The
- * message of a failure is safe to log. Undefined: the password is the one that was adopted last
+ *   message of its rejection is safe to log. Undefined: the password is the one that was adopted last
  */
 export function createSignIn(
   scheme: Scheme,
@@ -67,8 +67,8 @@ export function createSignIn(
     /**
      * Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond.
      *
-     * @param changes the request may change something, so it could not be repeated: a session that was not seen alive for as long as
-     * sessions of this device have lived is looked at first
+     * @param changes the request may change something, so it could not be repeated. If the session was not seen alive for longer than
+     *   sessions of this device are known to live, the device is asked first
      */
     async ready(changes = false): Promise<UpstreamFailure | undefined> {
       retireIfOver()
@@ -79,8 +79,8 @@ export function createSignIn(
       return failure ?? (present.inUse === undefined ? logins.signIn() : undefined)
     },
     /**
-     * The credentials for this request; `undefined` while not signed in: the request is then sent without, and the device
-     * decides. `nonce`: from the renewal, for a repeated request.
+     * The credentials for this request. Undefined while not signed in: the request is then sent without, and the device decides. `nonce`:
+     * from the renewal, for a repeated request.
      */
     credentialsFor(request: RequestLine, nonce?: string): SentCredentials | undefined {
       const session = present.inUse?.session
@@ -93,7 +93,7 @@ export function createSignIn(
      * Called when the device responded with a challenge.
      *
      * @param mayLogin this request has not caused a login yet
-     * @param mayHaveActed the device may have acted on the request: it is not repeated, and the next request signs in
+     * @param mayHaveActed the device may have acted on the request, so it is not repeated, and the next request signs in
      */
     async renew(
       response: OwnResponse,
