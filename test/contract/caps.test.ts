@@ -263,7 +263,7 @@ describe('max_queued_bytes', () => {
     // The responses are far larger than the kernel buffers of a client that does not read.
     raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
     const begun = sidecar.clock.monotonic()
-    await passUntilClosed(sidecar)
+    await passUntilClosed(sidecar, 5_000)
     expect(sidecar.clock.monotonic() - begun).toBeGreaterThanOrEqual(60_000)
     expect(device.requests.length).toBeGreaterThan(1)
     expect(device.requests.length).toBeLessThan(500)

@@ -32,7 +32,6 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
       tokens: { rotate_refresh: true },
       oauth: { revocation_path: '/oauth/revoke' },
       limits: { oauth: { requests: 60 } },
-      // They end what `sendGarbage` leaves unfinished. Until then a busy machine may take its time.
     },
   })
   const [account, firmware] = ['account', 'firmware'].map((name) => join(site.directory, name)) as [
@@ -43,7 +42,9 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
   writeFileSync(firmware, `${FIRMWARE}\n`)
   const scheme = kind === 'form' ? formAuth() : { kind, user: 'admin' }
   const auth = { ...scheme, password: { file: account }, check_path: '/home' }
-  site.configure({ upstream: { auth, headers: { 'X-Firmware-Key': { file: firmware } } } })
+  // So long a device is tried that is down.
+  const connect_timeout = '2s'
+  site.configure({ upstream: { auth, connect_timeout, headers: { 'X-Firmware-Key': { file: firmware } } } })
   return site
 }
 

@@ -2,12 +2,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { passUntil, stillClock } from '../support/clock.ts'
+import { passUntil } from '../support/clock.ts'
 import { expectError } from '../support/expectations.ts'
 import { headOf } from '../support/http1-reader.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
-import { describeTransports } from '../support/transports.ts'
+import { describeProtocols, describeTransports, rowsOver } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 import {
   type FormDevice,
@@ -54,12 +54,15 @@ const isForm = (device: LockedDevice): device is FormDevice => 'sessions' in dev
 const basic = { kind: 'basic', user: 'admin' }
 const loginForm = { ...formAuth(), check_path: '/home' }
 
-describeTransports('A request to a device with a login', (transport) => {
-  it.each([
-    ['Basic', { kind: 'basic' }, startBasicDevice],
-    ['Digest', { kind: 'digest' }, startDigestDevice],
-    ['a form', formAuth(), startFormDevice],
-  ] as const)('is signed in by %s', async (_how, auth, start) => {
+/** The device of each scheme, and `upstream.auth` for it. */
+const SCHEMES = [
+  ['Basic', basic, startBasicDevice],
+  ['Digest', { kind: 'digest', user: 'admin' }, startDigestDevice],
+  ['a form', loginForm, startFormDevice],
+] as const
+
+describeProtocols('A request to a device with a login', (transport) => {
+  it.each(rowsOver(transport, SCHEMES))('is signed in by %s', async (_how, auth, start) => {
     const device = await start()
     const sidecar = await startWithAuth(device, auth, { transport })
     const token = await sidecar.token()
@@ -136,7 +139,7 @@ it.each([
 )
 
 describeTransports('C8 A request that the device refuses because its password has changed', (transport) => {
-  it.each(['GET', 'POST'])('revokes its token and all others (%s)', async (method) => {
+  it.each(rowsOver(transport, ['POST', 'GET']))('revokes its token and all others (%s)', async (method) => {
     const device = await startBasicDevice()
     const sidecar = await startWithDevicePassword(device, basic, { transport })
     const token = await sidecar.token()
@@ -177,11 +180,7 @@ describeTransports('C8 A request that the device refuses because its password ha
   })
 })
 
-it.each([
-  ['Basic', { kind: 'basic', user: 'admin' }, startBasicDevice],
-  ['Digest', { kind: 'digest', user: 'admin' }, startDigestDevice],
-  ['a form', loginForm, startFormDevice],
-] as const)(
+it.each(SCHEMES)(
   'C8 the next request detects a password that changed right after a sign-in by %s',
   async (_how, auth, start) => {
     const device = await start()
@@ -199,7 +198,7 @@ it.each([
 
 it("a path that the account may not read returns the device's response, and causes one login in five seconds", async () => {
   const device = await startBasicDevice()
-  const sidecar = await startWithDevicePassword(device, basic, { clock: stillClock() })
+  const sidecar = await startWithDevicePassword(device, basic)
   const token = await sidecar.token()
   const before = device.attempts
   for (let i = 0; i < 5; i += 1) {
@@ -262,25 +261,9 @@ it('C5 a device that calls every nonce stale causes no invalid_grant and revokes
 })
 
 describe('A request to a device with a login', () => {
-  it('shares one login with all concurrent requests', async () => {
-    const device = await startFormDevice()
-    const sidecar = await startWithAuth(device, formAuth())
-    const token = await sidecar.token()
-    const burst = async (): Promise<void> => {
-      const responses = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
-      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
-    }
-    await burst()
-    expect(device.attempts).toBe(1)
-    device.sessions.clear()
-    await sidecar.clock.advance(10_000)
-    await burst()
-    expect(device.attempts).toBe(2)
-  })
-
   it("gets the device's 401 if the credentials are wrong, and the device gets one login", async () => {
     const device = await startBasicDevice()
-    const sidecar = await startWithAuth({ ...device, password: 'canary' }, basic, { clock: stillClock() })
+    const sidecar = await startWithAuth({ ...device, password: 'canary' }, basic)
     const token = await sidecar.token()
     for (let i = 0; i < 5; i += 1) {
       const response = await sidecar.request({ token })
@@ -422,7 +405,7 @@ describe('A request to a device with a login', () => {
     device.device.server.on('upgrade', (_request, socket) =>
       socket.end('HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n'),
     )
-    const sidecar = await startWithAuth(device, formAuth(), { clock: stillClock() })
+    const sidecar = await startWithAuth(device, formAuth())
     const token = await sidecar.token()
     await sidecar.request({ token })
     await sidecar.clock.advance(10_000)
