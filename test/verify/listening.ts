@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import { unusedPort } from '../support/raw.ts'
 import { sharedPair } from '../support/shared-pair.ts'
 import type { Answer, Incoming, Reply } from './exchange.ts'
 
@@ -37,7 +36,7 @@ export async function listen(tls: boolean, answer: Answer): Promise<Listening> {
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => {})
   })
-  server.listen(await unusedPort(), '127.0.0.1')
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo // a TCP server's address is never a string
   return {
