@@ -68,7 +68,7 @@ const RUNS: Readonly<Record<string, { readonly options?: SidecarOptions; readonl
     flags: { quick: true, apiLimit: '20/60', oauthLimit: '15/60' },
   },
   'a run without floods': { flags: { only: WITHOUT_FLOODS.join(',') } },
-  'a run for the floods': { flags: { only: 'H125', flood: '2', connections: '4' } },
+  'a run for the floods': { flags: { only: 'H125' } },
 }
 
 /** Announces a run, runs it, and reads what the sidecar and its device know of it. */

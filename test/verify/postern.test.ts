@@ -21,8 +21,7 @@ const KEEPING: Readonly<Record<string, SidecarOptions>> = {
 it.each(Object.entries(KEEPING))('H127 Postern %s keeps every promise', async (_name, settings) => {
   const time = movedTime()
   const sidecar = await start({ ...settings, clock: time })
-  const flood = { seconds: 2, connections: 4 }
-  const options = runOptions(sidecar.url, PASSWORD, { revocationPath: '/oauth/revoke', flood })
+  const options = runOptions(sidecar.url, PASSWORD, { revocationPath: '/oauth/revoke' })
   const { report, decided } = await runVerify(options, time)
   expect(brokenIn(report)).toEqual({})
   expect(idsOf(report, 'not testable')).toEqual(['C8'])
