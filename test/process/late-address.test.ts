@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { needs, run } from '../support/tools.ts'
-import { type Launched, prepareSite, type Site } from './serve.ts'
+import { type Launched, MAIN, prepareSite, type Site } from './serve.ts'
 
 /** A network of its own, with loopback and no other address. */
 const UNDER = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
@@ -23,14 +23,7 @@ const addAddress = (launched: Launched) => inside(launched, 'ip', 'addr', 'add',
 
 /** `postern healthy`, within the network. */
 const healthy = (launched: Launched, { configFile }: Site) =>
-  inside(
-    launched,
-    process.execPath,
-    join(import.meta.dirname, '../../src/main.ts'),
-    'healthy',
-    '--config',
-    configFile,
-  )
+  inside(launched, process.execPath, MAIN, 'healthy', '--config', configFile)
 
 async function launchWith(addresses: { readonly listen: string; readonly admin: string }) {
   const site = await prepareSite({

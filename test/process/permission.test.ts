@@ -4,14 +4,12 @@ import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
 import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
-import { installedBundle, shippedArguments } from '../build/shipped.ts'
+import { shippedArguments } from '../build/shipped.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
+import { prepareSite, replaceFile, type Served, type Site, type SiteOptions } from './serve.ts'
 import { holdResponses, openStreams } from './streams.ts'
-
-const program = installedBundle()
 
 /** Prepares a site whose sidecar starts as the unit starts it. The service manager makes the state folder first. */
 function shipped(options: SiteOptions = {}): Promise<Site> {
@@ -64,8 +62,10 @@ function tellingOf(permissions: readonly (readonly [scope: string, path?: string
   return `data:text/javascript,${encodeURIComponent(code)}`
 }
 
+const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
+
 describe('Under the permissions of the shipped unit,', () => {
-  it('a configuration, certificate and password take effect when they are replaced by renaming', async () => {
+  it('a configuration, certificate and password take effect when they are replaced by renaming, and a file elsewhere is refused with the name of the missing flag', async () => {
     const site = await shipped({ transport: 'tls' })
     const [first, second] = [await makeCertificate('first'), await makeCertificate('second')]
     const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
@@ -91,9 +91,15 @@ describe('Under the permissions of the shipped unit,', () => {
     await sidecar.waitForLog('tokens revoked')
     expect(await sidecar.use(access_token)).toBe(401)
     await sidecar.grant('another')
+
+    site.configure({ listen: { tls: { cert: second.certFile, key: second.keyFile } } })
+    const missing = `cannot read ${second.certFile}: Node's permission model forbids it; add --allow-fs-read=${second.certFile} to NODE_OPTIONS`
+    await sidecar.waitForLog(NOT_RELOADED, ({ problems }) => String(problems).includes(missing))
     await sidecar.stop()
     // The pair does not match while only one of its files is replaced. There must be no other error.
-    const errors = sidecar.log.filter(({ level, problems }) => level >= 50 && !/pair/.test(String(problems)))
+    const errors = sidecar.log.filter(
+      ({ level, problems }) => level >= 50 && !/pair|forbids it/.test(String(problems)),
+    )
     expect(errors).toEqual([])
     expect(await sidecar.stderr).toBe('')
   })
@@ -138,9 +144,7 @@ describe('Under the permissions of the shipped unit,', () => {
       await expect.poll(() => sidecar.metric('postern_upstream_up')).toBe(1)
       await sidecar.revoke({ all: true })
       await Promise.all(streams.map(({ broken }) => broken))
-      const check = await runPostern(['check', '--config', site.configFile], {
-        main: join(program, 'dist', 'postern.mjs'),
-      })
+      const check = await site.postern('check')
       expect(check.stdout.match(/^(ok|FAILED) .*$/gm)).toEqual(
         expect.arrayContaining([expect.stringMatching(/^ok +device: http:.* answered 200$/)]),
       )
@@ -149,24 +153,20 @@ describe('Under the permissions of the shipped unit,', () => {
     },
   )
 
-  it('a device on a Unix socket serves a request', async () => {
+  it('a device on a Unix socket serves, and a state folder that is a symbolic link, as systemd makes it for DynamicUser, is writable', async () => {
     const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
-    const sidecar = await serve(await shipped({ device }))
-    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
-    expect(device.requests).toHaveLength(1)
-    await expectClean(sidecar)
-  })
-
-  it('a state folder that is a symbolic link, as systemd makes it for DynamicUser, is writable', async () => {
     const elsewhere = temporaryDirectory()
     const site = await prepareSite({
+      device,
       command(configuration, state) {
         symlinkSync(elsewhere, state)
         return [process.execPath, ...shippedArguments({ configuration, state })]
       },
     })
     const sidecar = await serve(site)
-    await sidecar.grant()
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    expect(device.requests).toHaveLength(1)
+    expect(readdirSync(elsewhere)).toContain('tokens.db')
     await expectClean(sidecar)
   })
 
@@ -216,20 +216,6 @@ describe('Under the permissions of the shipped unit,', () => {
     await expectClean(sidecar)
   })
 
-  it('a file that a reload names outside of the permitted folders is refused with the name of the missing flag', async () => {
-    const site = await shipped({ transport: 'tls' })
-    const sidecar = await serve(site)
-    const { certFile, keyFile } = await makeCertificate()
-    site.configure({ listen: { tls: { cert: certFile, key: keyFile } } })
-    const { problems } = await sidecar.waitForLog(
-      'configuration not reloaded: the previous one stays in effect',
-    )
-    expect(String(problems)).toContain(
-      `cannot read ${certFile}: Node's permission model forbids it; add --allow-fs-read=${certFile} to NODE_OPTIONS`,
-    )
-    await sidecar.stop()
-  })
-
   it('an htpasswd file is permitted with the thread that its hashes need', async () => {
     const folder = temporaryDirectory()
     const file = join(folder, 'htpasswd')
@@ -243,26 +229,23 @@ describe('Under the permissions of the shipped unit,', () => {
     await expectClean(sidecar)
   })
 
-  it('H280 a sidecar that listens may start no program and no thread, and load no native code', async () => {
+  it('H248 H280 a sidecar that listens reads what bounds its memory, and may start no program and no thread, and load no native code', async () => {
     const scopes = ['child', 'ffi', 'addon', 'worker', 'wasi', 'inspector']
-    const sidecar = await serve(await shipped(), `--import=${tellingOf(scopes.map((scope) => [scope]))}`)
-    sidecar.signal('SIGUSR2')
-    expect((await sidecar.waitForLog('permissions')).has).toEqual(scopes.map(() => false))
-    await expectClean(sidecar)
-  })
-
-  it('H248 it reads what bounds its memory, and how much it uses', async () => {
-    const site = await shipped()
     const paths = [
       '/proc/self/cgroup',
       '/proc/self/status',
       '/sys/fs/cgroup/memory.max',
       '/sys/fs/cgroup/memory/x/memory.stat',
     ]
-    const sidecar = await serve(site, `--import=${tellingOf(paths.map((path) => ['fs.read', path]))}`)
+    const all = [
+      ...scopes.map((scope) => [scope] as const),
+      ...paths.map((path) => ['fs.read', path] as const),
+    ]
+    const sidecar = await serve(await shipped(), `--import=${tellingOf(all)}`)
     sidecar.signal('SIGUSR2')
-    expect((await sidecar.waitForLog('permissions')).has).toEqual(paths.map(() => true))
-    await sidecar.stop()
+    const { has } = await sidecar.waitForLog('permissions')
+    expect(has).toEqual([...scopes.map(() => false), ...paths.map(() => true)])
+    await expectClean(sidecar)
   })
 })
 

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, w
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { prepareSite, type Status, tokensOf } from './serve.ts'
 
@@ -73,16 +74,12 @@ it('a token keeps its grant, its client and its expiry across a crash', async ()
 
 it('C7 a token that expired while the sidecar was down is invalid, and one with time left is valid', async () => {
   const site = await prepareSite()
-  const first = await site.serve()
+  const first = await site.serveHere()
   const { access_token, refresh_token } = await first.grant()
-  await first.kill()
-  // An hour later.
-  const ahead = join(site.directory, 'ahead')
-  writeFileSync(ahead, String(3_600_000))
-  const preload = join(import.meta.dirname, 'wall-clock.cjs')
-  const second = await site.serve({
-    env: { NODE_OPTIONS: `--require=${preload}`, WALL_CLOCK_AHEAD: ahead },
-  })
+  await first.stop()
+  const clock = stillClock()
+  await clock.leap(3_600_000)
+  const second = await site.serveHere({ clock })
   const response = await second.request({ token: access_token })
   expect([response.status, response.json().error]).toEqual([401, 'invalid_token'])
   expect((await second.refresh(refresh_token)).status).toBe(200)
@@ -146,7 +143,7 @@ it('H74 the state folder is 0700 and every file in it 0600, whatever the umask',
 
 it('the state folder stores digests: none of its files contains a token or the password', async () => {
   const site = await prepareSite()
-  const sidecar = await site.serve()
+  const sidecar = await site.serveHere()
   const grants = await Promise.all(Array.from({ length: 10 }, () => sidecar.grant()))
   const refreshed = await Promise.all(
     grants.map(async ({ refresh_token }) => tokensOf(await sidecar.refresh(refresh_token))),
@@ -167,7 +164,7 @@ it('the state folder stores digests: none of its files contains a token or the p
     for (const { id } of listed) expect(bytes.includes(id)).toBe(true)
   }
   expectNoSecrets()
-  await sidecar.kill()
+  await sidecar.stop()
   expectNoSecrets()
   const again = await site.serveHere()
   await again.stop()
@@ -209,11 +206,11 @@ it.each([
   ],
 ])('H258 a second sidecar on the same folder is refused while the first %s', async (what, harm) => {
   const site = await prepareSite({ config: what.includes('memory') ? { tokens: { store: 'memory' } } : {} })
-  const first = await site.serve()
+  const first = await site.serveHere()
   harm(site.stateDir)
   await first.grant()
   const second = await site.postern('serve')
-  expect(second).toMatchObject({ code: 2, stderr: expect.stringContaining(`process ${first.pid} on`) })
+  expect(second).toMatchObject({ code: 2, stderr: expect.stringContaining(`process ${process.pid} on`) })
   const { access_token } = await first.grant()
   expect(await first.use(access_token)).toBe(200)
 })
@@ -225,8 +222,8 @@ it('H258 what an earlier sidecar left does not name it as the one that runs', as
   const holder = join(site.stateDir, 'sidecar.lock.holder')
   const left = readFileSync(holder, 'utf8')
   expect(left).toContain(`process ${first.pid} on`)
-  const second = await site.serve()
-  expect(readFileSync(holder, 'utf8')).toContain(`process ${second.pid} on`)
+  await site.serveHere()
+  expect(readFileSync(holder, 'utf8')).toContain(`process ${process.pid} on`)
   writeFileSync(holder, left.slice(0, -5))
   const third = await site.postern('serve')
   expect(third.stderr).toBe(

@@ -4,7 +4,6 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import { sharedPair } from '../support/made-once.ts'
-import { unusedPort } from '../support/raw.ts'
 import type { Answer, Incoming, Reply } from './exchange.ts'
 
 type NodeRequest = IncomingMessage | Http2ServerRequest
@@ -37,7 +36,7 @@ export async function listen(tls: boolean, answer: Answer): Promise<Listening> {
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => {})
   })
-  server.listen(await unusedPort(), '127.0.0.1')
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo // a TCP server's address is never a string
   return {
