@@ -1,24 +1,46 @@
-import { EXPOSURE_RULE, exposedSecrets } from '../config/exposed-secrets.ts'
-import {
-  type ConfigWarning,
-  insecureSettings,
-  SETTING_RULES,
-  type WarningRule,
-} from '../config/insecure-settings.ts'
+import { stat } from 'node:fs/promises'
+import { secretFiles } from '../config/files.ts'
+import { passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
+import { type SecretFacts, type UnsafeSetting, unsafeSettings } from '../config/unsafe.ts'
+import { readSource } from '../password/read-source.ts'
+import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/strength.ts'
 import type { Logger } from '../record/log.ts'
-import { insecurePasswords, PASSWORD_RULES } from './insecure-passwords.ts'
-
-/** All that `warningsOf` can find: the source of the list in docs/hardening.md. */
-export const WARNING_RULES: readonly WarningRule[] = [...SETTING_RULES, ...PASSWORD_RULES, EXPOSURE_RULE]
 
 /** What works and is not safe: settings, weak passwords and hashes, and files with a secret that are open to other users. */
-export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
-  return [
-    ...insecureSettings(config),
-    ...(await insecurePasswords(config)),
-    ...(await exposedSecrets(config)),
-  ]
+export async function warningsOf(config: Config): Promise<readonly UnsafeSetting[]> {
+  return unsafeSettings(config, await lookAtSecrets(config))
+}
+
+/** What the files with secrets hold. One that cannot be read is no warning: the code that opens it reports it. */
+async function lookAtSecrets(config: Config): Promise<readonly SecretFacts[]> {
+  const files = secretFiles(config)
+  const page = config.admin.passwordFile
+  const sources = new Map(passwordSources(config).map((source) => [source.key, source]))
+  if (page !== undefined)
+    sources.set('admin.password_file', { name: '', file: page, key: 'admin.password_file' })
+  const sent = new Set(files.filter(({ key }) => key.startsWith('upstream.')).map(({ file }) => file))
+  const looks = files.map(async (secret): Promise<SecretFacts> => {
+    const found = await stat(secret.file).catch(() => undefined)
+    // A folder in place of the file is another fault: `chmod` would lock its owner out.
+    const facts = { ...secret, mode: found?.isFile() === true ? found.mode : 0 }
+    const source = sources.get(secret.key)
+    const read = source && (await readSource(source))
+    if (read === undefined || !('line' in read)) return facts
+    const { line, credential } = read
+    const isPlain = credential.kind === 'plain'
+    const password = {
+      user: source?.user,
+      isPlain,
+      isSent: sent.has(secret.file),
+      weakness: isPlain ? weaknessOf(line) : undefined,
+      cheapHash: cheapHash(credential),
+      mistakenFor: isPlain ? mistakenFor(line) : undefined,
+      hasOuterBlank: isPlain && hasOuterBlank(line),
+    }
+    return { ...facts, password }
+  })
+  return Promise.all(looks)
 }
 
 /**
@@ -29,7 +51,7 @@ export function createConfigWarnings(
   log: Logger,
   onBug: (error: unknown) => void,
 ): (config: Config) => Promise<void> {
-  let before: readonly ConfigWarning[] = []
+  let before: readonly UnsafeSetting[] = []
   let turn = Promise.resolve()
 
   async function look(config: Config): Promise<void> {

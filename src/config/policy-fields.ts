@@ -66,6 +66,7 @@ export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
     default: [],
     live: ALWAYS,
     type: 'list of request paths, or of `{path: P, signed_in: true}`',
+    item: publicPath,
     textForm: 'list',
   },
 )

@@ -1,4 +1,4 @@
-import { OBSERVING, TRYING } from '../config/insecure-settings.ts'
+import { OBSERVING, TRYING } from '../config/unsafe.ts'
 import type { AlarmLevel, AlarmName } from './model.ts'
 
 /** The condition under which a figure is an alarm. Times in ms. */
@@ -141,14 +141,16 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     figure: 'enforce',
     here: AT_ONCE,
     alert: null,
-    ...OBSERVING,
+    meaning: OBSERVING.meaning,
+    remedy: OBSERVING.remedy,
   },
   AllowOnTrial: {
     level: 'warning',
     figure: 'postern_named_requests_total',
     here: AT_ONCE,
     alert: null,
-    ...TRYING,
+    meaning: TRYING.meaning,
+    remedy: TRYING.remedy,
   },
   PosternMemoryShort: {
     level: 'warning',

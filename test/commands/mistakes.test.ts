@@ -4,12 +4,10 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
-import { WARNING_RULES } from '../../src/compose/config-warnings.ts'
-import { PASSWORD_RULES } from '../../src/compose/insecure-passwords.ts'
-import { type ConfigWarning, insecureSettings, SETTING_RULES } from '../../src/config/insecure-settings.ts'
+import { warningsOf } from '../../src/compose/config-warnings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { parseStoredLine } from '../../src/password/stored-line.ts'
+import { UNSAFE_FILES, UNSAFE_SETTINGS, type UnsafeSetting, unsafeSettings } from '../../src/config/unsafe.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -171,7 +169,7 @@ function configOf(given: object): Config {
   return loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
 }
 
-const warningsIn = (given: object): readonly ConfigWarning[] => insecureSettings(configOf(given))
+const warningsIn = (given: object): readonly UnsafeSetting[] => unsafeSettings(configOf(given), [])
 
 const keysIn = (given: object): readonly string[] => warningsIn(given).map(({ key }) => key)
 
@@ -249,12 +247,17 @@ describe('H107 an insecure setting', () => {
     )
   })
 
-  it('H190 that is a login for browsers without TLS is found, unless a proxy may encrypt', () => {
+  it('H190 that is a login for browsers without TLS is found, unless a proxy on another machine may encrypt', () => {
     const found = (listen: object): readonly string[] => keysIn({ listen, browser: { login: 'on' } })
     const off = { tls: 'off' }
     expect(found({ ...off, address: '0.0.0.0:80' })).toEqual(['listen.tls', 'browser.login'])
     expect(found({ ...off, address: '127.0.0.1:80' })).toEqual([])
     expect(found({ ...off, address: '0.0.0.0:80', trusted_proxies: ['192.0.2.1'] })).toEqual([])
+    expect(found({ ...off, address: '0.0.0.0:80', trusted_proxies: ['127.0.0.1'] })).toEqual([
+      'listen.tls',
+      'browser.login',
+    ])
+    expect(found({ ...off, address: 'fd:3' })).toEqual(['listen.tls', 'browser.login'])
     expect(found({ address: '0.0.0.0:443' })).toEqual([])
   })
 
@@ -295,6 +298,11 @@ const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonl
   [
     'a page password that crosses the network',
     { admin: { address: '192.0.2.7:0', password_file: '/x' } },
+    ['admin.tls'],
+  ],
+  [
+    'a page password on a descriptor that may be open',
+    { admin: { address: 'fd:3', password_file: '/x' } },
     ['admin.tls'],
   ],
   ['a page password over TLS', { admin: { address: '192.0.2.7:0', password_file: '/x', tls: 'on' } }, []],
@@ -357,15 +365,16 @@ describe('H224 an open door', () => {
     expect(keysIn(given)).toEqual(keys)
   })
 
-  it('each rule has a row in OPEN_DOORS that it finds', () => {
+  it('each row for settings has one in OPEN_DOORS that it finds', () => {
     const configs = OPEN_DOORS.map(([, given]) => configOf(given))
-    const unproved = SETTING_RULES.filter(({ find }) => !configs.some((config) => find(config).length > 0))
-    expect(unproved.map(({ about }) => about)).toEqual([])
+    const unproved = UNSAFE_SETTINGS.filter(({ when }) => !configs.some((config) => when(config).length > 0))
+    expect(unproved.map(({ key }) => key)).toEqual([])
   })
 
   it('tls.insecure with weak says both', () => {
     const upstream = { url: 'https://192.0.2.7', tls: { insecure: true, weak: true } }
-    expect(warningsIn({ upstream })).toMatchObject([{ reason: 'true, with weak: true' }])
+    const reason = 'true, with weak: true, so old ciphers are taken, too'
+    expect(warningsIn({ upstream })).toMatchObject([{ reason }])
   })
 
   it.each<[proxies: readonly string[], isWide: boolean]>([
@@ -438,16 +447,17 @@ describe('H225 a password that protects little', () => {
       expect(each).toMatch(/^WARNING password\.file: DIR\/stored: .+\n {8}.+; .+\n$/)
   })
 
-  it('each rule has a row in LINES that it finds', () => {
-    const unproved = PASSWORD_RULES.filter(
-      ({ judge }) =>
-        !LINES.some(([, line]) => {
-          const credential = parseStoredLine(line, true)
-          if (typeof credential === 'string') return expect.fail(credential)
-          return judge({ key: 'password.file', file: '/x', line, credential, isSent: false }) !== undefined
-        }),
-    )
-    expect(unproved.map(({ about }) => about)).toEqual([])
+  it('each row for files has one in LINES that it finds', async () => {
+    const file = join(temporaryDirectory(), 'stored')
+    const config = configOf({ password: { file } })
+    const found = new Set<string>()
+    for (const [, line] of LINES) {
+      writeFileSync(file, `${line}\n`)
+      chmodSync(file, 0o644)
+      for (const { meaning } of await warningsOf(config)) found.add(meaning)
+    }
+    // The mode of the file is the last row.
+    expect(UNSAFE_FILES.filter(({ meaning }) => !found.has(meaning))).toEqual([])
   })
 
   it('is found in passwords, in htpasswd and shadow files, and for the live page', async () => {
@@ -472,11 +482,13 @@ describe('H225 a password that protects little', () => {
       ['admin.password_file', 'it holds the password in plain text'],
       ['admin.password_file', 'the password has fewer than 8 characters'],
     ])
+    const who = warnings.flatMap((each) => /every (\w+) has to log in again/.exec(each)?.[1] ?? [])
+    expect(who).toEqual(['client', 'viewer'])
   })
 })
 
 it('H224 docs/hardening.md lists what check warns of: run `npm run hardening` when this fails', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/hardening.md'), 'utf8')
   expect(page).toBe(hardeningPage(page))
-  for (const { about } of WARNING_RULES) expect(page).toContain(`\n- ${about}\n`)
+  for (const { wanted } of [...UNSAFE_SETTINGS, ...UNSAFE_FILES]) expect(page).toContain(` | ${wanted} | `)
 })

@@ -1,6 +1,6 @@
+import { isLocal } from '../../config/address.ts'
 import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
-import { isLoopback } from '../../http/ip.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
@@ -38,8 +38,7 @@ export const LIVE_PAGE = check({
   subjects({ config }) {
     const { address, passwordFile } = config.admin
     if (address === 'off') return []
-    const isInner = address.kind !== 'tcp' || isLoopback(address.host)
-    return passwordFile === undefined && isInner ? [] : [config]
+    return passwordFile === undefined && isLocal(address) ? [] : [config]
   },
   about: ({ admin }) => ({
     name: admin.passwordFile === undefined ? 'live page' : 'admin.password_file',
@@ -47,10 +46,12 @@ export const LIVE_PAGE = check({
     meaning: 'serve does not start: it cannot guard the live page',
     remedy: 'correct admin.password_file',
   }),
-  untried: ({ admin }) =>
-    admin.passwordFile === undefined
-      ? 'off: admin.address is not on loopback, and admin.password_file is not set'
-      : undefined,
+  untried({ admin: { address, passwordFile } }) {
+    if (passwordFile !== undefined) return undefined
+    return address !== 'off' && address.kind === 'fd'
+      ? 'off unless the descriptor of admin.address is on loopback, because admin.password_file is not set'
+      : 'off: admin.address is not on loopback, and admin.password_file is not set'
+  },
   look(config) {
     const { passwordFile: file } = config.admin
     return readPasswords(file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }], config)

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { exposureOf } from '../../config/exposed-secrets.ts'
+import { exposureOf } from '../../config/unsafe.ts'
 import { isAmbiguousPath, pathOf } from '../../http/request-path.ts'
 import { readOnlyLine } from '../../password/read-source.ts'
 import { isHash } from '../../password/stored-line.ts'

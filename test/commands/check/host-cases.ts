@@ -93,6 +93,10 @@ const PASSWORDS: readonly Case[] = [
         set: ['admin.address=0.0.0.0:0'],
         name: 'live page',
       }),
+      'a page on a descriptor that others may open, without a password': () => ({
+        set: ['admin.address=fd:3'],
+        name: 'live page',
+      }),
     },
     'look failed': {
       'H108 no file with the password of the page': () => ({
