@@ -90,6 +90,7 @@ export function openPublicSide(config: Config, parts: Parts) {
   certificate.serve(listener.applyTls)
   const sweeping = everySecond(clock, credentials.sessions.sweep)
   function close(): void {
+    listener.destroy()
     sweeping.close()
     accessLog.close()
   }

@@ -194,6 +194,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     /** Closes all remaining connections at once. */
     destroy(): void {
       for (const socket of holdings.keys()) socket.destroy()
+      handshakes?.close()
     },
   }
 }
