@@ -1,4 +1,6 @@
 import { type Changes, changesBetween } from '../config/changes.ts'
+import { passwordSources } from '../config/password-fields.ts'
+import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
@@ -65,25 +67,36 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
-    const nextSettings = await deriveSettings(next, settings.bounds, start)
-    refuseIfStopping()
-    const applyTls = await services.renewTls(next.upstream)
-    await certificate.reload(next.listen.tls)
-    refuseIfStopping()
-    const changes = {
-      live: changesBetween(settings.config, next).live,
-      restart: changesBetween(start, next).restart,
+    const applied = appliedTo(start, next)
+    /** Closes what was opened for a reload that is refused. */
+    const refused = new DisposableStack()
+    try {
+      const nextSettings = await deriveSettings(applied, settings.bounds)
+      refuseIfStopping()
+      const applyTls = await services.renewTls(applied.upstream)
+      const passwords = await ofState.state.password.replace(passwordSources(applied))
+      refused.defer(passwords.discard)
+      await certificate.reload(applied.listen.tls)
+      refuseIfStopping()
+      const changes = {
+        live: changesBetween(settings.config, applied),
+        restart: changesBetween(applied, next),
+      }
+      const names = [...(settings.gate.scopes?.keys() ?? [])]
+      Object.assign(settings, nextSettings)
+      refused.move()
+      passwords.swap()
+      services.applySettings(settings)
+      applyTls()
+      admin.closeDenied()
+      ofState.log.level = applied.log.level
+      await applyToState(settings, names, ofState)
+      await warnOf(next)
+      await warnOfNextStart(next, ofState.log).catch(onBug)
+      return changes
+    } finally {
+      refused.dispose()
     }
-    const names = [...(settings.gate.scopes?.keys() ?? [])]
-    Object.assign(settings, nextSettings)
-    services.applySettings(settings)
-    applyTls()
-    admin.closeDenied()
-    ofState.log.level = next.log.level
-    await applyToState(settings, names, ofState)
-    await warnOf(next)
-    await warnOfNextStart(next, ofState.log).catch(onBug)
-    return changes
   }
 
   function refuseIfStopping(): void {

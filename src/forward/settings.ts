@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util'
 import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
 import { isClientName, requestKeeps } from '../config/header-field.ts'
@@ -55,23 +54,22 @@ export type Targets = ReturnType<typeof createTargets>
 
 /** The targets of all services, whose certificates and keys a reload renews. */
 export function createTargets() {
-  const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
+  const opened = new Map<string, DeviceTls>()
   return {
     async open(service: ServiceConfig, key: string): Promise<UpstreamTarget> {
       const target = await upstreamTarget(service, key)
-      if (target.tls !== undefined) opened.set(key, { service, tls: target.tls })
+      if (target.tls !== undefined) opened.set(key, target.tls)
       return target
     },
     /**
-     * Reads the files of `tls` again, where the section is the same: other changes of it take effect together, after a restart. Rejects
-     * with `SetupError`, and then changes nothing. The result puts what was read into effect, for new connections.
+     * Reads the files of `tls` again. Rejects with `SetupError`, and then changes nothing. The result puts what was read into effect, for
+     * new connections.
      */
     async renew(next: UpstreamConfig): Promise<() => void> {
       const renewals = servicesOf(next).map(async ({ path, service }) => {
         const key = path.join('.')
-        const running = opened.get(key)
-        if (running === undefined || !isDeepStrictEqual(service.tls, running.service.tls)) return undefined
-        return { tls: running.tls, renewed: await readTls(service.tls, `${key}.tls`) }
+        const tls = opened.get(key)
+        return tls === undefined ? undefined : { tls, renewed: await readTls(service.tls, `${key}.tls`) }
       })
       const all = await Promise.all(renewals)
       return () => {
