@@ -4,6 +4,7 @@ import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
+import { reformat } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -76,6 +77,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       const applyTls = await services.renewTls(applied.upstream)
       const passwords = await ofState.state.password.replace(passwordSources(applied))
       refused.defer(passwords.discard)
+      const applyFormat = await reformat(ofState.log, applied.log.format)
       await certificate.reload(applied.listen.tls)
       refuseIfStopping()
       const changes = {
@@ -90,6 +92,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       applyTls()
       admin.closeDenied()
       ofState.log.level = applied.log.level
+      applyFormat()
       await applyToState(settings, names, ofState)
       await warnOf(next)
       await warnOfNextStart(next, ofState.log).catch(onBug)

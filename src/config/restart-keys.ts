@@ -37,9 +37,7 @@ export const RESTART_KEYS: readonly RestartKey[] = [
   { key: 'tokens.store' },
   { key: 'store' },
   { key: 'limits.store' },
-  { key: 'limits.max_keys' },
   { key: 'state_dir' },
-  { key: 'log.format' },
 ]
 
 /** `next`, as a sidecar applies it that was started with `start`: the keys that need a restart are as they were then. */

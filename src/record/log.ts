@@ -39,11 +39,23 @@ export async function createLog(
   sink: LogSink,
   clock: Clock = systemClock,
 ): Promise<Logger> {
-  const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
+  return createLogOn(level, bufferedStream(clock, sink, await readableIn(format, sink)))
+}
+
+/** Makes a text for people of a line; undefined for JSON. */
+type Readable = ((line: string) => string) | undefined
+
+async function readableIn(format: LogSettings['format'], { terminal }: LogSink): Promise<Readable> {
+  const isReadable = format === 'pretty' || (format === 'auto' && terminal)
   // Loaded here, because a service logs JSON.
-  const readable = isReadable ? (await import('./readable-lines.ts')).readableLines(sink.terminal) : undefined
-  const marked = sink.journal === true ? forJournal : undefined
-  return createLogOn(level, bufferedStream(clock, sink, readable, marked))
+  return isReadable ? (await import('./readable-lines.ts')).readableLines(terminal) : undefined
+}
+
+/** Prepares another format. The result has it in effect, from the next line on. A log on a stream of a program stays JSON. */
+export async function reformat(log: Logger, format: LogSettings['format']): Promise<() => void> {
+  // Proof of the cast: as in `lineWriter`.
+  const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
+  return (await stream.reformat?.(format)) ?? (() => {})
 }
 
 /** The severities of pino's levels by their first digit. */
@@ -87,15 +99,11 @@ export function unwrittenBytes(log: Logger): number {
  * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
  * of a line. A full disk or a reader that pauses ends and delays nothing.
  *
- * @param readable makes a text for people of a line. Such texts do not wait for others, because a person reads them
- * @param marked adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII
+ * @param readable texts for people do not wait for others, because a person reads them
  */
-function bufferedStream(
-  clock: Pick<Clock, 'after'>,
-  sink: LogSink,
-  readable?: (line: string) => string,
-  marked?: (line: string, text?: string) => string,
-) {
+function bufferedStream(clock: Pick<Clock, 'after'>, sink: LogSink, readable: Readable) {
+  /** Adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII. */
+  const marked = sink.journal === true ? forJournal : undefined
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -194,8 +202,11 @@ function bufferedStream(
     if (most > BUFFER_SIZE) writeBytes(Buffer.from(text))
     else length += buffer.write(text, length)
   }
-  const writeLine =
-    readable === undefined && marked === undefined ? write : (line: string): void => write(formOf(line))
+
+  function writeLine(line: string): void {
+    if (readable === undefined && marked === undefined) write(line)
+    else write(formOf(line))
+  }
 
   function formOf(line: string): string {
     const text = readable?.(line)
@@ -204,13 +215,23 @@ function bufferedStream(
 
   /** The same for a line of at most `BUFFER_SIZE` bytes of ASCII, in half the time. */
   function writeAscii(line: string): void {
-    if (hasRoom(line.length)) length += buffer.write(line, length, 'latin1')
+    if (readable !== undefined) {
+      write(formOf(line))
+      return
+    }
+    const marking = marked === undefined ? line : marked(line)
+    if (hasRoom(marking.length)) length += buffer.write(marking, length, 'latin1')
   }
-  const writeAsciiLine = marked === undefined ? writeAscii : (line: string): void => writeAscii(marked(line))
 
   return {
     write: writeLine,
-    writeAscii: readable === undefined ? writeAsciiLine : writeLine,
+    writeAscii,
+    async reformat(format: LogSettings['format']): Promise<() => void> {
+      const next = await readableIn(format, sink)
+      return () => {
+        readable = next
+      }
+    },
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,

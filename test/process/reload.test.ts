@@ -316,6 +316,13 @@ describe('H76 A certificate', () => {
   })
 })
 
+it('a reload changes the format of the log', async () => {
+  const site = await prepareSite()
+  const sidecar = await site.serve()
+  site.configure({ log: { format: 'pretty' } })
+  await expect.poll(() => sidecar.lines.find((line) => line.includes(RELOADED))).toMatch(/^\[.*\] INFO: /)
+})
+
 it('H229 a reload says that the next start will fail without a password file, as long as that is so', async () => {
   const site = await prepareSite()
   const page = join(site.directory, 'page')
