@@ -56,7 +56,7 @@ export function openPublicSide(config: Config, parts: Parts) {
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
     ...own,
-    upstream: services.upstream,
+    device: services,
     live,
     clock,
     settings,

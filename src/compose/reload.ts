@@ -48,7 +48,7 @@ export class SidecarStopped extends SetupError {
 interface ReloadedParts extends Reloaded {
   /** What each part reads. A reload replaces what it holds. */
   readonly settings: Settings
-  readonly services: Pick<DeviceServices, 'renewTls' | 'applySettings'>
+  readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: { readonly closeDenied: () => void }
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
@@ -70,14 +70,15 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
   async function apply(next: Config): Promise<Changes> {
     const applied = appliedTo(start, next)
     /** Closes what was opened for a reload that is refused. */
-    const refused = new DisposableStack()
+    const refused = new AsyncDisposableStack()
     try {
       const nextSettings = await deriveSettings(applied, settings.bounds)
       refuseIfStopping()
-      const applyTls = await services.renewTls(applied.upstream)
       const passwords = await ofState.state.password.replace(passwordSources(applied))
       refused.defer(passwords.discard)
       const applyFormat = await reformat(ofState.log, applied.log.format)
+      const device = await services.replace(applied.upstream, nextSettings)
+      refused.defer(device.discard)
       await certificate.reload(applied.listen.tls)
       refuseIfStopping()
       const changes = {
@@ -88,8 +89,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       Object.assign(settings, nextSettings)
       refused.move()
       passwords.swap()
-      services.applySettings(settings)
-      applyTls()
+      device.swap()
       admin.closeDenied()
       ofState.log.level = applied.log.level
       applyFormat()
@@ -98,7 +98,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       await warnOfNextStart(next, ofState.log).catch(onBug)
       return changes
     } finally {
-      refused.dispose()
+      await refused.disposeAsync()
     }
   }
 

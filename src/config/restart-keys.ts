@@ -1,11 +1,12 @@
 import { camelCase } from './field.ts'
+import { checkedByDevice } from './password-fields.ts'
 import type { Config } from './schema.ts'
 
 interface RestartKey {
   /** The key, with all keys below it. */
   readonly key: string
   /** Whether the change from one value to the other needs a restart; default: every change. */
-  readonly when?: (before: unknown, after: unknown) => boolean
+  readonly when?: (before: unknown, after: unknown, start: Config, next: Config) => boolean
   /** Which changes those are, for the reference page. */
   readonly which?: string
 }
@@ -27,11 +28,12 @@ export const RESTART_KEYS: readonly RestartKey[] = [
   { key: 'admin.address' },
   { key: 'admin.tls' },
   { key: 'admin.password_file' },
-  ...[
-    ...['url', 'tls', 'auth', 'health', 'parser', 'version', 'response_timeout', 'idle_timeout', 'reuse'],
-    ...['buffer_uploads', 'max_in_flight', 'connect_timeout', 'tunnel_idle_timeout', 'max_tunnels'],
-    ...['stream_after', 'max_streams', 'queue', 'share', 'routes'],
-  ].map((key) => ({ key: `upstream.${key}` })),
+  // The password that the device checks is that of this account.
+  {
+    key: 'upstream.auth',
+    when: (_before, _after, start, next) => checkedByDevice(start) !== checkedByDevice(next),
+    which: 'while `password.device` waits for a restart',
+  },
   { key: 'password', when: isOtherKind, which: 'from or to `passwords`, and from or to `device`' },
   { key: 'passwords', when: isOtherKind, which: 'from or to `password`' },
   { key: 'tokens.store' },
@@ -45,7 +47,7 @@ export function appliedTo(start: Config, next: Config): Config {
   return RESTART_KEYS.reduce((applied, { key, when = () => true }) => {
     const path = key.split('.').map(camelCase)
     const before = valueAt(start, path)
-    return when(before, valueAt(next, path)) ? withValue(applied, path, before) : applied
+    return when(before, valueAt(next, path), start, next) ? withValue(applied, path, before) : applied
   }, next)
 }
 

@@ -261,6 +261,12 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       members.push(each)
       await ask(each)
     },
+    /** The service has another device from now on, or other bounds. Resolves when the store has answered, or has not. */
+    async leave(member: PlacesMember): Promise<void> {
+      const at = members.findIndex((each) => each.member === member)
+      const [each] = at < 0 ? [] : members.splice(at, 1)
+      if (each !== undefined && store.up) await exchange(each, undefined, true).catch(() => {})
+    },
     /** Something has happened, here or elsewhere. Resolves when the store has answered, or has not. */
     async news(): Promise<void> {
       await Promise.all(members.map(ask))

@@ -2,12 +2,7 @@ import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
 import { isClientName, requestKeeps } from '../config/header-field.ts'
 import { responseChanges } from '../config/response-header-field.ts'
-import {
-  placesBounds,
-  type ServiceConfig,
-  servicesOf,
-  type UpstreamConfig,
-} from '../config/upstream-fields.ts'
+import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import {
   type DeviceTls,
   deviceTls,
@@ -47,35 +42,6 @@ export async function upstreamTarget(
     reuse: version === '1.0' ? 'never' : reuse,
     parser,
     version,
-  }
-}
-
-export type Targets = ReturnType<typeof createTargets>
-
-/** The targets of all services, whose certificates and keys a reload renews. */
-export function createTargets() {
-  const opened = new Map<string, DeviceTls>()
-  return {
-    async open(service: ServiceConfig, key: string): Promise<UpstreamTarget> {
-      const target = await upstreamTarget(service, key)
-      if (target.tls !== undefined) opened.set(key, target.tls)
-      return target
-    },
-    /**
-     * Reads the files of `tls` again. Rejects with `SetupError`, and then changes nothing. The result puts what was read into effect, for
-     * new connections.
-     */
-    async renew(next: UpstreamConfig): Promise<() => void> {
-      const renewals = servicesOf(next).map(async ({ path, service }) => {
-        const key = path.join('.')
-        const tls = opened.get(key)
-        return tls === undefined ? undefined : { tls, renewed: await readTls(service.tls, `${key}.tls`) }
-      })
-      const all = await Promise.all(renewals)
-      return () => {
-        for (const each of all) if (each !== undefined) Object.assign(each.tls, each.renewed)
-      }
-    },
   }
 }
 

@@ -75,7 +75,7 @@ function site({
       logout: ownEndpoint,
       preflight: ownEndpoint,
     },
-    upstream,
+    device: { upstream },
     live,
     clock,
     settings,

@@ -179,21 +179,21 @@ describe('A reload', () => {
     const listed = (): unknown[] => sidecar.logged(AFTER_RESTART).map(({ keys }) => keys)
     await expectReload(sidecar, 'success', () =>
       site.configure({
-        upstream: { max_in_flight: 7 },
-        listen: { max_connections: 77 },
+        tokens: { store: 'memory' },
+        state_dir: join(site.directory, 'another-state'),
         limits: { api: { requests: 6000 } },
       }),
     )
     expect((await sidecar.request({ token })).header('x-ratelimit-limit')).toBe('6000')
     await sidecar.waitForLog(AFTER_RESTART)
-    expect(listed()).toEqual([['listen.max_connections', 'upstream.max_in_flight']])
+    expect(listed()).toEqual([['tokens.store', 'state_dir']])
     // Another change does not put them into effect.
     await expectReload(sidecar, 'success', () => site.configure({ limits: { api: { requests: 7000 } } }))
     await sidecar.waitForLog(AFTER_RESTART, (line) => sidecar.logged(AFTER_RESTART)[1] === line)
     expect(listed()[1]).toEqual(listed()[0])
     // With their values of the start they no longer wait.
     await expectReload(sidecar, 'success', () =>
-      site.configure({ upstream: { max_in_flight: undefined }, listen: { max_connections: undefined } }),
+      site.configure({ tokens: { store: undefined }, state_dir: site.stateDir }),
     )
     await expectReload(sidecar, 'success', () => site.configure({ realm: 'another' }))
     await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'realm')
