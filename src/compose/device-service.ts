@@ -60,6 +60,7 @@ export interface DeviceService {
   /** The path of a service of `upstream.routes`; undefined for the main service. */
   readonly route: string | undefined
   readonly config: ServiceConfig
+  readonly downloadTimeout: number
   readonly target: UpstreamTarget
   readonly metrics: UpstreamMetrics
   readonly changes: ReturnType<typeof createDeviceChanges>
@@ -96,11 +97,15 @@ function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): 
 }
 
 /** Whether a reload leaves the service as it is, but for its header fields. */
-export function isUnchanged({ config }: DeviceService, next: ServiceConfig): boolean {
+export function isUnchanged(
+  { config, downloadTimeout }: DeviceService,
+  next: ServiceConfig,
+  nextTimeout: number,
+): boolean {
   // Proof of the cast: these are the keys of a service, and `routes` beside them, which are services of their own.
   const keys = Object.keys({ ...config, ...next }) as (Key | 'routes')[]
   const others = keys.filter((key): key is Key => key !== 'routes' && !IN_PLACE.some((each) => each === key))
-  return agree(config, next, others)
+  return downloadTimeout === nextTimeout && agree(config, next, others)
 }
 
 /**
@@ -187,7 +192,19 @@ export async function openDeviceService(
   })
   const { shared: onShared } = metrics
   return {
-    ...{ route, config: service, target, metrics, changes, places, open, quirks, connections, breaker },
+    ...{
+      route,
+      config: service,
+      downloadTimeout,
+      target,
+      metrics,
+      changes,
+      places,
+      open,
+      quirks,
+      connections,
+      breaker,
+    },
     ...{ trouble, events, fields, body, signIn, buffering, health },
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared }),
   }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import { servicesOf, type UpstreamConfig } from '../config/upstream-fields.ts'
+import { servicesOf } from '../config/upstream-fields.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import { openCeilings } from '../forward/ceilings.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
@@ -42,7 +42,6 @@ export async function openDeviceServices(
   const { clock } = deps
   const ceilings = openCeilings(config.stateDir, clock, (error) => deps.log.warn(causeOf(error), UNKEPT))
   const inFleet = typeof config.tokens.store !== 'string'
-  const common = { inFleet, ceilings, downloadTimeout: config.listen.idleTimeout }
   let all: readonly DeviceService[] = []
   /** Those that a reload has replaced and that still have requests in flight, or a session at the device. */
   const retired = new Set<DeviceService>()
@@ -55,7 +54,8 @@ export async function openDeviceServices(
     services.find((each) => each.route === route)
 
   /** Opens the services of a configuration. What is the same as now goes on. Rejects, and closes what it has opened, if one cannot be opened. */
-  async function openAll(upstream: UpstreamConfig, settings: ServiceSettings) {
+  async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
+    const downloadTimeout = listen.idleTimeout
     const named = servicesOf(upstream)
     const nextSharing = createSharing(
       named.map(({ service }) => service),
@@ -68,8 +68,8 @@ export async function openDeviceServices(
     try {
       for (const each of named) {
         const before = of(all, each.path[2])
-        const isSame = before !== undefined && isUnchanged(before, each.service)
-        const shared = { ...common, sharing: nextSharing }
+        const isSame = before !== undefined && isUnchanged(before, each.service, downloadTimeout)
+        const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
         next.push(isSame ? before : await openDeviceService(each, shared, { ...deps, settings }, before))
       }
       if (fleet !== undefined) {
@@ -90,7 +90,7 @@ export async function openDeviceServices(
     return shared.watch(createRoutedUpstream(main.upstream, upstreams))
   }
 
-  const first = await openAll(config.upstream, deps.settings)
+  const first = await openAll(config, deps.settings)
   all = first.next
   sharing = first.nextSharing
   for (const each of all) activate(each)
@@ -175,8 +175,8 @@ export async function openDeviceServices(
      * Opens the services that differ, and reads the files of `tls` of the others again. Rejects with `SetupError`, and changes nothing. `swap`
      * has them in effect: requests in flight end with the service that they began with.
      */
-    async replace(upstream: UpstreamConfig, settings: ServiceSettings) {
-      const { next, nextSharing, close: closeNext } = await openAll(upstream, settings)
+    async replace(applied: Config, settings: ServiceSettings) {
+      const { next, nextSharing, close: closeNext } = await openAll(applied, settings)
       const kept = all.filter((each) => next.some(({ target }) => target === each.target))
       const renewals = await Promise.all(
         kept.map(async ({ target, config: service, route }) => {
@@ -206,7 +206,7 @@ export async function openDeviceServices(
           for (const each of next) if (!before.includes(each)) activate(each)
           const { signIn } = all[0] ?? {}
           if (signIn !== before[0]?.signIn) for (const listener of onRefused) signIn?.onRefused(listener)
-          for (const [at, { service }] of servicesOf(upstream).entries()) {
+          for (const [at, { service }] of servicesOf(applied.upstream).entries()) {
             const each = next[at]
             if (each !== undefined) applyInPlace(each, service, settings)
           }

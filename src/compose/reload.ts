@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Changes, changesBetween } from '../config/changes.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import { appliedTo } from '../config/restart-keys.ts'
@@ -51,6 +52,8 @@ interface ReloadedParts extends Reloaded {
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: { readonly closeDenied: () => void }
+  /** Has the caps and deadlines of connections in effect. */
+  readonly applyLimits: (next: Config) => void
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
   readonly isStopping: () => boolean
   readonly warnOf: (config: Config) => Promise<void>
@@ -63,7 +66,18 @@ interface ReloadedParts extends Reloaded {
  * @param start the configuration at the start, which stays in effect for the keys that need a restart
  */
 export function createReload(start: Config, parts: ReloadedParts): Reload {
-  const { settings, services, certificate, admin, reloads, isStopping, warnOf, onBug, ...ofState } = parts
+  const {
+    settings,
+    services,
+    certificate,
+    admin,
+    applyLimits,
+    reloads,
+    isStopping,
+    warnOf,
+    onBug,
+    ...ofState
+  } = parts
   let last = Promise.resolve()
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
@@ -77,7 +91,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       const passwords = await ofState.state.password.replace(passwordSources(applied))
       refused.defer(passwords.discard)
       const applyFormat = await reformat(ofState.log, applied.log.format)
-      const device = await services.replace(applied.upstream, nextSettings)
+      const device = await services.replace(applied, nextSettings)
       refused.defer(device.discard)
       await certificate.reload(applied.listen.tls)
       refuseIfStopping()
@@ -85,11 +99,13 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
         live: changesBetween(settings.config, applied),
         restart: changesBetween(applied, next),
       }
+      const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
       const names = [...(settings.gate.scopes?.keys() ?? [])]
       Object.assign(settings, nextSettings)
       refused.move()
       passwords.swap()
       device.swap()
+      if (!isListenSame) applyLimits(applied)
       admin.closeDenied()
       ofState.log.level = applied.log.level
       applyFormat()

@@ -164,7 +164,7 @@ async function openParts(
     certificate,
     onBug,
   }
-  const { listener, endRequests, requests, sessions, close } = openPublicSide(config, built)
+  const { listener, applyLimits, endRequests, requests, sessions, close } = openPublicSide(config, built)
   opened.defer(close)
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
@@ -235,7 +235,7 @@ async function openParts(
   opened.defer(control.close)
 
   const isStopping = (): boolean => phase === 'stopping'
-  const reload = createReload(config, { ...built, reloads, admin, sessions, isStopping, warnOf })
+  const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
 
   return {
     start: listeners.open,
