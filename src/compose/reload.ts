@@ -5,6 +5,7 @@ import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
+import type { Replacement } from '../password/sources.ts'
 import { reformat } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -51,7 +52,10 @@ interface ReloadedParts extends Reloaded {
   readonly settings: Settings
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
-  readonly admin: { readonly closeDenied: () => void }
+  readonly admin: {
+    readonly closeDenied: () => void
+    readonly replacePassword: (next: Config) => Promise<Replacement>
+  }
   /** Has the caps and deadlines of connections in effect. */
   readonly applyLimits: (next: Config) => void
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
@@ -90,6 +94,8 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       refuseIfStopping()
       const passwords = await ofState.state.password.replace(passwordSources(applied))
       refused.defer(passwords.discard)
+      const pagePassword = await admin.replacePassword(applied)
+      refused.defer(pagePassword.discard)
       const applyFormat = await reformat(ofState.log, applied.log.format)
       const device = await services.replace(applied, nextSettings)
       refused.defer(device.discard)
@@ -104,6 +110,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       Object.assign(settings, nextSettings)
       refused.move()
       passwords.swap()
+      pagePassword.swap()
       device.swap()
       if (!isListenSame) applyLimits(applied)
       admin.closeDenied()

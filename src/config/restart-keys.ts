@@ -23,7 +23,11 @@ export const RESTART_KEYS: readonly RestartKey[] = [
   { key: 'listen.memory' },
   { key: 'admin.address' },
   { key: 'admin.tls' },
-  { key: 'admin.password_file' },
+  {
+    key: 'admin.password_file',
+    when: (before, after) => before === undefined || after === undefined,
+    which: 'to set it, or to remove it',
+  },
   // The password that the device checks is that of this account.
   {
     key: 'upstream.auth',
