@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Field, z } from '../../src/config/field.ts'
 import { firstConfiguration, flow } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
+import { RESTART_KEYS } from '../../src/config/restart-keys.ts'
 import { schema } from '../../src/config/schema.ts'
 import { isMapping, parseYaml, type YamlValue } from '../../src/config/yaml.ts'
 import { listItem, wrapped } from './markdown.ts'
@@ -90,7 +91,7 @@ export function referencePage(): string {
   const contents = [
     '## Contents\n',
     '- [The keys that people set](#the-keys-that-people-set)',
-    '- [Changed while running](#changed-while-running)',
+    '- [What needs a restart](#what-needs-a-restart)',
     ...grouped.flatMap(([name]) => contentsOf(name, `#${name}`, keysBelow(name))),
     ...contentsOf('Keys outside of sections', '#keys-outside-of-sections', single),
     '',
@@ -127,12 +128,13 @@ function commonKeys(): string {
 }
 
 function reloading(): string {
-  const live = knownKeys().filter(({ field }) => field.keys.size === 0 && field.live(null, null))
-  const names = live.map(({ path }) => `- ${code(path.join('.'))}`)
-  return `## Changed while running
+  const names = RESTART_KEYS.map(
+    ({ key, which }) => `- ${code(key)}${which === undefined ? '' : `: ${which}`}`,
+  )
+  return `## What needs a restart
 
-A change of these keys takes effect without a restart: when the file is saved, or at \`SIGHUP\`. A change of any other key
-needs a restart; the log names the key.
+A change of any key takes effect when the file is saved, or at \`SIGHUP\`, except that of these keys and of those below them. The
+log names the keys that wait for a restart.
 
 ${names.join('\n')}
 `

@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { contextOf } from '../listen/handshakes.ts'
-import { openPasswords } from '../password/sources.ts'
+import { type NamedSource, openPasswords, type Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -44,7 +44,7 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
   const password =
     address === 'off' || file === undefined
       ? undefined
-      : await openPasswords([{ name: '', file, key: 'admin.password_file' }], {
+      : await openPasswords(pageSource(file), {
           clock,
           events,
           memory: sources.hashMemory,
@@ -86,6 +86,9 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
   return {
     server,
     closeDenied,
+    /** Opens the password of another configuration: see `Passwords`. None is set or removed without a restart. */
+    replacePassword: async ({ admin: { passwordFile: next } }: Config): Promise<Replacement> =>
+      (await password?.replace(pageSource(next))) ?? { swap() {}, discard() {} },
     /** What the viewers of the page have not read (bytes). */
     unread: (): number => page?.unread() ?? 0,
     endStreams,
@@ -96,6 +99,10 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
       closeAll()
     },
   }
+}
+
+function pageSource(file: string | undefined): readonly NamedSource[] {
+  return file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }]
 }
 
 /**

@@ -1,10 +1,10 @@
-import type { PlacesCondition, RouteQuirk } from '../admin/control-socket.ts'
+import { isDeepStrictEqual } from 'node:util'
 import { formatUpstreamUrl } from '../config/address.ts'
 import type { NamedService, ServiceConfig } from '../config/upstream-fields.ts'
 import { type Breaker, createBreaker, startHealthCheck } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
-import type { FleetPlaces } from '../fleet/places.ts'
+import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import { type Ceilings, roomUnder } from '../forward/ceilings.ts'
 import { downloadPace } from '../forward/pace.ts'
@@ -13,12 +13,12 @@ import type { RoundTripService } from '../forward/round-trip-service.ts'
 import {
   type DeviceBounds,
   placesOf,
-  type Targets,
   uploadBuffering,
   upstreamDeadlines,
+  upstreamTarget,
 } from '../forward/settings.ts'
 import type { Sharing } from '../forward/sharing.ts'
-import { createStreams } from '../forward/streams.ts'
+import { createStreams, type OpenStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import { createDeviceChanges } from '../record/device-changes.ts'
@@ -49,76 +49,165 @@ export interface ServiceDependencies {
 export interface Shared {
   /** The tokens are shared with other sidecars, and what breaks the device, too. */
   readonly inFleet: boolean
-  readonly targets: Targets
   readonly ceilings: Ceilings
   readonly sharing: Sharing
   /** The client is cut off if it reads nothing of a response for so long (ms). */
   readonly downloadTimeout: number
 }
 
-/** Opens a service of the device. Rejects with `SetupError` if a file that its configuration names cannot be used. */
+/** The parts of one service of the device: the main one, or one of `upstream.routes`. */
+export interface DeviceService {
+  /** The path of a service of `upstream.routes`; undefined for the main service. */
+  readonly route: string | undefined
+  readonly config: ServiceConfig
+  readonly downloadTimeout: number
+  readonly target: UpstreamTarget
+  readonly metrics: UpstreamMetrics
+  readonly changes: ReturnType<typeof createDeviceChanges>
+  readonly places: ServicePlaces
+  readonly open: { readonly streams: OpenStreams; readonly upgrading: { count: number } }
+  readonly quirks: Quirks
+  readonly connections: Connections
+  readonly breaker: Breaker
+  readonly trouble: ReturnType<typeof watchTrouble>
+  readonly events: UpstreamMetrics
+  /** How header fields change on the way, and the longest body that the service gets (bytes). A reload changes both in place. */
+  readonly fields: RoundTripService['fields']
+  readonly body: { most: number }
+  /** The sidecar's own account at the service, if it has one. */
+  readonly signIn: SignIn | undefined
+  readonly buffering: UploadBuffering | undefined
+  readonly health: ReturnType<typeof startHealthCheck>
+  readonly upstream: Upstream
+}
+
+/** The keys that decide about the connections, about the places, and about header fields, which a reload changes in place. */
+const CONNECTIONS = [
+  ...(['url', 'tls', 'reuse', 'parser', 'version'] as const),
+  ...(['connectTimeout', 'responseTimeout', 'idleTimeout'] as const),
+]
+const PLACES = ['url', 'maxInFlight', 'queue'] as const
+const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
+
+type Key = keyof ServiceConfig
+
+/** Whether two services have the same values for these keys. */
+function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): boolean {
+  return keys.every((key) => isDeepStrictEqual(one[key], other[key]))
+}
+
+/** Whether a reload leaves the service as it is, but for its header fields. */
+export function isUnchanged(
+  { config, downloadTimeout }: DeviceService,
+  next: ServiceConfig,
+  nextTimeout: number,
+): boolean {
+  // Proof of the cast: these are the keys of a service, and `routes` beside them, which are services of their own.
+  const keys = Object.keys({ ...config, ...next }) as (Key | 'routes')[]
+  const others = keys.filter((key): key is Key => key !== 'routes' && !IN_PLACE.some((each) => each === key))
+  return downloadTimeout === nextTimeout && agree(config, next, others)
+}
+
+/**
+ * Opens a service of the device: of the service before, each part whose keys are the same goes on. Rejects with `SetupError` if a file that
+ * its configuration names cannot be used.
+ */
 export async function openDeviceService(
   { path, service }: NamedService,
-  { inFleet, targets, ceilings, sharing, downloadTimeout }: Shared,
+  { inFleet, ceilings, sharing, downloadTimeout }: Shared,
   { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
+  before?: DeviceService,
 ): Promise<DeviceService> {
   const route = path[2]
   const key = path.join('.')
   const log = route === undefined ? deps.log : deps.log.child({ route })
+  const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
+  /** The service before, as far as it is about the same device, and the parts that stand on the same connections and places. */
+  const same = has(['url']) ? before : undefined
+  const placed = has(PLACES) ? before : undefined
+  const connected = placed !== undefined && has(CONNECTIONS) ? before : undefined
+
   const metrics = deps.metrics.upstream(route)
-  const target = await targets.open(service, key)
-  const breaker = createBreaker(clock)
-  const changes = createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
-  metrics.watch(changes.changed)
-  const trouble = watchTrouble(target, {
-    ...{ key, clock, breaker, onBug },
-    patience: service.connectTimeout,
-    onFound: ({ reason, remedy }) =>
-      log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
-  })
-  const events: UpstreamMetrics = {
+  const target = connected?.target ?? (await upstreamTarget(service, key))
+  const changes = same?.changes ?? createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
+  const open = same?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
+  const places =
+    placed?.places ??
+    new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: same?.places })
+  const { queue, learner, capacity } = places
+  const quirks = connected?.quirks ?? new Quirks(clock, log)
+  const connections =
+    connected?.connections ??
+    createConnections(target, upstreamDeadlines(service), clock, {
+      capacity,
+      onQuirk: (kind, malformed) => quirks.found(kind, malformed),
+    })
+  const breaker = connected?.breaker ?? createBreaker(clock)
+  const trouble =
+    connected?.trouble ??
+    watchTrouble(target, {
+      ...{ key, clock, breaker, onBug },
+      patience: service.connectTimeout,
+      onFound: ({ reason, remedy }) =>
+        log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
+    })
+  const events: UpstreamMetrics = connected?.events ?? {
     ...metrics,
     failed(failure) {
       trouble.failed(failure)
       metrics.failed(failure)
     },
   }
-  const places = new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log })
-  const { queue, learner, capacity } = places
-  const quirks = new Quirks(clock, log)
-  const connections = createConnections(target, upstreamDeadlines(service), clock, {
-    capacity,
-    onQuirk: (kind, malformed) => quirks.found(kind, malformed),
-  })
-  const fields = fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
-  const signIn = await openSignIn(service.auth, {
-    ...{ key: `${key}.auth`, connections, origin: target.origin, clock },
-    request: () => fields.request,
-    events: signInLog(log),
-  })
+  const fields = connected?.fields ?? fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
+  const account = connected !== undefined && has(['auth']) ? connected : undefined
+  const signIn =
+    account?.signIn ??
+    (await openSignIn(service.auth, {
+      ...{ key: `${key}.auth`, connections, origin: target.origin, clock },
+      request: () => fields.request,
+      events: signInLog(log),
+      before: before?.signIn,
+    }))
   const { streamAfter } = service
-  const ownMaxBody = route === undefined ? undefined : settings.config.upstream.routes[route]?.maxBody
-  const buffering = uploadBuffering(service, bounds, key, clock, log)
-  const health = startHealthCheck(service.health, connections, breaker, {
-    ...{ onResult: events.up, onFault: trouble.failed, onBug },
-  })
+  const body = { most: longestBody(service) }
+  const buffered = placed !== undefined && has(['bufferUploads', 'version']) ? placed : undefined
+  const buffering = buffered?.buffering ?? uploadBuffering(service, bounds, key, clock, log)
+  const health =
+    connected !== undefined && has(['health'])
+      ? connected.health
+      : startHealthCheck(service.health, connections, breaker, {
+          ...{ onResult: events.up, onFault: trouble.failed, onBug },
+        })
   const upstream = createUpstream({
     ...placesOf(service, bounds, queue, clock),
     ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(clock, service, streamAfter, queue, connections),
+    streams: createStreams(clock, service, streamAfter, queue, connections, open.streams),
     streamAfter,
-    maxBody: () => longestBody({ maxBody: ownMaxBody ?? settings.config.upstream.maxBody }),
+    upgrading: open.upgrading,
+    maxBody: () => body.most,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,
   })
   const { shared: onShared } = metrics
-  return new DeviceService({
-    ...{ route, config: service, origin: target.origin, metrics, places, quirks, connections },
-    ...{ fields, signIn, buffering, breaker, health, trouble, changes },
+  return {
+    ...{
+      route,
+      config: service,
+      downloadTimeout,
+      target,
+      metrics,
+      changes,
+      places,
+      open,
+      quirks,
+      connections,
+      breaker,
+    },
+    ...{ trouble, events, fields, body, signIn, buffering, health },
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared }),
-  })
+  }
 }
 
 /** The longest body that the service gets (bytes); `Infinity`: every body. */
@@ -126,139 +215,82 @@ function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
   return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
 }
 
-interface Parts {
-  /** The path of a service of `upstream.routes`; undefined for the main service. */
-  readonly route: string | undefined
-  readonly config: ServiceConfig
-  /** Scheme, host and port of the device. */
-  readonly origin: string
-  readonly metrics: UpstreamMetrics
-  readonly places: ServicePlaces
-  readonly quirks: Quirks
-  readonly connections: Connections
-  /** A reload replaces what it holds. */
-  readonly fields: RoundTripService['fields']
-  readonly signIn: SignIn | undefined
-  readonly buffering: Pick<UploadBuffering, 'queue'> | undefined
-  readonly breaker: Breaker
-  readonly health: ReturnType<typeof startHealthCheck>
-  readonly trouble: { close(): void }
-  readonly changes: { close(): void }
-  readonly upstream: Upstream
+/** Has `IN_PLACE` of these settings in effect, for requests in flight, too. */
+export function applyInPlace(
+  { route, target, fields, body }: DeviceService,
+  service: ServiceConfig,
+  next: ServiceSettings,
+): void {
+  Object.assign(fields, fieldsOf(target.origin, requestOf(next, route), next.replaced))
+  body.most = longestBody(service)
 }
 
-/** A service of the device: the main one, or one of `upstream.routes`. */
-export class DeviceService {
-  readonly #parts: Parts
-
-  constructor(parts: Parts) {
-    this.#parts = parts
-  }
-
-  /** The path of a service of `upstream.routes`; undefined for the main service. */
-  get route(): string | undefined {
-    return this.#parts.route
-  }
-
-  get upstream(): Upstream {
-    return this.#parts.upstream
-  }
-
-  /** The sidecar's own account at the service, if it has one. */
-  get signIn(): SignIn | undefined {
-    return this.#parts.signIn
-  }
-
-  /** False if the last health check says that the service does not answer. */
-  get isReady(): boolean {
-    return this.#parts.health?.up !== false
-  }
-
-  get load(): DeviceLoad {
-    const { places, buffering, connections } = this.#parts
-    const { queue } = places
-    return {
-      inFlight: queue.inside,
-      queued: queue.waiting + (buffering?.queue.waiting ?? 0),
-      limit: queue.places,
-      tolerant: connections.tolerant,
-    }
-  }
-
-  /** The most requests that wait, and the most tunnels. Uploads that wait to be buffered have a queue of their own. */
-  get bounds(): { readonly queueSize: number; readonly maxTunnels: number } {
-    const { config, buffering } = this.#parts
-    return {
-      queueSize: config.queue.size * (buffering === undefined ? 1 : 2),
-      maxTunnels: config.maxTunnels,
-    }
-  }
-
-  /** What the live page shows. */
-  condition(): ServiceCondition {
-    const { route, config, metrics, places, quirks, connections, buffering, breaker } = this.#parts
-    const { queue, learner } = places
-    const limit = learner && roomUnder(learner.ceiling)
-    return {
-      ...metrics.condition(),
-      route: route ?? null,
-      url: formatUpstreamUrl(config.url),
-      checked: config.health.path !== null,
-      breaker: breaker.open ? 'open' : 'closed',
-      tolerant: connections.tolerant,
-      quirks: quirks.all(),
-      queue: {
-        queued: Math.max(queue.waiting, buffering?.queue.waiting ?? 0),
-        size: config.queue.size,
-        maxInFlight: queue.places,
-      },
-      ceiling: limit === undefined ? null : { kind: learner?.ceiling.wall?.kind ?? 'guess', limit },
-    }
-  }
-
-  /** The places, as `postern status` shows them. */
-  places(): PlacesCondition {
-    const { route, places } = this.#parts
-    return { route: route ?? null, ...places.condition() }
-  }
-
-  /** The quirks that its responses have shown. */
-  quirks(): readonly RouteQuirk[] {
-    const { route, quirks } = this.#parts
-    return quirks.all().map((each) => ({ route: route ?? null, ...each }))
-  }
-
-  /** Shares what breaks the device with the other sidecars. Resolves when the store has answered, or has not. */
-  join(fleet: FleetPlaces): Promise<void> {
-    return this.#parts.places.join(fleet)
-  }
-
-  /** Forgets what the device can take at once, because the operator says so. Returns whether anything was known. */
-  forgetCeiling(): boolean {
-    return this.#parts.places.forgetCeiling()
-  }
-
-  /** The wall clock was set. */
-  retime(): void {
-    this.#parts.places.retime()
-  }
-
-  applySettings(next: ServiceSettings): void {
-    const { route, origin, fields } = this.#parts
-    Object.assign(fields, fieldsOf(origin, requestOf(next, route), next.replaced))
-  }
-
-  /** Stops what runs by itself, and closes the connections. */
-  async close(): Promise<void> {
-    const { health, trouble, changes, connections } = this.#parts
-    health?.close()
-    trouble.close()
-    changes.close()
-    await connections.close()
+export function loadOf({ places, buffering, connections }: DeviceService): DeviceLoad {
+  const { queue } = places
+  return {
+    inFlight: queue.inside,
+    queued: queue.waiting + (buffering?.queue.waiting ?? 0),
+    limit: queue.places,
+    tolerant: connections.tolerant,
   }
 }
 
-/** Throws for a route that the configuration of the start does not have. */
+/** What the live page shows. */
+export function conditionOf(service: DeviceService): ServiceCondition {
+  const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
+  const { queue, learner } = places
+  const limit = learner && roomUnder(learner.ceiling)
+  return {
+    ...metrics.condition(),
+    route: route ?? null,
+    url: formatUpstreamUrl(config.url),
+    checked: config.health.path !== null,
+    breaker: breaker.open ? 'open' : 'closed',
+    tolerant: connections.tolerant,
+    quirks: quirks.all(),
+    queue: {
+      queued: Math.max(queue.waiting, buffering?.queue.waiting ?? 0),
+      size: config.queue.size,
+      maxInFlight: queue.places,
+    },
+    ceiling: limit === undefined ? null : { kind: learner?.ceiling.wall?.kind ?? 'guess', limit },
+  }
+}
+
+/** Has its changes of state logged, from now on. */
+export function activate({ metrics, changes }: DeviceService): void {
+  metrics.watch(changes.changed)
+}
+
+/** Ends what runs by itself of a service, unless `other` has it, too. */
+export function quiet({ health, trouble, changes }: DeviceService, other?: DeviceService): void {
+  if (other?.health !== health) health?.close()
+  if (other?.trouble !== trouble) trouble.close()
+  if (other?.changes !== changes) changes.close()
+}
+
+/** Another service is in its place. Its requests in flight go on. */
+export function retire(service: DeviceService, next: DeviceService | undefined): void {
+  const { connections, places } = service
+  quiet(service, next)
+  if (next?.connections !== connections) connections.retire()
+  if (next?.places !== places)
+    void places.leave(next !== undefined && isSameDevice(service, next) ? next.places : undefined)
+}
+
+/** Closes a service that was opened for a reload which is refused. */
+export async function discard(service: DeviceService, before: DeviceService | undefined): Promise<void> {
+  const { connections, places } = service
+  quiet(service, before)
+  if (before?.places !== places) await places.leave(undefined)
+  if (before?.connections !== connections) await connections.close()
+}
+
+export function isSameDevice(one: DeviceService, other: DeviceService): boolean {
+  return agree(one.config, other.config, ['url'])
+}
+
+/** Throws for a route that the configuration does not have. */
 function requestOf({ requests }: Pick<ServiceSettings, 'requests'>, route = ''): RequestFieldSettings {
   const found = requests.get(route)
   if (found === undefined) throw new Error(`no service at ${route}`)

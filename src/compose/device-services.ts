@@ -1,19 +1,28 @@
 import type { Config } from '../config/schema.ts'
-import { type NamedService, servicesOf } from '../config/upstream-fields.ts'
+import { servicesOf } from '../config/upstream-fields.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import { openCeilings } from '../forward/ceilings.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
-import { createTargets } from '../forward/settings.ts'
-import { createSharing } from '../forward/sharing.ts'
+import { upstreamTarget } from '../forward/settings.ts'
+import { createSharing, type Sharing } from '../forward/sharing.ts'
+import type { DeviceSignIn } from '../password/device-source.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
 import { everySecond } from '../system/every-second.ts'
 import { causeOf } from '../system/setup-error.ts'
 import {
+  activate,
+  applyInPlace,
+  conditionOf,
   type DeviceService,
+  discard,
+  isSameDevice,
+  isUnchanged,
+  loadOf,
   openDeviceService,
+  quiet,
+  retire,
   type ServiceDependencies,
   type ServiceSettings,
-  type Shared,
 } from './device-service.ts'
 
 export type DeviceServices = Awaited<ReturnType<typeof openDeviceServices>>
@@ -23,72 +32,190 @@ const UNKEPT = 'what the device can take at once is not kept: it is learned anew
 /**
  * Creates the configured services, the main one first. Rejects with `SetupError` if a file that the configuration names cannot be used.
  *
- * @param opened closes those that are open, if another one or a later part of the sidecar cannot be opened
+ * @param opened closes those that are open, at a stop and if a later part of the sidecar cannot be opened
  */
 export async function openDeviceServices(
   config: Config,
   deps: ServiceDependencies,
   opened: AsyncDisposableStack,
 ) {
-  const [, ...routes] = servicesOf(config.upstream)
-  const targets = createTargets()
-  const sharing = createSharing(servicesOf(config.upstream).map(({ service }) => service))
-  const ceilings = openCeilings(config.stateDir, deps.clock, (error) => deps.log.warn(causeOf(error), UNKEPT))
+  const { clock } = deps
+  const ceilings = openCeilings(config.stateDir, clock, (error) => deps.log.warn(causeOf(error), UNKEPT))
   const inFleet = typeof config.tokens.store !== 'string'
-  const shared: Shared = { inFleet, targets, ceilings, sharing, downloadTimeout: config.listen.idleTimeout }
-  const open = async (named: NamedService): Promise<DeviceService> => {
-    const service = await openDeviceService(named, shared, deps)
-    opened.defer(() => service.close())
-    return service
+  let all: readonly DeviceService[] = []
+  /** Those that a reload has replaced and that still have requests in flight, or a session at the device. */
+  const retired = new Set<DeviceService>()
+  let sharing: Sharing | undefined
+  let fleet: FleetPlaces | undefined
+  /** Called when the device refuses the password of `upstream.auth`. */
+  const onRefused: (() => void)[] = []
+
+  const of = (services: readonly DeviceService[], route: string | undefined): DeviceService | undefined =>
+    services.find((each) => each.route === route)
+
+  /** Opens the services of a configuration. What is the same as now goes on. Rejects, and closes what it has opened, if one cannot be opened. */
+  async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
+    const downloadTimeout = listen.idleTimeout
+    const named = servicesOf(upstream)
+    const nextSharing = createSharing(
+      named.map(({ service }) => service),
+      sharing,
+    )
+    const next: DeviceService[] = []
+    const close = async (): Promise<void> => {
+      for (const each of next) if (!all.includes(each)) await discard(each, of(all, each.route))
+    }
+    try {
+      for (const each of named) {
+        const before = of(all, each.path[2])
+        const isSame = before !== undefined && isUnchanged(before, each.service, downloadTimeout)
+        const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
+        next.push(isSame ? before : await openDeviceService(each, shared, { ...deps, settings }, before))
+      }
+      if (fleet !== undefined) {
+        const present = new Set(all.map(({ places }) => places))
+        for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+      }
+    } catch (error) {
+      await close()
+      throw error
+    }
+    return { next, nextSharing, close }
   }
-  const main = await open({ path: ['upstream'], service: config.upstream })
-  const all = [main]
-  for (const each of routes) all.push(await open(each))
-  const seconds = everySecond(deps.clock, () => {
+
+  function upstreamOf(services: readonly DeviceService[], shared: Sharing) {
+    const [main, ...routes] = services
+    if (main === undefined) throw new Error('there is no main service')
+    const upstreams = new Map(routes.map(({ route = '', upstream }) => [route, upstream]))
+    return shared.watch(createRoutedUpstream(main.upstream, upstreams))
+  }
+
+  const first = await openAll(config, deps.settings)
+  all = first.next
+  sharing = first.nextSharing
+  for (const each of all) activate(each)
+
+  /** Signs out of those whose requests have ended, and closes them. */
+  async function prune(): Promise<void> {
+    for (const each of retired) {
+      const { connections, places, signIn } = each
+      if (!connections.unused || places.queue.waiting > 0) continue
+      retired.delete(each)
+      if (all.every((other) => other.signIn !== signIn)) await signIn?.signOut()
+      if (all.every((other) => other.connections !== connections)) await connections.close()
+    }
+  }
+
+  const seconds = everySecond(clock, () => {
+    if (retired.size > 0) prune().catch(deps.onBug)
     if (!ceilings.followClock()) return
-    for (const each of all) each.retime()
+    for (const each of all) each.places.retime()
   })
-  opened.defer(seconds.close)
-  const upstreams = new Map(all.slice(1).map(({ route = '', upstream }) => [route, upstream]))
-  return {
-    upstream: sharing.watch(createRoutedUpstream(main.upstream, upstreams)),
-    signIn: main.signIn,
+  const close = async (): Promise<void> => {
+    seconds.close()
+    for (const each of all) quiet(each)
+    await Promise.all([...all, ...retired].map(({ connections }) => connections.close()))
+  }
+  opened.defer(close)
+
+  const services = {
+    upstream: upstreamOf(all, first.nextSharing),
+    /** The account of the main service. */
+    signIn:
+      all[0]?.signIn === undefined
+        ? undefined
+        : ({
+            async check(password) {
+              return (await all[0]?.signIn?.check(password)) ?? { kind: 'stopping' }
+            },
+            onRefused(listener) {
+              onRefused.push(listener)
+              all[0]?.signIn?.onRefused(listener)
+            },
+          } satisfies DeviceSignIn),
     load(): DeviceLoad {
-      const loads = all.map(({ load }) => load)
+      const loads = all.map(loadOf)
+      // The places of a service count those of the one before at the same device.
+      const elsewhere = [...retired].filter((each) => !all.some((other) => isSameDevice(each, other)))
       return {
-        inFlight: sum(loads, ({ inFlight }) => inFlight),
+        inFlight: sum([...loads, ...elsewhere.map(loadOf)], ({ inFlight }) => inFlight),
         queued: sum(loads, ({ queued }) => queued),
         limit: sum(loads, ({ limit }) => limit),
         tolerant: loads.some(({ tolerant }) => tolerant),
       }
     },
-    bounds: {
-      queueSize: sum(all, ({ bounds }) => bounds.queueSize),
-      maxTunnels: sum(all, ({ bounds }) => bounds.maxTunnels),
-    },
-    places: () => all.map((each) => each.places()),
+    /** The most requests that wait, and the most tunnels. Uploads that wait to be buffered have a queue of their own. */
+    bounds: () => ({
+      queueSize: sum(
+        all,
+        ({ config: { queue }, buffering }) => queue.size * (buffering === undefined ? 1 : 2),
+      ),
+      maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
+    }),
+    places: () => all.map(({ route, places }) => ({ route: route ?? null, ...places.condition() })),
     /** The quirks that the responses of each service have shown. */
-    quirks: () => all.flatMap((each) => each.quirks()),
+    quirks: () =>
+      all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
     /** Shares what breaks the device with the other sidecars of the fleet. */
-    join: (places: FleetPlaces) => Promise.all(all.map((each) => each.join(places))),
-    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
-    retry: () => all.filter((each) => each.forgetCeiling()).length,
-    conditions: () => all.map((each) => each.condition()),
-    /** Why the sidecar is not ready, according to the health checks; empty if it is. */
-    unreadyReasons: () => (all.every(({ isReady }) => isReady) ? [] : ['the device does not respond']),
-    applySettings(next: ServiceSettings): void {
-      for (const service of all) service.applySettings(next)
+    join(places: FleetPlaces) {
+      fleet = places
+      return Promise.all(all.map((each) => each.places.join(places)))
     },
+    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
+    retry: () => all.filter(({ places }) => places.forgetCeiling()).length,
+    conditions: () => all.map(conditionOf),
+    /** Why the sidecar is not ready, according to the health checks; empty if it is. */
+    unreadyReasons: () =>
+      all.every(({ health }) => health?.up !== false) ? [] : ['the device does not respond'],
     /** Ends the sessions of `upstream.auth` at the device. */
     async signOut() {
-      await Promise.all(all.map(({ signIn }) => signIn?.signOut()))
+      await Promise.all([...all, ...retired].map(({ signIn }) => signIn?.signOut()))
     },
-    renewTls: targets.renew,
-    async close() {
-      seconds.close()
-      await Promise.all(all.map((service) => service.close()))
+    /**
+     * Opens the services that differ, and reads the files of `tls` of the others again. Rejects with `SetupError`, and changes nothing. `swap`
+     * has them in effect: requests in flight end with the service that they began with.
+     */
+    async replace(applied: Config, settings: ServiceSettings) {
+      const { next, nextSharing, close: closeNext } = await openAll(applied, settings)
+      const kept = all.filter((each) => next.some(({ target }) => target === each.target))
+      const renewals = await Promise.all(
+        kept.map(async ({ target, config: service, route }) => {
+          const key = route === undefined ? 'upstream' : `upstream.routes.${route}`
+          return { target, renewed: (await upstreamTarget(service, key)).tls }
+        }),
+      ).catch(async (error: unknown) => {
+        await closeNext()
+        throw error
+      })
+      return {
+        discard: closeNext,
+        swap(): void {
+          const before = all
+          all = next
+          sharing = nextSharing
+          services.upstream = upstreamOf(next, nextSharing)
+          for (const { target, renewed } of renewals)
+            if (target.tls !== undefined) Object.assign(target.tls, renewed)
+          for (const each of before) {
+            const successor = of(next, each.route)
+            if (successor === each) continue
+            retire(each, successor)
+            if (successor?.connections !== each.connections || successor.signIn !== each.signIn)
+              retired.add(each)
+          }
+          for (const each of next) if (!before.includes(each)) activate(each)
+          const { signIn } = all[0] ?? {}
+          if (signIn !== before[0]?.signIn) for (const listener of onRefused) signIn?.onRefused(listener)
+          for (const [at, { service }] of servicesOf(applied.upstream).entries()) {
+            const each = next[at]
+            if (each !== undefined) applyInPlace(each, service, settings)
+          }
+        },
+      }
     },
+    close,
   }
+  return services
 }
 
 function sum<T>(all: readonly T[], of: (each: T) => number): number {

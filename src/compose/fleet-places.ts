@@ -34,7 +34,7 @@ export class FleetMember implements PlacesMember {
   readonly #clock: Clock
   readonly #log: Logger
   /** Undefined before `join`: events wait. */
-  #fleet: Pick<FleetPlaces, 'news'> | undefined
+  #fleet: Pick<FleetPlaces, 'news' | 'leave'> | undefined
   #ceiling: Ceiling
   #known: FleetWall | undefined
   /** The share of this sidecar; undefined before the first answer of the store, and without a wall. */
@@ -55,9 +55,14 @@ export class FleetMember implements PlacesMember {
   }
 
   /** Shares what breaks the device from now on. Resolves when the store has answered, or has not. */
-  async join(fleet: Pick<FleetPlaces, 'join' | 'news'>): Promise<void> {
+  async join(fleet: Pick<FleetPlaces, 'join' | 'news' | 'leave'>): Promise<void> {
     this.#fleet = fleet
     await fleet.join(this)
+  }
+
+  /** It shares nothing any more. */
+  async leave(): Promise<void> {
+    await this.#fleet?.leave(this)
   }
 
   /** The ceiling of this sidecar is another one. What it has found itself, it tells the fleet. */

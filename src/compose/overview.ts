@@ -65,7 +65,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       ),
       totals: sumsSinceStart(totals),
       services: services.conditions(),
-      load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds },
+      load: { inFlight, maxInFlight: limit, queued, tunnels: totals.tunnels, ...services.bounds() },
       memory: sources.memory.condition(),
       limits: { api: shown('api'), oauth: shown('oauth'), ...furtherLimits(config, shown) },
       tokens: {

@@ -50,13 +50,18 @@ export function openPublicSide(config: Config, parts: Parts) {
     certificate,
     onBug,
   } = parts
+  const limitsOf = (from: Config) => ({
+    ...listenBounds(settings.bounds),
+    ...from.listen,
+    maxConnections: boundConnections(from, log),
+  })
   const accessLog = createAccessLog(log, clock, settings)
   const requests = createRecentRequests(clock, state.issued)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live, history }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
     ...own,
-    upstream: services.upstream,
+    device: services,
     live,
     clock,
     settings,
@@ -70,11 +75,7 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   const listener = createPublicListener({
     clock,
-    limits: {
-      ...listenBounds(settings.bounds),
-      ...config.listen,
-      maxConnections: boundConnections(config, log),
-    },
+    limits: limitsOf(config),
     tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.request,
@@ -90,8 +91,11 @@ export function openPublicSide(config: Config, parts: Parts) {
   certificate.serve(listener.applyTls)
   const sweeping = everySecond(clock, credentials.sessions.sweep)
   function close(): void {
+    listener.destroy()
     sweeping.close()
     accessLog.close()
   }
-  return { listener, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
+  /** Has the caps and deadlines of another configuration in effect. */
+  const applyLimits = (next: Config): void => listener.applyLimits(limitsOf(next))
+  return { listener, applyLimits, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
 }

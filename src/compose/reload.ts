@@ -1,7 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Changes, changesBetween } from '../config/changes.ts'
+import { passwordSources } from '../config/password-fields.ts'
+import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
+import type { Replacement } from '../password/sources.ts'
+import { reformat } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -45,9 +50,14 @@ export class SidecarStopped extends SetupError {
 interface ReloadedParts extends Reloaded {
   /** What each part reads. A reload replaces what it holds. */
   readonly settings: Settings
-  readonly services: Pick<DeviceServices, 'renewTls' | 'applySettings'>
+  readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
-  readonly admin: { readonly closeDenied: () => void }
+  readonly admin: {
+    readonly closeDenied: () => void
+    readonly replacePassword: (next: Config) => Promise<Replacement>
+  }
+  /** Has the caps and deadlines of connections in effect. */
+  readonly applyLimits: (next: Config) => void
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
   readonly isStopping: () => boolean
   readonly warnOf: (config: Config) => Promise<void>
@@ -60,30 +70,59 @@ interface ReloadedParts extends Reloaded {
  * @param start the configuration at the start, which stays in effect for the keys that need a restart
  */
 export function createReload(start: Config, parts: ReloadedParts): Reload {
-  const { settings, services, certificate, admin, reloads, isStopping, warnOf, onBug, ...ofState } = parts
+  const {
+    settings,
+    services,
+    certificate,
+    admin,
+    applyLimits,
+    reloads,
+    isStopping,
+    warnOf,
+    onBug,
+    ...ofState
+  } = parts
   let last = Promise.resolve()
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
-    const nextSettings = await deriveSettings(next, settings.bounds, start)
-    refuseIfStopping()
-    const applyTls = await services.renewTls(next.upstream)
-    await certificate.reload(next.listen.tls)
-    refuseIfStopping()
-    const changes = {
-      live: changesBetween(settings.config, next).live,
-      restart: changesBetween(start, next).restart,
+    const applied = appliedTo(start, next)
+    /** Closes what was opened for a reload that is refused. */
+    const refused = new AsyncDisposableStack()
+    try {
+      const nextSettings = await deriveSettings(applied, settings.bounds)
+      refuseIfStopping()
+      const passwords = await ofState.state.password.replace(passwordSources(applied))
+      refused.defer(passwords.discard)
+      const pagePassword = await admin.replacePassword(applied)
+      refused.defer(pagePassword.discard)
+      const applyFormat = await reformat(ofState.log, applied.log.format)
+      const device = await services.replace(applied, nextSettings)
+      refused.defer(device.discard)
+      await certificate.reload(applied.listen.tls)
+      refuseIfStopping()
+      const changes = {
+        live: changesBetween(settings.config, applied),
+        restart: changesBetween(applied, next),
+      }
+      const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
+      const names = [...(settings.gate.scopes?.keys() ?? [])]
+      Object.assign(settings, nextSettings)
+      refused.move()
+      passwords.swap()
+      pagePassword.swap()
+      device.swap()
+      if (!isListenSame) applyLimits(applied)
+      admin.closeDenied()
+      ofState.log.level = applied.log.level
+      applyFormat()
+      await applyToState(settings, names, ofState)
+      await warnOf(next)
+      await warnOfNextStart(next, ofState.log).catch(onBug)
+      return changes
+    } finally {
+      await refused.disposeAsync()
     }
-    const names = [...(settings.gate.scopes?.keys() ?? [])]
-    Object.assign(settings, nextSettings)
-    services.applySettings(settings)
-    applyTls()
-    admin.closeDenied()
-    ofState.log.level = next.log.level
-    await applyToState(settings, names, ofState)
-    await warnOf(next)
-    await warnOfNextStart(next, ofState.log).catch(onBug)
-    return changes
   }
 
   function refuseIfStopping(): void {

@@ -37,6 +37,8 @@ interface Dependencies {
   readonly metrics: Pick<UpstreamMetrics, 'limitChanged' | 'struck'>
   readonly clock: Clock
   readonly log: Logger
+  /** The places before a reload, at the same device. */
+  readonly before: ServicePlaces | undefined
 }
 
 /** The places at one service of the device: the queue for them, what is learned about their number, and what the fleet says about it. */
@@ -50,16 +52,18 @@ export class ServicePlaces {
   /** Its address and the bounds of its places: what was learned about others does not count. */
   readonly #device: string
   readonly #member: FleetMember | undefined
+  /** Others have its requests, and what it still learns counts no more. */
+  #left = false
   /** The learned bound that the log last told. */
   #told = 2
 
   constructor(service: ServiceConfig, deps: Dependencies) {
-    const { route = '', inFleet, ceilings, clock, log } = deps
+    const { route = '', inFleet, ceilings, clock, log, before } = deps
     const { min, max } = placesBounds(service)
     this.#deps = deps
     this.#device = `${formatUpstreamUrl(service.url)} ${min}-${max}`
     const { queue, learner } = createPlaces({
-      ...{ min, max, inFleet, clock },
+      ...{ min, max, inFleet, clock, before: before?.queue },
       most: () => this.#member?.most ?? Number.POSITIVE_INFINITY,
       waiting: service.queue.size,
       maxWait: service.queue.timeout,
@@ -80,6 +84,13 @@ export class ServicePlaces {
   /** Shares what breaks the device with the other sidecars. Resolves when the store has answered, or has not. */
   async join(fleet: FleetPlaces): Promise<void> {
     await this.#member?.join(fleet)
+  }
+
+  /** The service has other places from now on, which get the requests that come. */
+  async leave(next: ServicePlaces | undefined): Promise<void> {
+    this.#left = true
+    if (next !== undefined) this.queue.passOn(next.queue)
+    await this.#member?.leave()
   }
 
   /** Forgets what broke the device, because the operator says so. Returns whether anything was known. */
@@ -127,6 +138,7 @@ export class ServicePlaces {
   }
 
   #ceilingChanged(ceiling: Ceiling, cause: CeilingCause): void {
+    if (this.#left) return
     const { route = '', ceilings, metrics, log } = this.#deps
     ceilings.keep(route, this.#device, ceiling)
     this.#member?.changed(ceiling, cause)

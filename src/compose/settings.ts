@@ -28,28 +28,21 @@ export interface Settings {
   readonly replaced: readonly string[]
 }
 
-/**
- * What each name may do. A reload applies it to the names that the sidecar has had since its start, because it opens no password source.
- *
- * @param start the configuration at the start
- */
-function scopesIn({ passwords }: Config, start: Config): Scopes | undefined {
-  if (start.passwords === undefined) return undefined
-  const entries = passwords ?? start.passwords
+/** What each name may do; undefined without names. */
+function scopesIn({ passwords }: Config): Scopes | undefined {
+  if (passwords === undefined) return undefined
   return new Map(
-    entries.map(({ name, allow, enforce }) => [
+    passwords.map(({ name, allow, enforce }) => [
       name,
       { name, allows: allow === undefined ? undefined : compileAllow(allow), onTrial: !enforce },
     ]),
   )
 }
 
-/** A reload opens no service, so the routes are those of the start. */
-function servedBy(upstream: Config['upstream'], start: Config): Config['upstream'] {
-  const served = { ...upstream, routes: start.upstream.routes }
-  // HSTS goes over TLS alone (RFC 6797 §7.2), and no reload gives TLS to a listener that began without.
-  if (start.listen.tls !== 'off') return served
-  return { ...served, responseHeaders: withoutHsts(upstream.responseHeaders) }
+/** HSTS goes over TLS alone (RFC 6797 §7.2), and `listen.tls` may wait for a restart. */
+function served({ listen, upstream }: Config): Config['upstream'] {
+  if (listen.tls !== 'off') return upstream
+  return { ...upstream, responseHeaders: withoutHsts(upstream.responseHeaders) }
 }
 
 /** How fields change on the way to each service and back. */
@@ -61,12 +54,8 @@ async function requestsOf(upstream: Config['upstream']): Promise<Settings['reque
 }
 
 /** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
-export async function deriveSettings(
-  config: Config,
-  bounds: SomeBounds = {},
-  start: Config = config,
-): Promise<Settings> {
-  const { listen, limits, upstream, browser, cors } = config
+export async function deriveSettings(config: Config, bounds: SomeBounds = {}): Promise<Settings> {
+  const { listen, limits, browser, cors } = config
   const { trustedProxies, allow } = listen
   const bound = listenBounds(bounds)
   const owns = cors.origins.length > 0
@@ -79,7 +68,7 @@ export async function deriveSettings(
       ietfHeaders: limits.ietfHeaders,
       headerCaps: bound,
       findPublic: createPublicPaths(config.publicPaths),
-      scopes: scopesIn(config, start),
+      scopes: scopesIn(config),
       enforce: config.enforce,
       browser: browser.login === 'on',
       cors: owns ? new Set(cors.origins) : undefined,
@@ -90,7 +79,7 @@ export async function deriveSettings(
       trustedProxies.includes('unix'),
       admitsAddress(allow),
     ),
-    requests: await requestsOf(servedBy(upstream, start)),
+    requests: await requestsOf(served(config)),
     replaced: [
       ...LIMIT_FIELD_NAMES,
       ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),

@@ -10,7 +10,7 @@ import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
-import { type Clock, waitAtMost } from '../system/clock.ts'
+import type { Clock } from '../system/clock.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { causeOf } from '../system/setup-error.ts'
 import { unreplaced } from '../tokens/handout.ts'
@@ -19,6 +19,7 @@ import { openAdmin } from './admin.ts'
 import { deviceBounds, type SomeBounds } from './bounds.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
+import { drain, STOP_BOUNDS } from './drain.ts'
 import { openLoginHistory, revocable } from './login-history.ts'
 import { describePlan, type Memory, openMemory, planMemory } from './memory.ts'
 import { openOverview } from './overview.ts'
@@ -45,14 +46,6 @@ export interface Sidecar {
   stop(graceMs?: number): Promise<void>
   /** What the admin listener shows. For tests. */
   readonly overview: Overview
-}
-
-/** How long a stop takes at most (ms). The service manager must wait for longer than both together before it kills the process. */
-export const STOP_BOUNDS = {
-  /** How long requests in flight may take to finish. */
-  grace: 10_000,
-  /** How long the refusals after that may take to reach their clients. Connections that upload linger within this time. */
-  lastResponses: 1_500,
 }
 
 /** How often the names of the machine are compared with the certificate (ms). */
@@ -82,14 +75,13 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
   })
 }
 
-/** @param opened gets everything that has to be closed if a later part cannot be opened */
+/** @param opened gets the end of each part where the part is opened: for a stop, and for a later part that cannot be opened */
 async function openParts(
   config: Config,
   { clock, log, ownsProcess = false, machine = machineNames, waitsForAddresses, bounds }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
-  const releaseFolder = holdStateFolder(config.stateDir, pid, clock.wall())
-  opened.defer(releaseFolder)
+  opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
   /** Always the present ones: a reload replaces what it holds. */
@@ -133,7 +125,11 @@ async function openParts(
   })
   opened.defer(state.close)
   const tokens = revocable(state.tokens, history)
-  if (places !== undefined) await services.join(places)
+  if (places !== undefined) {
+    await services.join(places)
+    // No request of this sidecar is at the device when the store hears, by the end of `state`, that its places are free.
+    opened.defer(services.close)
+  }
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
     clock,
     log,
@@ -168,8 +164,8 @@ async function openParts(
     certificate,
     onBug,
   }
-  const { listener, endRequests, requests, sessions, close: closePublicSide } = openPublicSide(config, built)
-  opened.defer(closePublicSide)
+  const { listener, applyLimits, endRequests, requests, sessions, close } = openPublicSide(config, built)
+  opened.defer(close)
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness => {
@@ -236,39 +232,21 @@ async function openParts(
     waiting: () => listeners.waiting,
     onFailure: (error, what) => log.error(causeOf(error), `control socket: ${what}`),
   })
+  opened.defer(control.close)
 
   const isStopping = (): boolean => phase === 'stopping'
-  const reload = createReload(config, { ...built, reloads, admin, sessions, isStopping, warnOf })
+  const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
 
   return {
     start: listeners.open,
     reload,
     overview,
 
+    /** Drains, then disposes all that was opened, in reverse. */
     async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
-      admin.endStreams()
-      await listeners.endOpening()
-      await certificate.close()
-      const drained = listener.drain()
-      // Requests in flight need the session at the device. Those that last keep it for most of the grace.
-      const signedOut = waitAtMost(clock, graceMs * 0.8, drained).then(services.signOut)
-      await waitAtMost(clock, graceMs, Promise.all([drained, signedOut]))
-      await waitAtMost(
-        clock,
-        STOP_BOUNDS.lastResponses,
-        endRequests().then((refused) => (refused === 0 ? undefined : drained)),
-      )
-      listener.destroy()
-      memory.close()
-      await services.close()
-      await control.close()
-      await state.close()
-      closePublicSide()
-      overview.close()
-      timeline.close()
-      admin.close()
-      releaseFolder()
+      await drain(graceMs, { clock, admin, listeners, listener, services, endRequests })
+      await opened.disposeAsync()
       log.info('stopped')
     },
   }

@@ -82,7 +82,7 @@ export async function applyToState(
   { state, tables, live, sessions, log }: Reloaded,
 ): Promise<void> {
   const { gate, config } = settings
-  for (const type of WINDOW_TYPES) tables[type].applyPolicy(gate.limits[type])
+  for (const type of WINDOW_TYPES) tables[type].applyPolicy(gate.limits[type], config.limits.maxKeys)
   state.tokens.applyPolicy(config.tokens)
   logEnded(
     live.judgeAnew((exchange) => judgeAnew(exchange, settings)),

@@ -9,17 +9,9 @@ export interface Changes {
   readonly restart: readonly string[]
 }
 
-/** Finds the keys that differ between two configurations. */
-export function changesBetween(before: Config, after: Config): Changes {
-  const changed = changesBelow(schema, before, after, [])
-  const keys = (live: boolean): string[] =>
-    changed.filter((change) => change.live === live).map(({ path }) => path.join('.'))
-  return { live: keys(true), restart: keys(false) }
-}
-
-interface Change {
-  readonly path: readonly string[]
-  readonly live: boolean
+/** The keys that differ between two configurations. */
+export function changesBetween(before: Config, after: Config): readonly string[] {
+  return changesBelow(schema, before, after, []).map((path) => path.join('.'))
 }
 
 /** `upstream.routes` counts as one key, although the operator chooses the names in it. Each header counts as its own key. */
@@ -28,15 +20,15 @@ function changesBelow(
   before: unknown,
   after: unknown,
   path: readonly string[],
-): Change[] {
+): (readonly string[])[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return []
   if (field.kind === 'value' || field.kind === 'named' || !isMapping(before) || !isMapping(after))
-    return [{ path, live: field.live(before, after) }]
+    return [path]
   if (field.kind === 'headers') {
     const names = new Set([...Object.keys(before), ...Object.keys(after)])
     return [...names]
       .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
-      .map((name) => ({ path: [...path, name], live: field.live(before, after) }))
+      .map((name) => [...path, name])
   }
   return [...field.keys].flatMap(([key, each]) => {
     const name = camelCase(key)

@@ -35,8 +35,6 @@ export interface Field<T> {
   readonly words?: readonly string[]
   /** What to write instead of a wrong value, as a clause. */
   readonly advice?: string
-  /** Whether a reload applies a change from one value to the other; otherwise the change needs a restart. */
-  readonly live: (before: unknown, after: unknown) => boolean
   /** The keys of this section, in snake_case, in the order of the reference page. */
   readonly keys: Keys
   /** The field of each member, if the operator chooses the names. */
@@ -51,13 +49,9 @@ export interface FieldOptions {
   readonly default?: YamlValue
   readonly secret?: boolean
   readonly advice?: string
-  readonly live?: Field<unknown>['live']
 }
 
 const NO_KEYS: Keys = new Map()
-
-/** For `live`: a reload applies every change of the key. */
-export const ALWAYS = (): boolean => true
 
 type Details<T> = FieldOptions & { readonly type: string } & Partial<
     Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'item' | 'initial' | 'words'>
@@ -71,7 +65,6 @@ export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Fi
     kind: 'value',
     textForm: 'text',
     secret: false,
-    live: () => false,
     keys: NO_KEYS,
     member: undefined,
     item: undefined,

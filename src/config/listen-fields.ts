@@ -1,12 +1,12 @@
-import { ALWAYS, optional, section } from './field.ts'
+import { optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
 import { address, addresses, duration, integer, oneOf, passwordFile, size } from './value-fields.ts'
 
 export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
   tls: tlsField,
-  trustedProxies: addresses({ default: [], live: ALWAYS }, 'unix'),
-  allow: addresses({ default: [], live: ALWAYS }),
+  trustedProxies: addresses({ default: [] }, 'unix'),
+  allow: addresses({ default: [] }),
   headerTimeout: duration('1ms', '1h', { default: '10s' }),
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
   maxConnections: integer(1, 1_000_000, { default: 1000 }),
@@ -18,6 +18,6 @@ export const adminField = section({
   address: address({ default: '127.0.0.1:9464' }, ['off']),
   tls: oneOf(['off', 'on'], { default: 'off', must: 'must be on or off' }),
   passwordFile: optional(passwordFile()),
-  allow: addresses({ default: [], live: ALWAYS }),
-  hosts: hostNames({ default: [], live: ALWAYS }),
+  allow: addresses({ default: [] }),
+  hosts: hostNames({ default: [] }),
 })

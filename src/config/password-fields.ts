@@ -98,7 +98,6 @@ export const passwordsField = optional(
       item: namedPassword,
       // A common mistake is to write the password itself here.
       secret: true,
-      live: sameSources,
     },
   ),
 )
@@ -139,15 +138,4 @@ function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: strin
   if (file !== undefined) return [{ name, file, key: `${above}.file` }]
   if (htpasswd !== undefined) return [{ name, ...htpasswd, key: `${above}.htpasswd.file` }]
   return shadow === undefined ? [] : [{ name, ...shadow, shadow: true, key: `${above}.shadow.file` }]
-}
-
-/** Whether a reload can apply the change: it changes `allow`, `enforce` and `limit`, and removes names, but opens no file for a new name or source. */
-function sameSources(before: unknown, after: unknown): boolean {
-  const sources = (value: unknown): string[] =>
-    // Proof of the cast: a value of this field.
-    ((value ?? []) as NonNullable<PasswordConfig['passwords']>).map(({ allow, enforce, limit, ...source }) =>
-      JSON.stringify(source),
-    )
-  const known = new Set(sources(before))
-  return before !== undefined && after !== undefined && sources(after).every((source) => known.has(source))
 }

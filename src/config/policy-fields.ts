@@ -2,19 +2,19 @@ import { OWN_PATHS, type Per, type WindowType } from '../http/admission.ts'
 import { createPathTable, isAmbiguousPath } from '../http/request-path.ts'
 import { windowOfName } from '../http/scope.ts'
 import { requestPathProblem } from './address.ts'
-import { ALWAYS, either, field, section, type ValueOf, z } from './field.ts'
+import { either, field, section, type ValueOf, z } from './field.ts'
 import { tokenStoreField } from './store-fields.ts'
 import { duration, flag, integer, list, oneOf, plainText, truth, unless } from './value-fields.ts'
 
 export const tokensField = section({
   store: tokenStoreField,
-  capacity: integer(2, 10_000_000, { default: 10_000, live: ALWAYS }),
-  accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h', live: ALWAYS }),
-  refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d', live: ALWAYS }),
-  grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off', live: ALWAYS }, ['off']),
-  rotateRefresh: flag({ default: false, live: ALWAYS }),
-  refreshGrace: duration('0s', '1h', { default: '10s', live: ALWAYS }),
-  offlineGrace: duration('0s', '365d', { default: '1h', live: ALWAYS }),
+  capacity: integer(2, 10_000_000, { default: 10_000 }),
+  accessLifetime: duration('1s', '365d', { wholeSeconds: true, default: '1h' }),
+  refreshLifetime: duration('1s', '3650d', { wholeSeconds: true, default: '7d' }),
+  grantLifetime: duration('1s', '3650d', { wholeSeconds: true, default: 'off' }, ['off']),
+  rotateRefresh: flag({ default: false }),
+  refreshGrace: duration('0s', '1h', { default: '10s' }),
+  offlineGrace: duration('0s', '365d', { default: '1h' }),
 })
 
 export const limitsField = section({
@@ -22,14 +22,13 @@ export const limitsField = section({
   api: limit(60),
   oauth: limit(30),
   maxKeys: integer(1, 10_000_000, { default: 100_000 }),
-  wrongPasswords: oneOf(['off', 'slow'], { default: 'off', live: ALWAYS }),
-  ietfHeaders: flag({ default: false, live: ALWAYS }),
+  wrongPasswords: oneOf(['off', 'slow'], { default: 'off' }),
+  ietfHeaders: flag({ default: false }),
 })
 
 export const oauthField = section({
   revocationPath: plainText('`off` or a path', {
     default: 'off',
-    live: ALWAYS,
     problemOf: revocationPathProblem,
   }),
 })
@@ -64,7 +63,6 @@ export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
   () => z.array(publicPath.schema(), { error: 'must be a list of request paths' }),
   {
     default: [],
-    live: ALWAYS,
     type: 'list of request paths, or of `{path: P, signed_in: true}`',
     item: publicPath,
     textForm: 'list',
@@ -76,16 +74,15 @@ function limit(requests: number) {
     requests: integer(1, 1_000_000_000, {
       default: requests,
       advice: 'to lift the limit, write 1000000000',
-      live: ALWAYS,
     }),
-    window: duration('1s', '1d', { wholeSeconds: true, default: '60s', live: ALWAYS }),
-    per: oneOf(['client', 'grant', 'name', 'device'], { default: 'client', live: ALWAYS }),
+    window: duration('1s', '1d', { wholeSeconds: true, default: '60s' }),
+    per: oneOf(['client', 'grant', 'name', 'device'], { default: 'client' }),
   })
 }
 
 export const browserField = section({
-  login: oneOf(['off', 'on'], { default: 'off', live: ALWAYS }),
-  idle: duration('1s', '3650d', { default: '12h', live: ALWAYS }),
+  login: oneOf(['off', 'on'], { default: 'off' }),
+  idle: duration('1s', '3650d', { default: '12h' }),
 })
 
 /** The limit of one session: a page of a device loads up to about a hundred files. */
@@ -110,7 +107,6 @@ function appOrigin(url: URL | null): string | undefined {
 export const corsField = section({
   origins: list('origins', `must be ${ORIGIN}`, {
     default: [],
-    live: ALWAYS,
     problemOf: unless(
       isOrigin,
       `must be ${ORIGIN}: scheme, host and port in lower case, without a slash at the end`,

@@ -1,4 +1,4 @@
-import { ALWAYS, field, section, type ValueOf, z } from './field.ts'
+import { field, section, type ValueOf, z } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { passwordField, passwordsField } from './password-fields.ts'
 import {
@@ -16,12 +16,11 @@ import { flag, oneOf, path, plainText, unless } from './value-fields.ts'
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     default: 'info',
-    live: ALWAYS,
   }),
   format: oneOf(['auto', 'json', 'pretty'], { default: 'auto' }),
   access: field<boolean | 'changes'>(
     () => z.union([z.boolean(), z.literal('changes')], { error: 'must be true, false or changes' }),
-    { default: true, live: ALWAYS, type: '`true`, `false` or `changes`', textForm: 'yaml' },
+    { default: true, type: '`true`, `false` or `changes`', textForm: 'yaml' },
   ),
 })
 
@@ -41,17 +40,16 @@ export const schema = section({
   publicPaths: publicPathsField,
   browser: browserField,
   cors: corsField,
-  enforce: flag({ default: true, live: ALWAYS }),
+  enforce: flag({ default: true }),
   stateDir: stateDirField,
   realm: plainText('text without control characters', {
     default: 'device',
-    live: ALWAYS,
     problemOf: unless(
       (given) => !/\p{Cc}/u.test(given) && given.isWellFormed(),
       'must be text without control characters, such as a line end or a tab',
     ),
   }),
-  statusCodes: oneOf(['contract', 'http'], { default: 'contract', live: ALWAYS }),
+  statusCodes: oneOf(['contract', 'http'], { default: 'contract' }),
   log: logField,
 })
 

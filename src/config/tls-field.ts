@@ -1,15 +1,5 @@
 import { canonicalHost } from '../http/ip.ts'
-import {
-  ALWAYS,
-  either,
-  type Field,
-  type FieldOptions,
-  field,
-  optional,
-  section,
-  type ValueOf,
-  z,
-} from './field.ts'
+import { either, type Field, type FieldOptions, field, optional, section, type ValueOf, z } from './field.ts'
 import { flag, list, oneOf, path, plainText, unless } from './value-fields.ts'
 
 /** DNS names and IP addresses, in canonical form. */
@@ -25,9 +15,9 @@ export function hostNames(options: FieldOptions = {}): Field<readonly string[]> 
 }
 
 const keys = section({
-  cert: optional(path({ live: ALWAYS })),
-  key: optional(path({ live: ALWAYS })),
-  names: optional(hostNames({ live: ALWAYS })),
+  cert: optional(path()),
+  key: optional(path()),
+  names: optional(hostNames()),
 })
 
 export interface OwnPair {
@@ -74,8 +64,6 @@ export const tlsField = either(
   'must be auto, off, {cert: file, key: file} or {names: [name, ...]}',
   {
     default: 'auto',
-    // A reload cannot switch a listener between cleartext and TLS.
-    live: (before, after) => before !== 'off' && after !== 'off',
   },
 )
 

@@ -1,6 +1,6 @@
 import { isAuthority, parseUpstreamUrl, plainPathProblem, targetProblem } from './address.ts'
 import { authField } from './auth-fields.ts'
-import { ALWAYS, either, named, optional, section, type ValueOf } from './field.ts'
+import { either, named, optional, section, type ValueOf } from './field.ts'
 import { headers, leftOut, without } from './header-field.ts'
 import { responseHeaders } from './response-header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
@@ -62,7 +62,7 @@ const own = {
     must: "must be the device's address, such as http://127.0.0.1:8080",
     parse: parseUpstreamUrl,
   }),
-  headers: headers({ default: {}, live: ALWAYS }),
+  headers: headers({ default: {} }),
   tls: deviceTlsField,
   auth: authField,
   health,
@@ -72,7 +72,6 @@ const own = {
 const varying = {
   host: plainText('`preserve`, `target`, or a host', {
     default: 'preserve',
-    live: ALWAYS,
     problemOf: unless(isAuthority, 'must be preserve, target, or a host such as device.local:8080'),
   }),
   parser: oneOf(['strict', 'tolerant', 'auto'], { default: 'auto' }),
@@ -81,14 +80,14 @@ const varying = {
   idleTimeout: duration('1ms', '1d', { default: '60s' }),
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
-  maxBody: size('1B', '1024GiB', { default: 'off', live: ALWAYS }, ['off']),
+  maxBody: size('1B', '1024GiB', { default: 'off' }, ['off']),
   maxInFlight: places,
 }
 
 /** What holds for all services. */
 const common = {
-  responseHeaders: responseHeaders({ default: {}, live: ALWAYS }),
-  rewrite: oneOf(['on', 'off'], { default: 'off', live: ALWAYS, must: 'must be on or off' }),
+  responseHeaders: responseHeaders({ default: {} }),
+  rewrite: oneOf(['on', 'off'], { default: 'off', must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),
   maxTunnels: integer(1, 100_000, { default: 64 }),

@@ -70,6 +70,8 @@ interface Pool extends ConnectionSettings {
   readonly all: Set<PooledConnection>
   readonly memory: IdleMemory
   onEmpty: () => void
+  /** No connection is kept any more. */
+  retired: boolean
 }
 
 const ignore = (): void => {}
@@ -121,6 +123,7 @@ export function createConnections(
     idle: [],
     all: new Set(),
     onEmpty: ignore,
+    retired: false,
   }
   const connections = {
     clock,
@@ -144,6 +147,15 @@ export function createConnections(
     /** Tells each request at the device that others wait for a place. */
     othersWait(): void {
       for (const { connection } of pool.all) connection.othersWait()
+    },
+    /** Closes the connections that no request has borrowed, now, and each of the others when its request gives it back. */
+    retire(): void {
+      pool.retired = true
+      for (const { connection } of [...pool.idle]) connection.close()
+    },
+    /** Whether no connection is open. */
+    get unused(): boolean {
+      return pool.all.size === 0
     },
     /** Closes all connections and fails their requests. Resolves when all have closed. */
     close(): Promise<void> {
@@ -206,7 +218,7 @@ class PooledConnection implements ConnectionEvents {
    * @param responded the connection carried a complete response
    */
   release(responded: boolean): void {
-    const { memory, clock, acks, turns, capacity, all, idle } = this.#pool
+    const { memory, clock, acks, turns, capacity, all, idle, retired } = this.#pool
     const { connection } = this
     const now = clock.monotonic()
     const isFirst = this.#state === 'new'
@@ -224,9 +236,10 @@ class PooledConnection implements ConnectionEvents {
     this.#since = now
     const { keptFor } = connection
     const time = keptFor === undefined ? KEPT_FOR : Math.min(keptFor - MARGIN, LONGEST_KEPT)
-    const isKept = responded && connection.state === 'idle' && !delayed && !capacity.isCrowded() && time > 0
+    const isKept =
+      !retired && responded && connection.state === 'idle' && !delayed && !capacity.isCrowded() && time > 0
     // At the front, because `pop` takes from the end, and open connections are better.
-    if (connection.state === 'opening') idle.unshift(this)
+    if (connection.state === 'opening' && !retired) idle.unshift(this)
     else if (isKept) idle.push(this)
     else connection.close()
     this.#keptUntil = now + time

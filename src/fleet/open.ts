@@ -137,7 +137,7 @@ async function openState(
     onBug,
   })
   const { hashMemory: memory, precedence } = deps
-  const sources = { clock, hasName, events: sourceEvents(deps, agreement.changed), memory, precedence }
+  const sources = { clock, events: sourceEvents(deps, agreement.changed), memory, precedence }
   const password = await openPasswords(passwordSources(config), sources)
   const sweepStreams = watchStreams({ store, clock, live, copies, onBug })
 

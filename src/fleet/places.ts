@@ -262,6 +262,12 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       members.push(each)
       await ask(each)
     },
+    /** Gives back the places of a member whose service has another device from now on, or other bounds. Resolves when the store has answered, or has failed to. */
+    async leave(member: PlacesMember): Promise<void> {
+      const at = members.findIndex((each) => each.member === member)
+      const [each] = at < 0 ? [] : members.splice(at, 1)
+      if (each !== undefined && store.up) await exchange(each, undefined, true).catch(() => {})
+    },
     /** Asks at once, because of an event here or at another sidecar. Resolves when the store has answered, or has failed to. */
     async news(): Promise<void> {
       await Promise.all(members.map(ask))

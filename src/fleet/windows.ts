@@ -91,7 +91,8 @@ interface Options {
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */
-export function createSharedWindows(policy: WindowPolicy, options: Options): WindowTable {
+export function createSharedWindows(policy: WindowPolicy, given: Options): WindowTable {
+  const options = { ...given }
   let present = windowsOf(policy, options)
 
   return {
@@ -100,7 +101,8 @@ export function createSharedWindows(policy: WindowPolicy, options: Options): Win
       return present.size
     },
     usedUp: () => present.usedUp(),
-    applyPolicy(next) {
+    applyPolicy(next, maxKeys = options.maxKeys) {
+      options.maxKeys = maxKeys
       if (isSamePolicy(next, policy)) return
       policy = next
       present = windowsOf(next, options)
@@ -115,7 +117,7 @@ export function createSharedWindows(policy: WindowPolicy, options: Options): Win
  * first, at most one window length after they were placed. (A window that another sidecar opened closes sooner.)
  */
 function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'applyPolicy'> {
-  const { store, endpoint, clock, maxKeys, onFallback, onAnswer, onLost } = options
+  const { store, endpoint, clock, onFallback, onAnswer, onLost } = options
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
@@ -127,7 +129,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   let localUntil = 0
 
   function countLocally(key: string, error?: unknown): LimitDecision {
-    local ??= createWindowTable(policy, { clock, maxKeys })
+    local ??= createWindowTable(policy, { clock, maxKeys: options.maxKeys })
     localUntil = clock.monotonic() + policy.window
     onFallback(endpoint, error)
     return local.count(key)
@@ -184,7 +186,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   return {
     count(key) {
       const now = clock.monotonic()
-      const found = windows.find(key, now, maxKeys)
+      const found = windows.find(key, now, options.maxKeys)
       const isFull = found === 'overflow'
       const known = isFull ? overflow : found === 'new' ? undefined : found
       if (known?.usedUp && now < known.closesAt) {

@@ -67,6 +67,8 @@ export interface LearnerOptions {
   readonly ceiling?: Ceiling
   /** Other sidecars have requests at the device, too. */
   readonly inFleet?: boolean
+  /** The queue before this one, at the same device: a reload changes the bound, and what is inside there still counts. */
+  readonly before?: BoundedQueue | undefined
   /** The most places that a fleet leaves this sidecar now. */
   readonly most?: () => number
   readonly clock: Clock
@@ -84,13 +86,14 @@ export function createPlaces({
   clock,
   inFleet = false,
   most = () => Number.POSITIVE_INFINITY,
+  before,
   ...options
 }: LearnerOptions): {
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
   if (min === max) {
-    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }), learner: undefined }
+    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }, before), learner: undefined }
   }
   const measure: Measure = new Measure(
     { min, max, inFleet },
@@ -100,13 +103,14 @@ export function createPlaces({
     },
     options.ceiling ?? UNKNOWN,
   )
-  const queue = createBoundedQueue(clock, {
+  const bounds = {
     get inside() {
       return inFleet ? Math.min(measure.limit, most()) : measure.limit
     },
     waiting,
     maxWait,
-  })
+  }
+  const queue = createBoundedQueue(clock, bounds, before)
   let timer: Timer | undefined
   let waitsSince = 0
 

@@ -1,14 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
 import { zoneIn } from '../config/address.ts'
 import { tokenHeaders } from '../config/auth-fields.ts'
 import { isClientName, requestKeeps } from '../config/header-field.ts'
 import { responseChanges } from '../config/response-header-field.ts'
-import {
-  placesBounds,
-  type ServiceConfig,
-  servicesOf,
-  type UpstreamConfig,
-} from '../config/upstream-fields.ts'
+import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import {
   type DeviceTls,
   deviceTls,
@@ -48,36 +42,6 @@ export async function upstreamTarget(
     reuse: version === '1.0' ? 'never' : reuse,
     parser,
     version,
-  }
-}
-
-export type Targets = ReturnType<typeof createTargets>
-
-/** The targets of all services. A reload renews their certificates and keys. */
-export function createTargets() {
-  const opened = new Map<string, { readonly service: ServiceConfig; readonly tls: DeviceTls }>()
-  return {
-    async open(service: ServiceConfig, key: string): Promise<UpstreamTarget> {
-      const target = await upstreamTarget(service, key)
-      if (target.tls !== undefined) opened.set(key, { service, tls: target.tls })
-      return target
-    },
-    /**
-     * Reads the files of each `tls` section again that has not changed. A changed section takes effect as a whole, after a restart. Rejects
-     * with `SetupError`, and then changes nothing. The returned function puts what was read into effect, for new connections.
-     */
-    async renew(next: UpstreamConfig): Promise<() => void> {
-      const renewals = servicesOf(next).map(async ({ path, service }) => {
-        const key = path.join('.')
-        const running = opened.get(key)
-        if (running === undefined || !isDeepStrictEqual(service.tls, running.service.tls)) return undefined
-        return { tls: running.tls, renewed: await readTls(service.tls, `${key}.tls`) }
-      })
-      const all = await Promise.all(renewals)
-      return () => {
-        for (const each of all) if (each !== undefined) Object.assign(each.tls, each.renewed)
-      }
-    },
   }
 }
 

@@ -151,17 +151,24 @@ class Changes {
 
 export type Sharing = ReturnType<typeof createSharing>
 
-/** The sharing of responses of all services of a device (`upstream.share`). */
-export function createSharing(services: readonly ServiceConfig[]) {
+/**
+ * The sharing of responses of all services of a device (`upstream.share`).
+ *
+ * @param before whose changes are still under way
+ */
+export function createSharing(
+  services: readonly ServiceConfig[],
+  { changes }: { readonly changes: Changes } = { changes: new Changes() },
+) {
   const paths = services.flatMap(({ share: { paths } }) => paths)
   const isShared = shareable(paths)
-  const changes = new Changes()
 
   function isChange(request: Forward): boolean {
     return !onlyReads(request) || (request.classified.target.includes('?') && !isShared(request))
   }
 
   return {
+    changes,
     /** Adds to one service the sharing that its configuration asks for. */
     of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),

@@ -4,6 +4,12 @@ import { fieldValues } from '../http/fields.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 
+/** The streams that are open at a device, also those of a service that a reload has replaced. */
+export interface OpenStreams {
+  all: number
+  readonly clients: Map<string, number>
+}
+
 export type Streams = ReturnType<typeof createStreams>
 
 /** Why a stream is refused: there are too many. */
@@ -17,6 +23,7 @@ const LOOKS = 4
  * bound of their own, as tunnels have.
  *
  * @param after how long (ms) a response goes on before it is a stream
+ * @param open counts those of the device
  */
 export function createStreams(
   clock: Pick<Clock, 'every'>,
@@ -24,10 +31,10 @@ export function createStreams(
   after: number,
   queue: BoundedQueue,
   connections: Connections,
+  open: OpenStreams,
 ) {
   const mostOfOne = Math.max(1, Math.floor(most / 4))
-  const clients = new Map<string, number>()
-  let all = 0
+  const { clients } = open
   let timer: Timer | undefined
 
   function look(): void {
@@ -48,11 +55,11 @@ export function createStreams(
      */
     tryEnter(client: string): Leave | undefined {
       const own = clients.get(client) ?? 0
-      if (all >= most || own >= mostOfOne) return undefined
+      if (open.all >= most || own >= mostOfOne) return undefined
       clients.set(client, own + 1)
-      all += 1
+      open.all += 1
       return () => {
-        all -= 1
+        open.all -= 1
         const left = (clients.get(client) ?? 0) - 1
         if (left > 0) clients.set(client, left)
         else clients.delete(client)

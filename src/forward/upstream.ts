@@ -36,6 +36,8 @@ export interface UpstreamDependencies extends RoundTripService, Places {
   readonly tunnelIdleTimeout: number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
+  /** Upgrades in progress and open tunnels at the device, also those of a service that a reload has replaced. */
+  readonly upgrading: { count: number }
   /** The longest request body (bytes); `Infinity`: no bound. */
   readonly maxBody: () => number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
@@ -70,10 +72,8 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { queue, buffering, breaker, signIn, clock, events, route } = deps
+  const { queue, buffering, breaker, signIn, clock, events, route, upgrading } = deps
   const idle = new IdleList(clock, deps.tunnelIdleTimeout)
-  /** Upgrades in progress and open tunnels. */
-  let upgrading = 0
   const isOld = deps.connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
 
@@ -210,12 +210,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   async function upgrade(request: Forwarded<UpgradeExchange>): Promise<Refusal | undefined> {
     if (isOld) return NO_UPGRADES
-    if (upgrading >= deps.maxTunnels) return OVERLOADED
+    if (upgrading.count >= deps.maxTunnels) return OVERLOADED
     const refusal = down(request)
     if (refusal !== undefined) return refusal
-    upgrading += 1
+    upgrading.count += 1
     request.onEnd(() => {
-      upgrading -= 1
+      upgrading.count -= 1
     })
     let tunnels = false
     const onTunnel = (): void => {

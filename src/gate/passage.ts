@@ -19,7 +19,8 @@ import { requestIdOf } from './request-id.ts'
 export interface PassageDependencies {
   readonly admit: Admit
   readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
-  readonly upstream: Upstream
+  /** `upstream` is read when a request is admitted: a reload replaces it, and requests end with the one that they began with. */
+  readonly device: { readonly upstream: Upstream }
   readonly live: LiveExchanges
   readonly clock: Clock
   /** A reload replaces what it holds. */
@@ -46,7 +47,7 @@ const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
 
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and recorded when it has ended. */
 export function createPassage(deps: PassageDependencies) {
-  const { admit, ownEndpoints, upstream, live, clock, settings } = deps
+  const { admit, ownEndpoints, device, live, clock, settings } = deps
   /** The requests that own endpoints serve at present. */
   const served = new Set<GateExchange>()
   let stopped = false
@@ -130,7 +131,7 @@ export function createPassage(deps: PassageDependencies) {
     else if (stopped) refuse(admission, STOPPING, true)
     else if (admission.kind === 'forward') {
       try {
-        upstream(admission, listener)
+        device.upstream(admission, listener)
       } catch (bug) {
         listener.onBug(admission, bug)
       }

@@ -36,8 +36,8 @@ export function createOwnWindows(
       return own.values().reduce((sum, { size }) => sum + size, others.size)
     },
     usedUp: () => [...own.values().flatMap((table) => table.usedUp()), ...others.usedUp()],
-    applyPolicy(next: LimitPolicy) {
-      others.applyPolicy(next)
+    applyPolicy(next: LimitPolicy, maxKeys) {
+      others.applyPolicy(next, maxKeys)
       all.count = open(next.own)
     },
   }

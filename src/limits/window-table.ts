@@ -127,8 +127,12 @@ export interface WindowTable {
    * counted alone, then those that it knows on the server, at most 1000 of each. A key that has both appears once.
    */
   usedUp(): readonly UsedUpWindow[]
-  /** A policy that differs from the present one opens new windows. */
-  applyPolicy(policy: WindowPolicy): void
+  /**
+   * A policy that differs from the present one opens new windows.
+   *
+   * @param maxKeys the most windows from now on; those that are open stay. Default: as before
+   */
+  applyPolicy(policy: WindowPolicy, maxKeys?: number): void
 }
 
 /** The windows of this process, without promises. */
@@ -142,8 +146,9 @@ export interface LocalWindows extends WindowTable {
  */
 export function createWindowTable(
   policy: WindowPolicy,
-  { clock, maxKeys }: { readonly clock: Clock; readonly maxKeys: number },
+  { clock, ...bound }: { readonly clock: Clock; readonly maxKeys: number },
 ): LocalWindows {
+  let { maxKeys } = bound
   const windows = new WindowList<Window>()
   let current = policy
   let overflow: Window | undefined
@@ -178,7 +183,8 @@ export function createWindowTable(
       return windows.size
     },
     usedUp: () => usedUp.open(clock.monotonic()),
-    applyPolicy(next) {
+    applyPolicy(next, most = maxKeys) {
+      maxKeys = most
       if (isSamePolicy(next, current)) return
       current = next
       overflow = undefined

@@ -2,8 +2,8 @@ import { type ClientAccount, type Holding, PATIENCE } from '../memory/account.ts
 import type { Clock } from '../system/clock.ts'
 
 export interface ConnectionPlacesDependencies {
-  /** `listen.max_connections`. */
-  readonly most: number
+  /** `listen.max_connections`, read for each connection. */
+  readonly limits: { readonly maxConnections: number }
   readonly clock: Pick<Clock, 'monotonic'>
   /** Called when a connection is closed so that another client may have its place. */
   readonly onTaken: () => void
@@ -13,7 +13,7 @@ export interface ConnectionPlacesDependencies {
  * The places for connections. When all are taken, a client with few connections gets a place of the client with most of them (C26): a few
  * addresses would otherwise fill all places, each within its own cap, and refuse everyone else for as long as they like.
  */
-export function createConnectionPlaces({ most, clock, onTaken }: ConnectionPlacesDependencies) {
+export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPlacesDependencies) {
   /** The connections of each client, the oldest first, and when each was opened. */
   const clients = new Map<ClientAccount, Map<Holding, number>>()
   let taken = 0
@@ -59,7 +59,7 @@ export function createConnectionPlaces({ most, clock, onTaken }: ConnectionPlace
   return {
     /** Whether the client may open one more connection. Closes one of another client for it if need be. */
     mayTake(client: ClientAccount): boolean {
-      if (taken < most) return true
+      if (taken < limits.maxConnections) return true
       const loser = loserTo(client)
       if (loser === undefined) return false
       onTaken()

@@ -40,6 +40,8 @@ export function createHandshakes(deps: HandshakeDependencies) {
   const { clock, limits, accept, onFailed } = deps
   const running = new Set<Handshake>()
   let stopping = false
+  /** The ends of the handshakes in progress at a stop. */
+  const last: Timer[] = []
   /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
   const handshakeOf = new AsyncLocalStorage<Handshake>()
 
@@ -107,12 +109,17 @@ export function createHandshakes(deps: HandshakeDependencies) {
     /** The sidecar stops: handshakes in progress end soon. */
     drain(): void {
       stopping = true
-      clock.after(LAST_REQUEST, () => {
+      const silent = clock.after(LAST_REQUEST, () => {
         for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
       })
-      clock.after(LAST_HANDSHAKE, () => {
+      const slow = clock.after(LAST_HANDSHAKE, () => {
         for (const { wire } of running) wire?.destroy()
       })
+      last.push(silent, slow)
+    },
+    /** All connections are closed. */
+    close(): void {
+      for (const timer of last) timer.cancel()
     },
   }
 }

@@ -56,21 +56,28 @@ interface ListenerEvents {
 
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies) {
-  const { limits, memory, events } = deps
+  const { memory, events } = deps
+  /** `applyLimits` replaces what it holds. */
+  const limits = { ...deps.limits }
   const { account } = memory
   const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
   const costOfConnection = deps.tls === undefined ? CONNECTION : TLS_CONNECTION
   const server = createServer({ noDelay: true })
   const caps = capConnections({ clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const places = createConnectionPlaces({
-    most: limits.maxConnections,
+    limits,
     clock: deps.clock,
     onTaken: () => events.refused('max_connections'),
   })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
   const lingering = createLingering(deps.clock)
-  const http1 = createHttp1Server(limits, handlers, deps.clock, lingering, memory)
-  const http2 = createHttp2Server(limits, handlers, deps.clock, memory)
+  const serversOf = (given: ListenLimits) => ({
+    http1: createHttp1Server(given, handlers, deps.clock, lingering, memory),
+    http2: createHttp2Server(given, handlers, deps.clock, memory),
+  })
+  /** New connections are served by these, by the deadlines of the time at which they opened. */
+  let servers = serversOf(deps.limits)
+  const all = [servers]
   /** The open connections, by their TCP sockets, and what each holds. */
   const holdings = new Map<Socket, Holding>()
   let overTcp = false
@@ -84,7 +91,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     socket.allowHalfOpen = true
     wire.allowHalfOpen = true
     count('http/1.1', socket)
-    http1.accept(socket, wire, holdingOf(wire))
+    servers.http1.accept(socket, wire, holdingOf(wire))
   }
 
   /** What a connection holds. One whose socket closed during its handshake has no holding any more, and is charged anew. */
@@ -137,7 +144,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     if (hasLeft(wire)) socket.destroy()
     else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
-      http2.accept(socket, wire, holdingOf(wire))
+      servers.http2.accept(socket, wire, holdingOf(wire))
     } else acceptHttp1(socket, wire)
   }
 
@@ -182,18 +189,29 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     server,
     /** New connections use this certificate; open connections keep theirs. */
     applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
+    /** The caps hold from now on, for the next connections; those that are open keep their deadlines. */
+    applyLimits(next: ListenLimits): void {
+      const { headerTimeout, idleTimeout } = limits
+      Object.assign(limits, next)
+      if (next.headerTimeout === headerTimeout && next.idleTimeout === idleTimeout) return
+      servers = serversOf(next)
+      all.push(servers)
+    },
     /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
     drain(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
       lingering.drain()
-      http1.drain()
-      http2.drain()
+      for (const { http1, http2 } of all) {
+        http1.drain()
+        http2.drain()
+      }
       return closed
     },
     /** Closes all remaining connections at once. */
     destroy(): void {
       for (const socket of holdings.keys()) socket.destroy()
+      handshakes?.close()
     },
   }
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { textOfNames } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { OnEnd } from './login-queue.ts'
@@ -11,7 +12,7 @@ import {
 import { createVerifier, type HashMemory, type Verified } from './verifier.ts'
 import type { Precedence } from './weighted-turns.ts'
 
-interface NamedSource extends PasswordLocation {
+export interface NamedSource extends PasswordLocation {
   /** Empty for the only password of a configuration without names. */
   readonly name: string
   /** The configuration key of its file. */
@@ -21,6 +22,8 @@ interface NamedSource extends PasswordLocation {
 export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
   /** This name has a different password from now on: revoke every token of its former one (C8). */
   changed(name: string): void
+  /** This name is new. */
+  added(name: string): void
   /** This name has no password any more: revoke every token of its former one (C8). `reason` names the file. */
   absent(name: string, reason: string): void
   /** These names have the same password, so it is refused as wrong. Called once until a password changes. */
@@ -30,20 +33,31 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
 /** Passwords, each in a file that is watched. */
 export type Passwords = Awaited<ReturnType<typeof openPasswords>>
 
+/** What takes the place of a part. Exactly one of the two is called. */
+export interface Replacement {
+  /** Puts it in place, in one step. */
+  swap(): void
+  /** Closes what was opened for it. */
+  discard(): void
+}
+
+/** A source, and where it reads. */
+interface Opened {
+  readonly location: PasswordLocation
+  readonly source: PasswordSource
+}
+
 /** Opens all sources. Rejects with `SetupError` if one cannot be used. */
 export async function openPasswords(
   sources: readonly NamedSource[],
   {
     clock,
     events = {},
-    hasName = () => true,
     memory,
     precedence,
   }: {
     readonly clock: Clock
     readonly events?: Partial<PasswordsEvents>
-    /** Whether the configuration still has the name, after a reload too. */
-    readonly hasName?: (name: string) => boolean
     /** Default: unlimited. */
     readonly memory?: HashMemory | undefined
     /** Default: all clients are equal. */
@@ -52,33 +66,88 @@ export async function openPasswords(
 ) {
   const verifier = createVerifier(clock, memory, precedence)
   let generation = 0
-  const opened = new Map<string, PasswordSource>()
+  let opened: ReadonlyMap<string, Opened> = new Map()
+  /**
+   * The sources of names that a reload has removed, with their last passwords. They stay in the fingerprint: other sidecars of a fleet may
+   * still have these names.
+   */
+  const removed = new Map<string, PasswordSource>()
   const { obstacle } = verifier
+
+  async function open({ name, key, ...location }: NamedSource, isOneOfSeveral: boolean): Promise<Opened> {
+    const isPresent = (): boolean => opened.get(name) === entry
+    const ofName = {
+      ...events,
+      changed(): void {
+        if (!isPresent()) return
+        generation += 1
+        events.changed?.(name)
+      },
+      absent(reason: string): void {
+        if (!isPresent()) return
+        generation += 1
+        events.absent?.(name, reason)
+      },
+    }
+    const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
+    const entry: Opened = { location, source: await openPasswordSource(location, deps) }
+    return entry
+  }
+
+  /** Opens the sources that are not open yet. Rejects with `SetupError`, and opens none, if one cannot be used. */
+  async function openAll(all: readonly NamedSource[]) {
+    const next = new Map<string, Opened>()
+    const added: PasswordSource[] = []
+    const discard = (): void => {
+      for (const source of added) source.close()
+    }
+    try {
+      for (const each of all) {
+        const { name, key: _, ...location } = each
+        const known = opened.get(name)
+        const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
+        const entry = isSame ? known : await open(each, all.length > 1)
+        if (!isSame) added.push(entry.source)
+        next.set(name, entry)
+      }
+    } catch (error) {
+      discard()
+      throw error
+    }
+    return { next, discard }
+  }
+
+  /** Another file of a name is told as a change of the file is. An equal line in it is no change. */
+  function swap(next: ReadonlyMap<string, Opened>): void {
+    const before = opened
+    opened = next
+    for (const [name, entry] of before) {
+      if (next.get(name) === entry) continue
+      entry.source.close()
+      if (!next.has(name)) removed.set(name, entry.source)
+    }
+    for (const [name, { source }] of next) {
+      const earlier = before.get(name)?.source ?? removed.get(name)
+      removed.delete(name)
+      const { current } = source
+      if (earlier !== undefined && earlier.current?.line === current?.line) continue
+      generation += 1
+      if (current === undefined) events.absent?.(name, source.state().absent ?? '')
+      else if (earlier === undefined) events.added?.(name)
+      else events.changed?.(name)
+    }
+  }
+
   const close = (): void => {
-    for (const each of opened.values()) each.close()
+    for (const { source } of opened.values()) source.close()
     verifier.close()
   }
   try {
-    for (const { name, key, ...location } of sources) {
-      const changed = (): void => {
-        generation += 1
-        events.changed?.(name)
-      }
-      const absent = (reason: string): void => {
-        generation += 1
-        events.absent?.(name, reason)
-      }
-      const ofName = { ...events, changed, absent }
-      const isOneOfSeveral = sources.length > 1
-      const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
-      opened.set(name, await openPasswordSource(location, deps))
-    }
+    opened = (await openAll(sources)).next
   } catch (error) {
-    close()
+    verifier.close()
     throw error
   }
-  const names = [...opened.keys()]
-  const all = [...opened.values()]
 
   /** The names whose password this is. All passwords are compared, so the time does not reveal which one matches. */
   async function namesOf(
@@ -86,17 +155,14 @@ export async function openPasswords(
     client: string,
     onEnd?: OnEnd,
   ): Promise<readonly string[] | 'overloaded'> {
-    const present = [...opened].flatMap(([name, { current }]) =>
-      current === undefined ? [] : { name, credential: current.credential },
+    const present = [...opened].flatMap(([name, { source }]) =>
+      source.current === undefined ? [] : { name, credential: source.current.credential },
     )
     const credentials = present.map(({ credential }) => credential)
     const found = await verifier.verify(credentials, password, client, onEnd)
     if (found === 'overloaded') return found
-    return present.filter(({ name }, at) => found.includes(at) && hasName(name)).map(({ name }) => name)
+    return present.filter((_, at) => found.includes(at)).map(({ name }) => name)
   }
-
-  /** Whether a username is one of the names. Case-sensitive, as in the configuration. */
-  const isName = (username: string): boolean => opened.has(username) && hasName(username)
 
   /** The generation in which `ambiguous` was called last. */
   let reported = -1
@@ -107,8 +173,8 @@ export async function openPasswords(
      * `generation`: verify again. A password that two names have is `wrong`. Logins that share a comparison each get a result for their own
      * username. `client` and `onEnd`: as in `Verifier`.
      *
-     * @param username the username that came with the password. If it is one of the names, the password has to be that of the name; any
-     * other username is ignored. All passwords are compared in either case
+     * @param username the username that came with the password. If it is one of the names (case-sensitive), the password has to be that of
+     * the name; any other username is ignored. All passwords are compared in either case
      */
     async verify(password: string, client: string, username?: string, onEnd?: OnEnd): Promise<Verified> {
       const before = generation
@@ -116,7 +182,7 @@ export async function openPasswords(
       if (found === 'overloaded') return { result: found, generation: before }
       const [name] = found
       if (name !== undefined && found.length === 1) {
-        const isOther = username !== undefined && username !== name && isName(username)
+        const isOther = username !== undefined && username !== name && opened.has(username)
         return isOther
           ? { result: 'other-name', generation: before }
           : { result: 'right', generation: before, name }
@@ -132,28 +198,35 @@ export async function openPasswords(
       return generation
     },
     /** Whether this name has a password. It has none if it is unknown, or its account is locked, has expired or is gone. */
-    has: (name: string): boolean => opened.get(name)?.current !== undefined,
+    has: (name: string): boolean => opened.get(name)?.source.current !== undefined,
     /** The fingerprints of all names as one text: see `textOfNames`. */
     async fingerprint(salt: Uint8Array): Promise<string> {
+      const all = new Map([...removed, ...[...opened].map(([name, { source }]) => [name, source] as const)])
       const prints = await Promise.all(
-        [...opened].map(async ([name, each]) => [name, await each.fingerprint(salt)] as const),
+        [...all].map(async ([name, each]) => [name, await each.fingerprint(salt)] as const),
       )
       return textOfNames(new Map(prints))
     },
     /** Names with the same password, as far as the files show it: two hashes of one password look different. */
     async twins(): Promise<readonly string[]> {
+      const all = [...opened].map(([name, { source }]) => ({ name, current: source.current }))
       for (const { current } of all) {
         if (current === undefined) continue
         const found =
           current.credential.kind === 'plain'
             ? await namesOf(current.line, '')
-            : names.filter((_, at) => all[at]?.current?.line === current.line)
+            : all.filter((each) => each.current?.line === current.line).map(({ name }) => name)
         if (found !== 'overloaded' && found.length > 1) return found
       }
       return []
     },
     state: (): PasswordSourceState =>
-      stateOf(new Map([...opened].map(([name, each]) => [name, each.state()]))),
+      stateOf(new Map([...opened].map(([name, { source }]) => [name, source.state()]))),
+    /** Opens these sources in place of the present ones. Rejects with `SetupError`, and changes nothing, if one cannot be used. */
+    async replace(all: readonly NamedSource[]): Promise<Replacement> {
+      const { next, discard } = await openAll(all)
+      return { swap: () => swap(next), discard }
+    },
     close,
   }
 }

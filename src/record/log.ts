@@ -39,11 +39,23 @@ export async function createLog(
   sink: LogSink,
   clock: Clock = systemClock,
 ): Promise<Logger> {
-  const isReadable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  // Imported only if needed: a service logs JSON.
-  const readable = isReadable ? (await import('./readable-lines.ts')).readableLines(sink.terminal) : undefined
-  const marked = sink.journal === true ? forJournal : undefined
-  return createLogOn(level, bufferedStream(clock, sink, readable, marked))
+  return createLogOn(level, bufferedStream(clock, sink, await readableIn(format, sink)))
+}
+
+/** Makes a text for people of a line; undefined for JSON. */
+type Readable = ((line: string) => string) | undefined
+
+async function readableIn(format: LogSettings['format'], { terminal }: LogSink): Promise<Readable> {
+  const isReadable = format === 'pretty' || (format === 'auto' && terminal)
+  // Loaded here, because a service logs JSON.
+  return isReadable ? (await import('./readable-lines.ts')).readableLines(terminal) : undefined
+}
+
+/** Prepares another format. The result has it in effect, from the next line on. A log on a stream of a program stays JSON. */
+export async function reformat(log: Logger, format: LogSettings['format']): Promise<() => void> {
+  // Proof of the cast: as in `lineWriter`.
+  const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
+  return (await stream.reformat?.(format)) ?? (() => {})
 }
 
 /** The severities of pino's levels by their first digit. */
@@ -88,14 +100,10 @@ export function unwrittenBytes(log: Logger): number {
  * A full disk or a paused reader neither ends the process nor delays a request.
  *
  * @param readable turns a line into a readable text. Such texts are written without delay, because a person reads them
- * @param marked adds the severity for journald to a line, or to its readable text; the result of ASCII is ASCII
  */
-function bufferedStream(
-  clock: Pick<Clock, 'after'>,
-  sink: LogSink,
-  readable?: (line: string) => string,
-  marked?: (line: string, text?: string) => string,
-) {
+function bufferedStream(clock: Pick<Clock, 'after'>, sink: LogSink, readable: Readable) {
+  /** Adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII. */
+  const marked = sink.journal === true ? forJournal : undefined
   const file = destination({
     fd: sink.fd,
     sync: false,
@@ -194,8 +202,11 @@ function bufferedStream(
     if (most > BUFFER_SIZE) writeBytes(Buffer.from(text))
     else length += buffer.write(text, length)
   }
-  const writeLine =
-    readable === undefined && marked === undefined ? write : (line: string): void => write(formOf(line))
+
+  function writeLine(line: string): void {
+    if (readable === undefined && marked === undefined) write(line)
+    else write(formOf(line))
+  }
 
   function formOf(line: string): string {
     const text = readable?.(line)
@@ -204,13 +215,23 @@ function bufferedStream(
 
   /** As `write`, in half the time, for a line of at most `BUFFER_SIZE` bytes of ASCII. */
   function writeAscii(line: string): void {
-    if (hasRoom(line.length)) length += buffer.write(line, length, 'latin1')
+    if (readable !== undefined) {
+      write(formOf(line))
+      return
+    }
+    const marking = marked === undefined ? line : marked(line)
+    if (hasRoom(marking.length)) length += buffer.write(marking, length, 'latin1')
   }
-  const writeAsciiLine = marked === undefined ? writeAscii : (line: string): void => writeAscii(marked(line))
 
   return {
     write: writeLine,
-    writeAscii: readable === undefined ? writeAsciiLine : writeLine,
+    writeAscii,
+    async reformat(format: LogSettings['format']): Promise<() => void> {
+      const next = await readableIn(format, sink)
+      return () => {
+        readable = next
+      }
+    },
     unwritten: (): number => unwritten + length,
     /** Called by `log.flush()`. */
     flush: writeOut,

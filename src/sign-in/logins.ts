@@ -35,6 +35,8 @@ interface LoginsOptions {
    * rejection is safe to log. Undefined: the password is the one that was adopted last.
    */
   readonly readPassword: (() => Promise<string>) | undefined
+  /** The password that was adopted before a reload. */
+  readonly adopted: string | undefined
   readonly clock: Clock
   readonly present: PresentSession
   readonly life: SessionLife
@@ -52,7 +54,7 @@ export type Logins = ReturnType<typeof createLogins>
 export function createLogins(options: LoginsOptions) {
   const { scheme, readPassword, clock, present, life, budget, record, events } = options
   const onRefused: (() => void)[] = []
-  let adopted: string | undefined
+  let { adopted } = options
   /** The password is not read again before this time (ms on the monotonic clock). */
   let noReadBefore = Number.NEGATIVE_INFINITY
   /** The last reason that was reported. */
@@ -139,6 +141,10 @@ export function createLogins(options: LoginsOptions) {
   }
 
   return {
+    /** The password that the device accepted last, if no file has it. */
+    get adopted(): string | undefined {
+      return adopted
+    },
     /**
      * Opens a session. Concurrent callers share one login. Returns the failure if there is no session because the device did not respond.
      */

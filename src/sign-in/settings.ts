@@ -23,6 +23,8 @@ export interface SignInSetup {
   readonly request: () => { readonly host: string | undefined; readonly added: Fields }
   readonly clock: Clock
   readonly events: SignInReports
+  /** Whose place it takes. It signs in by the same password, unless a file has it. */
+  readonly before?: Pick<SignIn, 'adopted'> | undefined
 }
 
 /** The events of a sign-in, for a log that names configuration keys. */
@@ -34,7 +36,7 @@ export interface SignInReports extends Omit<SignInEvents, 'changing'> {
 /** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
-  { key, connections, origin, request, clock, events }: SignInSetup,
+  { key, connections, origin, request, clock, events, before }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
   const { password } = auth
@@ -55,13 +57,20 @@ export async function openSignIn(
     return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
   }
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
-  return createSignIn(scheme, readPassword, clock, {
+  const reports: SignInEvents = {
     ...events,
     changing: () => {
       const isNamed = auth.kind !== 'session' || auth.session.token !== undefined
       events.changing(isNamed ? undefined : `${key}.session.token.cookie`)
     },
-  })
+  }
+  return createSignIn(
+    scheme,
+    readPassword,
+    clock,
+    reports,
+    readPassword === undefined ? before?.adopted() : undefined,
+  )
 }
 
 function schemeFor(account: Account, device: SessionDevice): Scheme {

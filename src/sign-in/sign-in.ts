@@ -44,18 +44,20 @@ export type SignIn = ReturnType<typeof createSignIn>
  *
  * @param readPassword reads the password for every login, so that a changed one takes effect when the device refuses the old one. The
  *   message of its rejection is safe to log. Undefined: the password is the one that was adopted last
+ * @param adopted the one before a reload
  */
 export function createSignIn(
   scheme: Scheme,
   readPassword: (() => Promise<string>) | undefined,
   clock: Clock,
   events: SignInEvents,
+  adopted?: string,
 ) {
   const present = new PresentSession(scheme)
   const life = new SessionLife(clock)
   const budget = new LoginBudget(clock, events.changing)
   const record = new PasswordRecord(clock)
-  const logins = createLogins({ scheme, readPassword, clock, present, life, budget, record, events })
+  const logins = createLogins({ scheme, readPassword, adopted, clock, present, life, budget, record, events })
   const sessionLook = createSessionLook({ scheme, present, life, logins })
 
   function retireIfOver(): void {
@@ -144,6 +146,7 @@ export function createSignIn(
       return own.cookies.size === 0 && own.headers.size === 0 ? fields : withoutSession(fields, own)
     },
     check: logins.check,
+    adopted: (): string | undefined => logins.adopted,
     onRefused: logins.onRefused,
     signOut: logins.signOut,
   }

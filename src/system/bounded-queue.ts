@@ -30,17 +30,32 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 
 type Waiter = (entry: Entry) => void
 
-/** Limits how many callers are inside at the same time, how many wait to enter, and how long each waits. */
-export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds) {
+/** A queue for the same places, which gets no new callers any more. */
+interface Predecessor {
+  readonly inside: number
+  readonly waiting: number
+  passOn(to: { readonly fill: () => void }): void
+}
+
+/**
+ * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
+ *
+ * @param before what is inside there is inside here, too
+ */
+export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds, before?: Predecessor) {
   const waiters = createFairQueue<Waiter>()
   let inside = 0
+  /** It has the places that are left here. */
+  let successor: { readonly fill: () => void } | undefined
+  let earlier = before
 
   /**
    * Lets waiters in, also after `inside` of the bounds has grown. A place passes directly to the next waiter and is never free in between,
    * so `tryEnter` cannot overtake a waiter.
    */
   const fill = (): void => {
-    while (inside < bounds.inside) {
+    if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
+    while (inside + (earlier?.inside ?? 0) < bounds.inside) {
       const next = waiters.next()
       if (next === undefined) return
       inside += 1
@@ -55,13 +70,14 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
       left = true
       inside -= 1
       if (waiters.size > 0) fill()
+      if (successor !== undefined) successor.fill()
     }
   }
 
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   const tryEnter = (): Leave | undefined => {
     if (waiters.size > 0) fill()
-    if (inside >= bounds.inside) return undefined
+    if (inside + (earlier?.inside ?? 0) >= bounds.inside) return undefined
     inside += 1
     return occupied()
   }
@@ -80,7 +96,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
 
   return {
     get inside(): number {
-      return inside
+      return inside + (earlier?.inside ?? 0)
     },
     get waiting(): number {
       return waiters.size
@@ -91,6 +107,10 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     },
     fill,
     tryEnter,
+    /** Another queue for the same places: what is inside here counts there, and the waiters here go first. */
+    passOn(to: { readonly fill: () => void }): void {
+      successor = to
+    },
     /**
      * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
      * full, an owner that would still have fewer waiters than another, the new one included, displaces the last waiter of the

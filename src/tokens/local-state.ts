@@ -163,11 +163,11 @@ function heirOf({ passwords = [] }: Config): string {
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
-  { clock, signIn, hasName, hashMemory: memory, precedence }: StateDependencies,
+  { clock, signIn, hashMemory: memory, precedence }: StateDependencies,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!checkedByDevice(config))
-    return openPasswords(passwordSources(config), { clock, events, hasName, memory, precedence })
+    return openPasswords(passwordSources(config), { clock, events, memory, precedence })
   if (signIn === undefined)
     throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
   return createDevicePassword(clock, signIn, events, precedence)

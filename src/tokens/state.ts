@@ -249,7 +249,7 @@ export interface State {
   /** When the token file was found to be a copy (ms, wall clock); undefined if it is no copy, or no token of the copy is left. */
   copiedAt(): number | undefined
   /** The source of the password. */
-  readonly password: Pick<DevicePassword, 'state'>
+  readonly password: Pick<DevicePassword, 'state' | 'replace'>
   /** Undefined without a shared store. */
   store(): StoreCondition | undefined
   /** Why this sidecar cannot issue tokens; empty if it can. */
@@ -353,7 +353,7 @@ export function reportAbsent(
 /**
  * Counts and logs what happens to the password source. Call it once for a source.
  *
- * @param onChanged revokes the tokens of a name whose password has changed; empty for `password`
+ * @param onChanged revokes the tokens of a name that has another password, or is new; empty for `password`
  */
 export function sourceEvents(
   { log, metrics, onPasswordRead }: Pick<StateDependencies, 'log' | 'metrics' | 'onPasswordRead'>,
@@ -361,6 +361,10 @@ export function sourceEvents(
 ) {
   metrics.storeOpened('password', ['read', 'absent'])
   return {
+    added(name: string): void {
+      onChanged(name)
+      onPasswordRead()
+    },
     changed(name = ''): void {
       onChanged(name)
       log.warn(name === '' ? {} : { name }, 'the password has changed')

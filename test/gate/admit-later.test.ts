@@ -185,11 +185,13 @@ function createWaitingPassage(): WaitingPassage {
       preflight: unexpected,
     },
     loginPageFor: unexpected,
-    async upstream(request) {
-      forwarded.push(request)
-      let body = ''
-      if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
-      request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
+    device: {
+      async upstream(request) {
+        forwarded.push(request)
+        let body = ''
+        if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
+        request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
+      },
     },
     live,
     clock: stillClock(),

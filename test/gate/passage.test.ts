@@ -74,7 +74,7 @@ function site({
       logout: ownEndpoint,
       preflight: ownEndpoint,
     },
-    upstream,
+    device: { upstream },
     live,
     clock,
     settings,

@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { passwordsField } from '../../src/config/password-fields.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { appliedTo } from '../../src/config/restart-keys.ts'
 import { createOwnWindows, type LimitPolicy } from '../../src/limits/own-windows.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { FROM_PAGE, startWithLogin, submitLogin } from '../browser/browsing.ts'
@@ -152,9 +153,15 @@ it('H309 a reload changes it; a name whose limit stays keeps its window', () => 
   ])
 })
 
-it('H309 a change of a limit needs no restart, one of a file does', () => {
-  const entry = { name: 'a', file: '/a' }
-  const limited = { ...entry, limit: { requests: 2, window: 10_000 } }
-  expect(passwordsField.live([entry], [limited])).toBe(true)
-  expect(passwordsField.live([limited], [{ ...limited, file: '/b' }])).toBe(false)
+it('H309 a change of a limit needs no restart', () => {
+  const load = (...limit: object[]) =>
+    loadConfig({
+      object: {
+        upstream: { url: 'http://192.0.2.1' },
+        passwords: [Object.assign({ name: 'a', file: '/a' }, ...limit)],
+        limits: { api: { per: 'name' } },
+      },
+    })
+  const [before, after] = [load(), load({ limit: { requests: 2, window: '10s' } })]
+  expect(appliedTo(before, after)).toEqual(after)
 })

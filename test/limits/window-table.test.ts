@@ -221,3 +221,15 @@ it('H150 clients beyond the most windows appear together, and a new policy begin
   table.applyPolicy({ requests: 2, window: 100 })
   expect(table.usedUp()).toEqual([])
 })
+
+it('C17 a smaller bound evicts no open window: new keys share the overflow window, and a larger one gives them their own', () => {
+  const policy = { requests: 2, window: 1000 }
+  const table = createWindowTable(policy, { clock: stillClock(), maxKeys: 3 })
+  for (const key of ['a', 'b', 'c']) table.count(key)
+  table.applyPolicy(policy, 1)
+  expect(table.count('a')).toMatchObject({ remaining: 0 })
+  expect(table.count('d')).toMatchObject({ overflow: true })
+  table.applyPolicy(policy, 4)
+  expect(table.count('d')).not.toHaveProperty('overflow')
+  expect(table.size).toBe(4)
+})

@@ -20,7 +20,11 @@ function bench(most: number): Bench {
   const account = new Account({ limit: 1e9, clock, onStage() {}, onShed() {} })
   onTestFinished(() => account.close())
   let taken = 0
-  const places = createConnectionPlaces({ most, clock, onTaken: () => (taken += 1) })
+  const places = createConnectionPlaces({
+    limits: { maxConnections: most },
+    clock,
+    onTaken: () => (taken += 1),
+  })
   const mayOpen = (key: string): boolean => {
     const before = taken
     const may = places.mayTake(account.client(key, key === 'proxy'))

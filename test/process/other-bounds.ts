@@ -15,5 +15,4 @@ export const storeTimeout = (timeout: number): string =>
   otherBounds('fleet/connection.ts', 'STORE_BOUNDS', { timeout })
 
 /** A stop gives requests in flight so long (ms). */
-export const stopGrace = (grace: number): string =>
-  otherBounds('compose/sidecar.ts', 'STOP_BOUNDS', { grace })
+export const stopGrace = (grace: number): string => otherBounds('compose/drain.ts', 'STOP_BOUNDS', { grace })

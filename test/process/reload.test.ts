@@ -179,21 +179,21 @@ describe('A reload', () => {
     const listed = (): unknown[] => sidecar.logged(AFTER_RESTART).map(({ keys }) => keys)
     await expectReload(sidecar, 'success', () =>
       site.configure({
-        upstream: { max_in_flight: 7 },
-        listen: { max_connections: 77 },
+        tokens: { store: 'memory' },
+        state_dir: join(site.directory, 'another-state'),
         limits: { api: { requests: 6000 } },
       }),
     )
     expect((await sidecar.request({ token })).header('x-ratelimit-limit')).toBe('6000')
     await sidecar.waitForLog(AFTER_RESTART)
-    expect(listed()).toEqual([['listen.max_connections', 'upstream.max_in_flight']])
+    expect(listed()).toEqual([['tokens.store', 'state_dir']])
     // Another change does not put them into effect.
     await expectReload(sidecar, 'success', () => site.configure({ limits: { api: { requests: 7000 } } }))
     await sidecar.waitForLog(AFTER_RESTART, (line) => sidecar.logged(AFTER_RESTART)[1] === line)
     expect(listed()[1]).toEqual(listed()[0])
     // With their values of the start they no longer wait.
     await expectReload(sidecar, 'success', () =>
-      site.configure({ upstream: { max_in_flight: undefined }, listen: { max_connections: undefined } }),
+      site.configure({ tokens: { store: undefined }, state_dir: site.stateDir }),
     )
     await expectReload(sidecar, 'success', () => site.configure({ realm: 'another' }))
     await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'realm')
@@ -316,6 +316,13 @@ describe('H76 A certificate', () => {
   })
 })
 
+it('a reload changes the format of the log', async () => {
+  const site = await prepareSite()
+  const sidecar = await site.serve()
+  site.configure({ log: { format: 'pretty' } })
+  await expect.poll(() => sidecar.lines.find((line) => line.includes(RELOADED))).toMatch(/^\[.*\] INFO: /)
+})
+
 it('H229 a reload says that the next start will fail without a password file, as long as that is so', async () => {
   const site = await prepareSite()
   const page = join(site.directory, 'page')
@@ -328,8 +335,8 @@ it('H229 a reload says that the next start will fail without a password file, as
       .map(({ key, reason }) => [key, reason])
   await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
   expect(failing()).toEqual([])
-  const none = join(site.directory, 'none')
-  await expectReload(sidecar, 'success', () => site.configure({ password: { file: none } }))
+  rmSync(site.passwordFile)
+  await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
   await expect.poll(failing).toEqual([['password.file', 'there is no such file']])
   rmSync(page)
   await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))

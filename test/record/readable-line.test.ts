@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter } from '../../src/record/log.ts'
+import { createLog, lineWriter, reformat } from '../../src/record/log.ts'
 import { readableLines } from '../../src/record/readable-lines.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
@@ -84,5 +84,27 @@ it('the format `pretty` writes such lines in order and without a pause, also tho
     'ERROR: three {"route":"/a/"}',
     '',
   ])
+  closeSync(fd)
+})
+
+it('another format holds from the next line on, also for lines past pino', async () => {
+  const file = join(temporaryDirectory(), 'log')
+  const fd = openSync(file, 'a')
+  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
+  const write = lineWriter(log)
+  const both = (msg: string): void => {
+    log.info(msg)
+    write(line({ level: 30, msg }))
+  }
+  both('one')
+  ;(await reformat(log, 'pretty'))()
+  both('two')
+  ;(await reformat(log, 'auto'))()
+  both('three')
+  log.flush()
+  const lines = (): string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  await expect.poll(() => lines().length).toBe(6)
+  const isJson = lines().map((each) => each.startsWith('{'))
+  expect(isJson).toEqual([true, true, false, false, true, true])
   closeSync(fd)
 })

@@ -217,3 +217,21 @@ describe('createBoundedQueue against a naive model', () => {
     )
   })
 })
+
+it('C25 a queue that takes the place of another counts what is inside there, and its waiters go behind those there', async () => {
+  const clock = stillClock()
+  const old = createBoundedQueue(clock, { inside: 2, waiting: 9, maxWait: 1000 })
+  const [one, two] = [old.tryEnter(), old.tryEnter()]
+  const entered: string[] = []
+  void old.enter().then(() => entered.push('old'))
+  const next = createBoundedQueue(clock, { inside: 2, waiting: 9, maxWait: 1000 }, old)
+  old.passOn(next)
+  expect([next.tryEnter(), next.inside]).toEqual([undefined, 2])
+  void next.enter().then(() => entered.push('next'))
+  one?.()
+  await clock.advance(0)
+  expect(entered).toEqual(['old'])
+  two?.()
+  await clock.advance(0)
+  expect([entered, next.inside]).toEqual([['old', 'next'], 2])
+})

@@ -1,0 +1,38 @@
+import { type Clock, waitAtMost } from '../system/clock.ts'
+
+/** How long a stop takes at most (ms). The service manager must wait for longer than both together before it kills the process. */
+export const STOP_BOUNDS = {
+  /** How long requests in flight may take to finish. */
+  grace: 10_000,
+  /** How long the refusals after that may take to reach their clients. Connections that upload linger within this time. */
+  lastResponses: 1_500,
+}
+
+interface Drained {
+  readonly clock: Clock
+  readonly admin: { readonly endStreams: () => void }
+  readonly listeners: { readonly endOpening: () => Promise<void> }
+  readonly listener: { readonly drain: () => Promise<void> }
+  /** `signOut` ends the sessions at the device. */
+  readonly services: { readonly signOut: () => Promise<void> }
+  /** Ends the requests in flight. Resolves with the number of refusals when these are sent. */
+  readonly endRequests: () => Promise<number>
+}
+
+/** Accepts nothing new, and lets requests in flight finish within `graceMs`. The others are then refused or aborted. */
+export async function drain(
+  graceMs: number,
+  { clock, admin, listeners, listener, services, endRequests }: Drained,
+): Promise<void> {
+  admin.endStreams()
+  await listeners.endOpening()
+  const drained = listener.drain()
+  // Requests in flight need the session at the device. Those that last keep it for most of the grace.
+  const signedOut = waitAtMost(clock, graceMs * 0.8, drained).then(services.signOut)
+  await waitAtMost(clock, graceMs, Promise.all([drained, signedOut]))
+  await waitAtMost(
+    clock,
+    STOP_BOUNDS.lastResponses,
+    endRequests().then((refused) => (refused === 0 ? undefined : drained)),
+  )
+}
