@@ -1,28 +1,28 @@
 import type { AuthFailure, Refusal } from './refusal.ts'
 import type { Scope } from './scope.ts'
 
-/** The two endpoint types, which the documented API limits separately. */
+/** The two endpoint types, for which the documented API has separate rate limits. */
 export type Endpoint = 'api' | 'oauth'
 
 export const WINDOW_TYPES = ['api', 'oauth', 'browser'] as const
 
-/** Whose requests share a limit: those of an endpoint type, or all that carry the session of a browser. */
+/** The requests that share a limit: those of an endpoint type, or all requests with the session of a browser. */
 export type WindowType = (typeof WINDOW_TYPES)[number]
 
-/** Which windows exist under every configuration: their metrics have series from the start. */
+/** The window types that exist under every configuration. Their metrics have series from the start. */
 export const ALWAYS_COUNTED: Readonly<Record<WindowType, boolean>> = {
   api: true,
   oauth: true,
   browser: false,
 }
 
-/** The requests that the sidecar answers itself. All but those for tokens have to be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
+/** The endpoints that the sidecar serves itself. All but `token` must be switched on. `revocation`: RFC 7009. `preflight`: CORS. */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight'
 
-/** The paths at which Postern answers itself. Any other spelling of one is an ordinary path of the device (C1). */
+/** The paths of the sidecar's own endpoints. Any other spelling of such a path is an ordinary path of the device (C1). */
 export const OWN_PATHS = { token: '/oauth/token', login: '/oauth/login', logout: '/oauth/logout' } as const
 
-/** Which requests share a rate-limit window: those of one client, one grant, one name, or all (C17). */
+/** The requests that share a rate-limit window: those of one client, one grant, one name, or all requests to the device (C17). */
 export type Per = 'client' | 'grant' | 'name' | 'device'
 
 /** The facts about a request that its head alone determines. */
@@ -36,11 +36,11 @@ export interface Classified {
   readonly host: string
   /** How the request body is delimited: `null` for no body, its length in bytes, or `chunked` for an unknown length. */
   readonly framing: null | number | 'chunked'
-  /** Set if the request is refused regardless of its token. */
+  /** The refusal of a request that is refused whatever its token; otherwise undefined. */
   readonly fault: Refusal | undefined
   /** Two parsers could disagree about the request or its end. The connection closes, and no later byte on it is read. */
   readonly ambiguous: boolean
-  /** The settings by which it was classified; undefined before that. */
+  /** The settings by which the request was classified; undefined before that. */
   readonly rules: object | undefined
 }
 
@@ -52,32 +52,32 @@ export interface Client {
   readonly key: string
   /** The peer is a trusted proxy: its forwarding headers name the client. */
   readonly peerTrusted: boolean
-  /** The number of trusted proxies between the peer and the client: their addresses end `X-Forwarded-For`. */
+  /** The number of trusted proxies between the peer and the client. Their addresses are the last ones in `X-Forwarded-For`. */
   readonly hops: number
-  /** The address may use the listener: see `listen.allow`. */
+  /** `listen.allow` admits the address. */
   readonly admitted: boolean
 }
 
-/** Whether the limit admits a request, and the figures for its rate-limit fields. */
+/** The decision of a rate limit about one request, and the figures for the rate-limit fields. */
 export interface LimitDecision {
   readonly admitted: boolean
   readonly limit: number
   readonly remaining: number
   /** Time until the window closes (ms). */
   readonly closesIn: number
-  /** The window is counted in the shared store, for several sidecars together. */
+  /** The shared store counts the window, for several sidecars together. */
   readonly shared?: boolean
   /** The table was full, so the request counts in the window that all clients beyond `limits.max_keys` share. */
   readonly overflow?: boolean
 }
 
-/** The credential of a request, or why there is none. `session`: the id in the cookie of a browser. */
+/** The credential of a request, or the reason why there is none. `session`: the id in the session cookie of a browser. */
 export type Presented =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'session'; readonly id: string }
   | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
 
-/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
+/** The grant of a request's token, or the reason of its refusal. `unavailable`: the shared store did not answer. */
 export type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
   | {
@@ -89,53 +89,53 @@ export type Identity =
   | { readonly kind: 'unavailable' }
 
 /**
- * The type of the window that decided about a request. A request with a session also counts in a window of the API if `limits.api.per` is
- * `device` or `name`; the window with fewer requests left decides.
+ * The type of the window that decided about a request. A request with a session also counts in an API window if `limits.api.per` is
+ * `device` or `name`. Of the two, the window with fewer remaining requests decides.
  */
 export function windowTypeOf({ endpoint, per }: Pick<GateFacts, 'endpoint' | 'per'>): WindowType {
   return endpoint === 'browser' && per !== 'grant' ? 'api' : endpoint
 }
 
-/** What the gate finds out and decides about a request: `gate/` is the only writer. */
+/** The facts and decisions of the gate about a request: `gate/` is the only writer. */
 export interface GateFacts {
   classified: Classified
   client: Client
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   requestId: string
-  /** The limit that applies to it: that of its endpoint type, or that of sessions. */
+  /** The limit that applies: that of the endpoint type, or `browser` for a request with a session. */
   endpoint: WindowType
-  /** Which requests share the window that decided. It is `grant` for a session, unless a window of the API decided: see `windowTypeOf`. */
+  /** The requests that share the window that decided. `grant` for a session, unless an API window decided: see `windowTypeOf`. */
   per: Per
   decision: LimitDecision
   /** When the window closes: Unix time in whole seconds, rounded up. 0: the request was not counted. */
   resetAt: number
-  /** Further fields of every response: the rate-limit fields of the draft and those of CORS, if they are switched on. */
+  /** Further fields of every response: the rate-limit fields of the IETF draft and the CORS fields, if they are switched on. */
   ownFields: readonly string[]
   /** Undefined if no token was looked up. */
   identity: Identity | undefined
-  /** What becomes of the request. */
+  /** The decision of the gate. */
   kind: 'refused' | 'own-endpoint' | 'forward'
   /** The grant of the token that admitted the request, or of the tokens in the response. */
   grant: string | undefined
-  /** What the name of that grant may do; undefined without `passwords`. */
+  /** The permissions of that grant's name; undefined without `passwords`. */
   scope: Scope | undefined
   /**
-   * A public path or an `allow` admits it, for its path and method only. So the device gets none of its fields that name another path or
-   * method (`http/overrides.ts`).
+   * A public path or an `allow` rule admits the request, for its path and method only. So fields that name another path or method are not
+   * forwarded (`http/overrides.ts`).
    */
   confined: boolean
-  /** The request gets the sidecar's own login at the device, if it has one. */
+  /** The request is forwarded with the sidecar's own login at the device, if there is one. */
   signedIn: boolean
-  /** Why the sidecar refuses the request. Stations behind the gate refuse, too. */
+  /** The refusal of the request by the gate or by a later room. */
   refusal: Refusal | undefined
-  /** The refusal that a gate that only observes would otherwise have sent. */
+  /** The refusal that a gate with `enforce: false` would send if it were enforced. */
   wouldRefuse: Refusal | undefined
-  /** Why an admitted request was ended early: its grant is over, or a reload no longer admits it. */
+  /** The reason for the early end of an admitted request: its grant has ended, or a reload no longer admits it. */
   endedFor: Refusal | undefined
   /** When the request head was read (ms on the monotonic clock). */
   start: number
-  /** How long the gate waited for another process: the shared store (ms). */
+  /** How long the gate waited for the shared store (ms). */
   lookup: number
-  /** Milliseconds from the request head to the end. */
+  /** The time from the request head to the end (ms). */
   duration: number
 }

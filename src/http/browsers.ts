@@ -6,12 +6,12 @@ import { type Reported, reported } from './reported.ts'
 import { percentDecoded } from './request-path.ts'
 
 /**
- * The cookie of a browser's session. `__Host-`: browsers accept it only over TLS, for this host alone, and from no other host of the
- * domain.
+ * The cookie of a browser's session. By the prefix `__Host-`, browsers accept it only over TLS and only from this host, and send it to no
+ * other host of the domain.
  */
 export const SESSION_COOKIE = '__Host-postern'
 
-/** The name of a pair. `trim` also removes bytes that are no blanks, such as 0xA0: firmware that does the same would read that name. */
+/** The name of a cookie pair. `trim` also removes bytes that are no blanks in HTTP, such as 0xA0, because firmware may do the same. */
 function nameOf(pair: string): string {
   return pair.split('=', 1)[0]?.trim() ?? ''
 }
@@ -24,8 +24,8 @@ function pairsIn(fields: readonly string[]): string[] {
 }
 
 /**
- * The value of the session cookie; undefined if there is none, or if there are several cookies of that name: a browser has one, and another
- * is an attempt to choose the session (cookie tossing). Other cookies may contain the name: anyone in the domain can set them.
+ * The value of the session cookie; undefined if there is none or more than one. A browser sends one: a second one is an attempt to choose
+ * the session (cookie tossing). Other cookies may contain the name, because every host of the domain can set them.
  */
 export function sessionCookieIn(fields: Fields): string | undefined {
   const cookies = fieldValues(fields, 'cookie').filter((value) => value.includes(SESSION_COOKIE))
@@ -33,10 +33,10 @@ export function sessionCookieIn(fields: Fields): string | undefined {
   return another === undefined ? pair?.slice(SESSION_COOKIE.length + 1) : undefined
 }
 
-/** The cookies of Postern: those of browsers, and those of the live page (`admin/page-sessions.ts`), because cookies ignore ports. */
+/** Postern's session cookies: those of browsers, and those of the live page (`admin/page-sessions.ts`), because cookies ignore ports. */
 const OWN_NAME = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
 
-/** A `Cookie` field without sessions of Postern, with which the device could act as their owner. Undefined if none is left. */
+/** A `Cookie` field without Postern's session cookies: with them the device could act as the user. Undefined if no cookie is left. */
 export function withoutOwnCookies(cookies: string): string | undefined {
   if (!cookies.includes('postern')) return cookies
   const pairs = cookies.split(';')
@@ -46,24 +46,25 @@ export function withoutOwnCookies(cookies: string): string | undefined {
   return rest === '' ? undefined : rest
 }
 
-/** Some browsers take `=name=x` for a cookie without a name, and send its value as it is. */
+/** Some browsers take `=name=x` for a cookie without a name, and send back `name=x`. */
 const SETS_SESSION = /^[\s=]*__Host-postern\s*(?:=|;|$)/i
 
-/** Whether a `Set-Cookie` of the device sets a cookie that would come back as the session of a browser: the device may not choose it. */
+/** Whether a `Set-Cookie` of the device sets a cookie that would come back as the session cookie. The device must not choose a session. */
 export function setsSessionCookie(value: string): boolean {
   return SETS_SESSION.test(value)
 }
 
 /**
- * The session at the device, then the client's own cookies, unchanged, without those of the same names. A client can neither choose the
- * session nor hide it behind a quotation mark that it does not close.
+ * The `Cookie` field for the device: the cookies of the sidecar's session there, then the client's cookies, unchanged, without those of the
+ * same names. So a client cannot choose the session. It cannot hide it behind an unclosed quotation mark either, because the session comes
+ * first.
  */
 export function mergeCookies(client: readonly string[], session: string): string {
   const names = new Set(session.split(';').map((pair) => looseCookieName(nameOf(pair))))
   return [session, ...pairsIn(client).filter((pair) => !mayName(pair, names))].join('; ')
 }
 
-/** A `Cookie` field without the cookies of these names, which `looseCookieName` gave. Undefined if none is left. */
+/** A `Cookie` field without the cookies of these names. `names` are results of `looseCookieName`. Undefined if no cookie is left. */
 export function withoutCookies(cookies: string, names: ReadonlySet<string>): string | undefined {
   const pairs = cookies.split(';')
   const kept = pairs.filter((pair) => !mayName(pair, names))
@@ -73,9 +74,9 @@ export function withoutCookies(cookies: string, names: ReadonlySet<string>): str
 }
 
 /**
- * The name of a cookie as the most lenient firmware reads it: in any letter case, percent-encoded, in quotes, and with `.`, `[` or a
- * blank in place of `_`, as PHP does. For PHP, `sid[]` and `sid[a]` are `sid`, too. PHP until 2020 (CVE-2020-7070) takes `+` for a
- * blank, and ends a name at a NUL, as programs in C do.
+ * The name of a cookie as the most lenient firmware reads it. Such firmware ignores letter case, decodes percent-encoding and removes
+ * quotes. PHP replaces `.`, `[` and blanks by `_`, and takes `sid[]` and `sid[a]` for `sid`. PHP until 2020 (CVE-2020-7070) also decodes
+ * `+` to a blank. Programs in C, and PHP, end a name at a NUL.
  */
 export function looseCookieName(name: string): string {
   const [decoded = ''] = percentDecoded(name.replaceAll('+', ' ')).split('\0', 1)
@@ -86,8 +87,8 @@ export function looseCookieName(name: string): string {
 }
 
 /**
- * Whether a pair sets one of these names for some program: many also begin a pair behind a comma (RFC 2965 §3.3.4) or a blank. Python's
- * `http.cookies` reads `secure sid=1` as an attribute and a cookie.
+ * Whether some program reads one of these names in a pair. Many programs also begin a new pair after a comma (RFC 2965 §3.3.4) or a blank:
+ * Python's `http.cookies` reads `secure sid=1` as an attribute and a cookie.
  */
 function mayName(pair: string, names: ReadonlySet<string>): boolean {
   if (names.has(looseCookieName(nameOf(pair)))) return true
@@ -97,15 +98,15 @@ function mayName(pair: string, names: ReadonlySet<string>): boolean {
     .some((text) => names.has(looseCookieName(text.trimEnd().split(/[,\s]/).at(-1) ?? '')))
 }
 
-/** Whether a request shows a bearer token, as programs do and browsers do not. */
+/** Whether a request has a bearer token in `Authorization`. Programs send one, browsers do not. */
 export function showsToken({ survey: { authorization } }: Pick<RequestHead, 'survey'>): boolean {
   return authorization.some((value) => /^bearer\b/i.test(value))
 }
 
 /**
- * Whether a browser shows the response to a request as a page. `Sec-Fetch-Mode` says so (Fetch Metadata §2.2); browsers send it over TLS
- * and to loopback. Without it, `Accept` says so if it prefers HTML, unless the request shows a token: Java's `HttpURLConnection` prefers
- * HTML by default.
+ * Whether a browser will show the response as a page. `Sec-Fetch-Mode` decides (Fetch Metadata §2.2); browsers send it over TLS and to
+ * loopback. Without that field, a request is a navigation if `Accept` prefers HTML and there is no bearer token: Java's
+ * `HttpURLConnection` prefers HTML by default.
  */
 export function isNavigation(head: Pick<RequestHead, 'fields' | 'survey' | 'upgrade'>): boolean {
   if (!head.survey.mayNavigate || head.upgrade) return false
@@ -114,21 +115,21 @@ export function isNavigation(head: Pick<RequestHead, 'fields' | 'survey' | 'upgr
   return !showsToken(head) && prefersHtml(fieldValues(head.fields, 'accept'))
 }
 
-/** So much of `Accept` is read (bytes). That of a browser has about 150. */
+/** The part of `Accept` that is read (bytes). A browser sends about 150. */
 const LONGEST_ACCEPT = 1024
 
-/** The ranges that decide how welcome JSON is, the most specific first (RFC 9110 §12.5.1). */
+/** The media ranges that match JSON, the most specific first (RFC 9110 §12.5.1). */
 const OF_JSON = ['application/json', 'application/*', '*/*']
 
 /**
- * Whether `Accept` names HTML and prefers it to JSON. If both have the same weight, HTML must be named and JSON not: Internet Explorer asks
- * for `text/html` and for anything else alike.
+ * Whether `Accept` names `text/html` with a higher weight than JSON has. At equal weight, JSON must not be named itself: Internet Explorer
+ * sends the same weight for `text/html` and for any other type.
  */
 export function prefersHtml(accepted: readonly string[]): boolean {
   const weights = new Map<string, number>()
   for (const member of accepted.join(',').slice(0, LONGEST_ACCEPT).toLowerCase().split(',')) {
     const [range = '', ...parameters] = member.split(';').map(withoutBlanks)
-    // A range with a parameter of its own, such as `text/html;level=1`, is about a variant. Only its weight counts here.
+    // Other parameters of a range, such as in `text/html;level=1`, are ignored. Only the weight counts here.
     const weight = parameters.find((each) => each.startsWith('q='))?.slice(2) ?? '1'
     if (WEIGHT.test(weight) && !weights.has(range)) weights.set(range, Number(weight))
   }
@@ -141,34 +142,34 @@ export function prefersHtml(accepted: readonly string[]): boolean {
 /** RFC 9110 §12.4.2; Java writes `.2`. */
 const WEIGHT = /^(?:0?\.\d+|0|1(?:\.0*)?|0\.)$/
 
-/** The parts of a request that say by which name the client reached Postern. */
+/** The parts of a request that tell the host and the scheme that the client used. */
 export interface Addressed extends Reported {
   readonly head: Pick<RequestHead, 'fields' | 'secure'>
   readonly classified: Pick<Classified, 'host'>
 }
 
 /**
- * Host and port that the client used. A trusted proxy in front names them, or passes on what the client wrote: what is no host is left aside.
- * Otherwise they are those of this request.
+ * The host and port that the client used: those in `X-Forwarded-Host` of a trusted proxy, otherwise those of this request. A proxy may pass
+ * on any text that the client wrote, so a value that is no host is ignored.
  */
 export function publicHost(request: Addressed): string {
   const named = reported(request, 'x-forwarded-host')
   return named !== undefined && isHost(named) ? named : request.classified.host
 }
 
-/** The origin that the client used. */
+/** The origin that the client used; undefined without a host. */
 export function publicOrigin(request: Addressed): string | undefined {
   const host = publicHost(request)
   return host === '' ? undefined : `${publicScheme(request)}://${host}`
 }
 
-/** The scheme that the client used. A trusted proxy in front names it; what is no scheme of HTTP is left aside. */
+/** The scheme that the client used: that in `X-Forwarded-Proto` of a trusted proxy if it is one of HTTP, otherwise that of this request. */
 export function publicScheme(request: Pick<Addressed, 'head' | 'client'>): 'http' | 'https' {
   const named = reported(request, 'x-forwarded-proto')?.toLowerCase() ?? ''
   return SCHEMES.get(named) ?? (request.head.secure ? 'https' : 'http')
 }
 
-/** What a value of `X-Forwarded-Proto` means. Traefik writes the schemes of WebSockets for these. */
+/** The scheme by the value of `X-Forwarded-Proto`. For a WebSocket, Traefik writes `wss` or `ws`. */
 const SCHEMES: ReadonlyMap<string, 'http' | 'https'> = new Map([
   ['https', 'https'],
   ['wss', 'https'],
@@ -176,11 +177,11 @@ const SCHEMES: ReadonlyMap<string, 'http' | 'https'> = new Map([
   ['ws', 'http'],
 ])
 
-/** Requests that no page of this address sent, and that pass all the same. */
+/** The requests from elsewhere that pass. */
 interface OtherSenders {
-  /** The user caused the request: an address that was typed, a bookmark. */
+  /** The user caused the request: a typed address, a bookmark. */
   readonly typed: boolean
-  /** The request does not say who caused it, such as one of a program. */
+  /** The request does not name its sender: most programs send such requests. */
   readonly silent: boolean
 }
 
@@ -188,18 +189,18 @@ interface OtherSenders {
 type ValuesOf = (name: string) => readonly string[]
 
 /**
- * Fields by which browsers mark a request that they send before the user asks for the page: `Sec-Purpose` (Fetch §3.8), and those of
- * older browsers. Speculation rules of any page of the site cause such requests, with the cookie and `Sec-Fetch-Site: none`. A request ahead
- * from the address bar looks the same, so it is refused, too; the browser repeats it when the user opens the page.
+ * The fields of a prefetch, which a browser sends before the user asks for the page: `Sec-Purpose` (Fetch §3.8), and those of older
+ * browsers. The speculation rules of any page of the site can cause a prefetch with the cookie and `Sec-Fetch-Site: none`. A prefetch
+ * from the address bar looks the same, so it is refused, too. The browser repeats the request when the user opens the page.
  */
 const AHEAD = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
- * Whether a page of this address sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site`, for which they compare scheme,
- * host and port, over TLS and to loopback; they send `Origin` with every POST and WebSocket. Two requests have `none` though no user typed
- * their address: one that the browser sends ahead, and one for a page of another origin, with its `Origin` (background fetch of Chromium).
+ * Whether a page of this origin sent the request, or one of the `others` did. Browsers send `Sec-Fetch-Site` over TLS and to loopback, and
+ * compare scheme, host and port for it. They send `Origin` with every POST and WebSocket. `Sec-Fetch-Site: none` does not prove that the
+ * user typed the address: a prefetch has it, and so has Chromium's background fetch for a page of another origin, but with an `Origin`.
  *
- * @param address host and port of this listener, behind `https://` if the client is known to use TLS; rarely needed
+ * @param address host and port of this listener, after `https://` if the client is known to use TLS; called only if `Origin` is needed
  */
 export function isFromHere(valuesOf: ValuesOf, address: () => string, others: OtherSenders): boolean {
   const site = single(valuesOf('sec-fetch-site'))
@@ -212,7 +213,7 @@ export function isFromHere(valuesOf: ValuesOf, address: () => string, others: Ot
   return isTyped || (others.silent && !isAhead())
 }
 
-/** The same for a request to the public listener. */
+/** `isFromHere` for a request to the public listener. */
 export function isOfThisOrigin(exchange: Addressed, others: OtherSenders): boolean {
   const { fields } = exchange.head
   return isFromHere(
@@ -222,28 +223,28 @@ export function isOfThisOrigin(exchange: Addressed, others: OtherSenders): boole
   )
 }
 
-/** The path and query of the page that sent a request, if it is a page of this address and `Referer` names it. */
+/** The path and query of the page in `Referer`; undefined if it is not a page of this origin. */
 export function pageBehind(exchange: Addressed): string | undefined {
   const referer = single(fieldValues(exchange.head.fields, 'referer')) ?? ''
   const page = isSameHost(referer, publicOrigin(exchange) ?? '') ? URL.parse(referer) : null
   return page === null ? undefined : page.pathname + page.search
 }
 
-/** The value of a field; the empty text if it is repeated, which equals nothing that is looked for. */
+/** The value of a field; the empty text, which matches no expected value, if the field is repeated. */
 function single(values: readonly string[]): string | undefined {
   return values.length > 1 ? '' : values[0]
 }
 
 /**
- * Without TLS here, the scheme is not compared, because a proxy in front may terminate it. `null`, which sandboxed frames and some
- * redirects send, is no URL, so it equals no host.
+ * Whether an origin has the host and port of `address`. The scheme is compared only if `address` has `https://`: otherwise a proxy in front
+ * may terminate TLS. The origin `null` of sandboxed frames and some redirects is no URL, so it never matches.
  */
 function isSameHost(origin: string, address: string): boolean {
   const from = URL.parse(origin)
   const [, scheme = '', host = ''] = /^(?:(https?:)\/\/)?(.*)$/s.exec(address) ?? []
   if (from === null || !/^https?:$/.test(from.protocol) || from.host === '' || /[/?#@\\\s]/.test(host))
     return false
-  // A page that came over cleartext may be an attacker's on the way (RFC 6454 §3.2).
+  // An attacker on the path can replace a page in cleartext (RFC 6454 §3.2).
   if (scheme === 'https:' && from.protocol !== scheme) return false
   // The scheme decides which port may be left out.
   return URL.parse(`${from.protocol}//${host}`)?.host === from.host

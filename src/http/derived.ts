@@ -1,28 +1,29 @@
 import type { Classified, Client, Presented, WindowType } from './admission.ts'
 import type { Scope } from './scope.ts'
 
-// What stations derive from a head and the settings. A head that repeats on its connection is one object (`http1/head-memory.ts`), so
-// they derive it once. Never a decision about a token or a limit. Each part has one writer, as the facts of the exchange have.
+// The values that rooms derive from a head and the settings. A head that repeats on its connection is the same object
+// (`http1/head-memory.ts`), so the values are derived once. A decision about a token or a limit never stands here. Each interface has
+// one writer, like the facts of an exchange.
 
-/** What `gate/` derives from a head: it is the only writer. */
+/** The values that `gate/` derives from a head: it is the only writer. */
 export interface DerivedByGate {
   classified: Classified | undefined
   presented: Presented | undefined
 }
 
-/** What `forward/` derives from a head: it is the only writer. */
+/** The values that `forward/` derives from a head: it is the only writer. */
 export interface DerivedByForward {
-  /** The text of the head for the device, before and after the request id, and the facts that it depends on. */
+  /** The text of the head for the device, before and after the request id, and the facts on which it depends. */
   outgoing: OutgoingText | undefined
 }
 
-/** What `record/` derives from a head: it is the only writer. */
+/** The values that `record/` derives from a head: it is the only writer. */
 export interface DerivedByRecord {
-  /** The path to be logged or shown. */
+  /** The path for the log and the live page. */
   shown: string | undefined
   /** Whether the request may change something. */
   changes: boolean | undefined
-  /** A part of the access line, and for which client, grant and endpoint type it is. */
+  /** A part of the access-log line, and the client, grant and endpoint type for which it holds. */
   logged: LoggedText | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Header fields as they are on the wire: name, value, name, value, in order. Repeated fields and letter case are kept. HTTP/1 and
- * HTTP/2 are both read into this form and written from it, so no field is lost in between.
+ * Header fields as they are on the wire: name, value, name, value, in order. Repeated fields and letter case are kept. HTTP/1 and HTTP/2
+ * are both read into this form and written from it, so no field is lost.
  */
 export type Fields = readonly string[]
 
@@ -11,7 +11,7 @@ export function fieldValues(fields: Fields, name: string): readonly string[] {
   let values: string[] | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const candidate = fields[i] ?? ''
-    // Lengths first: most names differ in length.
+    // The length is compared first, because most names differ in it.
     if (candidate.length !== name.length || candidate.toLowerCase() !== name) continue
     values ??= []
     values.push(fields[i + 1] ?? '')
@@ -31,7 +31,7 @@ export function namesIn(fields: Fields): ReadonlySet<string> {
   return new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
 }
 
-/** The fields for which `keeps` returns true, in order. It receives `name` in lower case. */
+/** The fields for which `keeps` returns true, in order. `keeps` receives the name in lower case. */
 export function keepFields(fields: Fields, keeps: (name: string, value: string) => boolean): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -42,7 +42,7 @@ export function keepFields(fields: Fields, keeps: (name: string, value: string) 
   return kept
 }
 
-/** The fields in Node's form: a repeated field is a list. With `kept`, names that differ in letter case are different fields. */
+/** The fields as Node takes them: a repeated field is a list. With `kept`, names that differ in letter case are different fields. */
 export function groupFields(fields: Fields, letterCase: 'kept' | 'lower'): Record<string, string | string[]> {
   const grouped: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -67,7 +67,7 @@ export function listMembers(values: readonly string[], letterCase: 'kept' | 'low
 const CLOSE: readonly string[] = ['close']
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
-/** The members of one `Connection` field, in lower case. Nearly every message has one of two values. */
+/** The members of one `Connection` field, in lower case. Nearly every message has `keep-alive` or `close`. */
 export function connectionMembers(value: string): readonly string[] {
   if (value === 'keep-alive') return KEEP_ALIVE
   return value === 'close' ? CLOSE : listMembers([value])
@@ -79,37 +79,37 @@ export function persists(version: '1.0' | '1.1', connection: readonly string[]):
 }
 
 /**
- * The name of a field as a CGI program sees it (RFC 3875 §4.1.18), with `-` for the `_` there: lighttpd and BusyBox httpd turn every
- * byte that is no letter or digit into `_`. What Postern sets, guards or drops, it finds by this name.
+ * The name of a field as a CGI program sees it (RFC 3875 §4.1.18), with `-` in place of `_`: lighttpd and BusyBox httpd replace every byte
+ * that is no letter or digit by `_`. By this name Postern finds the fields that it sets, guards or drops.
  */
 export function asCgi(name: string): string {
   return name.toLowerCase().replace(PUNCTUATION, '-')
 }
 
-/** The `-` stays what it is, so most names have no match. */
+/** The pattern leaves out `-`, which would be replaced by itself. So most names have no match. */
 const PUNCTUATION = /[^a-z0-9-]/g
 
-/** A token (RFC 9110 §5.6.2) as the source of a regular expression. */
+/** A regular expression for a token (RFC 9110 §5.6.2), as text. */
 export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
 
 const WHOLE_TOKEN = new RegExp(`^${TOKEN}$`)
 
-/** Whether a text is a token: the grammar of a field name, a method, a coding and a cookie name. */
+/** Whether a text is a token, which is the grammar of field names, methods, codings and cookie names. */
 export function isToken(text: string): boolean {
   return WHOLE_TOKEN.test(text)
 }
 
 const DIGITS = /^[0-9]+$/
 
-/** The number in a `Content-Length` (RFC 9110 §8.6); undefined if it is not a number, or is 2^53 or more. */
+/** The value of a `Content-Length` (RFC 9110 §8.6); undefined if it is not a number, or is 2^53 or more. */
 export function lengthIn(value: string): number | undefined {
   const length = DIGITS.test(value) ? Number(value) : Number.NaN
   return Number.isSafeInteger(length) ? length : undefined
 }
 
 /**
- * A value without leading and trailing blanks (RFC 9110 §5.5). `trim` would also remove 0xA0, which is not a blank in HTTP and
- * may be one byte of a UTF-8 character.
+ * A value without leading and trailing blanks (RFC 9110 §5.5). `trim` would also remove 0xA0, which is no blank in HTTP and may be a byte
+ * of a UTF-8 character.
  */
 export function withoutBlanks(value: string): string {
   let start = 0
@@ -119,15 +119,15 @@ export function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** The blanks of HTTP are space and tab (RFC 9110 §5.6.3). */
+/** Whether a character is a blank of HTTP: space or tab (RFC 9110 §5.6.3). */
 export function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }
 
 /**
- * Whether a field belongs to one connection, not to the message (RFC 9110 §7.6.1). `proxy` is not a standard field: a CGI program
- * would take it as the address of its outgoing proxy (httpoxy, CVE-2016-5385). A `Set` would be slower than these comparisons,
- * because V8 first has to internalize the name.
+ * Whether a field belongs to one connection, not to the message (RFC 9110 §7.6.1). `proxy` is no standard field, but a CGI program would
+ * take it for the address of its outgoing proxy (httpoxy, CVE-2016-5385). A `Set` would be slower than these comparisons, because V8 would
+ * have to internalize the name first.
  */
 export function isHopByHop(lowerName: string): boolean {
   switch (lowerName) {

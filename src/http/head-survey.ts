@@ -1,6 +1,6 @@
 import { asCgi, connectionMembers, type Fields, isHopByHop } from './fields.ts'
 
-/** The fields whose values are gathered. Their lengths differ, so the length of a name alone tells which it can be. */
+/** The fields whose values are gathered. Their names differ in length, so the length of a name selects the only candidate. */
 const GATHERED = [
   { name: 'via', as: 'via' },
   { name: 'host', as: 'host' },
@@ -18,11 +18,11 @@ const GATHERED = [
 const BY_LENGTH = new Map(GATHERED.map((field) => [field.name.length, field]))
 
 /**
- * The request header fields that the sidecar evaluates, gathered in one pass when the head is read: their values, of `Connection` the
+ * The values of the request fields that the sidecar evaluates, gathered in one pass when the head is read. For `Connection` they are its
  * members in lower case.
  */
 export interface HeadSurvey extends Readonly<Record<(typeof GATHERED)[number]['as'], readonly string[]>> {
-  /** A name is not a guarded one, but a CGI program would take it for one. */
+  /** The head has a field that a CGI program would take for a guarded one, although its name differs. */
   readonly twin: boolean
   /** A browser may have sent the request to show its response as a page: see `isNavigation`. */
   readonly mayNavigate: boolean
@@ -38,7 +38,7 @@ export type RequestFraming = null | number | 'chunked' | 'broken'
 
 const NONE: readonly string[] = []
 
-/** Names that the sidecar evaluates or sets. Fields of one hop, which it removes, are guarded, too. */
+/** The names of fields that the sidecar evaluates or sets. Hop-by-hop fields, which it removes, are guarded, too. */
 const GUARDED = new Set([
   'authorization',
   'host',
@@ -51,7 +51,7 @@ const GUARDED = new Set([
   'x-request-id',
 ])
 
-/** A name without such a byte is no other one's twin: guarded names have only letters, digits and hyphens. */
+/** Only a name with such a byte can be a twin: guarded names have only letters, digits and hyphens. */
 const ODD = /[^A-Za-z0-9-]/
 
 function isTwin(name: string): boolean {
@@ -60,7 +60,7 @@ function isTwin(name: string): boolean {
   return GUARDED.has(seen) || seen.startsWith('x-forwarded-') || isHopByHop(seen)
 }
 
-/** The length of the name `Accept`. Others of this length do no harm, because `isNavigation` reads the field itself. */
+/** The length of the name `Accept`. Other names of this length do no harm, because `isNavigation` reads the field itself. */
 const ACCEPT = 6
 const HTML = /text\/html/i
 
@@ -99,7 +99,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
 
 const LENGTH = /^[0-9]{1,15}$/
 
-/** Decides how the body of a request is delimited; no other code does. `endsWithHead`: the HTTP/2 stream ended with its head. */
+/** Decides how the body of a request is delimited. No other code decides this. `endsWithHead`: the HTTP/2 stream ended with its head. */
 export function requestFraming(
   version: '1.0' | '1.1' | '2',
   { contentLength, transferEncoding }: HeadSurvey,

@@ -4,7 +4,7 @@ import type { Reply } from './refusal.ts'
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** A text as HTML shows it: between tags, or as the value of an attribute in double quotes. */
+/** Escapes a text for HTML: for an element's content, or for an attribute value in double quotes. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }
@@ -29,8 +29,8 @@ button,a{display:block;border-color:transparent;font-weight:600;text-align:cente
 const STYLE_HASH = hash('sha256', STYLE, 'base64')
 
 /**
- * A page of Postern has no script, loads nothing from elsewhere, is shown in no frame of another origin (clickjacking), and shares no group
- * of windows with a page of another origin. `Referrer-Policy` is not `no-referrer`: with that, browsers send `Origin: null` with the form.
+ * The fields of every page. A page has no script and loads nothing from elsewhere. No other origin can show it in a frame (clickjacking) or
+ * share its browsing context group. `Referrer-Policy` is not `no-referrer`, because browsers would then send `Origin: null` with the form.
  */
 const PAGE_FIELDS: Fields = Object.entries({
   'Content-Type': 'text/html; charset=utf-8',
@@ -42,7 +42,7 @@ const PAGE_FIELDS: Fields = Object.entries({
   'Referrer-Policy': 'same-origin',
 }).flat()
 
-/** A response with a page. `more`: further fields. No cache stores it, so it needs no `Vary`. */
+/** A response with an HTML page. `more`: further fields. It is `no-store`, so it needs no `Vary`. */
 export function htmlReply(status: number, body: string, more: Fields = []): Reply {
   return {
     status,
@@ -51,7 +51,7 @@ export function htmlReply(status: number, body: string, more: Fields = []): Repl
   }
 }
 
-/** Fields that a page has itself. */
+/** The fields that describe a body. */
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma|x-content-type-options)$/i
 
 /** The fields of a reply without those that describe its body. */
@@ -61,13 +61,13 @@ export function fieldsBesideBody({ fields }: Reply): Fields {
 
 export interface Page {
   readonly language: string
-  /** HTML, as are `head`, further elements of the head, and `main`. */
+  /** `title`, `head` (further elements of the head) and `main` are HTML: the caller escapes texts. */
   readonly title: string
   readonly head?: string
   readonly main: string
 }
 
-/** A whole page. */
+/** A complete HTML document. */
 export function documentOf({ language, title, head = '', main }: Page): string {
   return `<!doctype html>
 <html lang="${language}">

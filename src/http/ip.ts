@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * Whether a text is an IPv6 address without a zone. Node's own check compiles a large regular expression at its first two calls, which
- * takes 6 ms of the start; the parser of URLs is native code for the same grammar (RFC 4291 §2.2).
+ * Whether a text is an IPv6 address without a zone. `net.isIPv6` is not used: it compiles a large regular expression at its first two
+ * calls, which takes 6 ms of the start. The URL parser is native code for the same grammar (RFC 4291 §2.2).
  */
 export function isIPv6(text: string): boolean {
   return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`)
@@ -22,8 +22,8 @@ export interface Cidr {
 }
 
 /**
- * Parses `10.0.0.0/8`, `fd00::/8` or a single address, whose bits all count. Returns undefined for anything else. A range of
- * IPv4-mapped IPv6 addresses becomes the IPv4 range, because addresses are compared in that form.
+ * Parses a range such as `10.0.0.0/8` or `fd00::/8`, or a single address, which is a range of one. Returns undefined for anything else. A
+ * range of IPv4-mapped IPv6 addresses becomes the IPv4 range, because `matchesAny` compares addresses in that form.
  */
 export function parseCidr(text: string): Cidr | undefined {
   const [, address = '', suffix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
@@ -46,20 +46,20 @@ export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
 
 export type AdmitsAddress = (address: string) => boolean
 
-/** The rule of a list of ranges: only their addresses are admitted, and all if the list is empty. */
+/** The rule of a list of ranges: it admits only their addresses, or all addresses if the list is empty. */
 export function admitsAddress(allow: readonly string[]): AdmitsAddress {
   const allowed = cidrsOf(allow)
   return (address) => allowed.length === 0 || matchesAny(address, allowed)
 }
 
-/** The ranges of a list; other words in it are no addresses. */
+/** The ranges in a list. Other words in it are ignored. */
 export function cidrsOf(list: readonly string[]): readonly Cidr[] {
   return list.map(parseCidr).filter((cidr) => cidr !== undefined)
 }
 
 /**
- * The canonical text of an address: IPv6 as in RFC 5952, an IPv4-mapped IPv6 address as IPv4, without a zone. Returns undefined
- * for anything else, also for the short, octal and hexadecimal forms of IPv4.
+ * The canonical text of an address: IPv6 as in RFC 5952, an IPv4-mapped IPv6 address as IPv4, without a zone. Returns undefined for
+ * anything else, including the short, octal and hexadecimal forms of IPv4.
  */
 export function normalizeAddress(address: string): string | undefined {
   return parseAddress(address)?.toString()
@@ -76,7 +76,7 @@ export function prefix64(address: string): string {
 }
 
 /**
- * The network of a client by its key (`prefix64`). An IPv6 site usually has a whole /48, so one attacker has 65,536 clients:
+ * The network of a client, by its key (`prefix64`). An IPv6 site usually has a whole /48, so one attacker has 65,536 keys:
  * `2001:db8:1:2::/64` becomes `2001:db8:1::/48`. Every other key is returned unchanged.
  */
 export function prefix48(key: string): string {
@@ -106,21 +106,21 @@ function isVersion6(address: Address): address is ipaddr.IPv6 {
   return address.kind() === 'ipv6'
 }
 
-/** Whether a host of an address is loopback: by its address, or as `localhost`. */
+/** Whether a host is loopback: `localhost`, or a loopback address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
 }
 
-/** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`, taken apart. */
+/** The parts of `host`, `host:port`, `[IPv6]` or `[IPv6]:port`. */
 export interface Authority {
-  /** Any text without brackets: each user has its own rules for it. */
+  /** Without brackets. It is not checked: each caller has its own rules. */
   readonly host: string
   readonly bracketed: boolean
-  /** The digits of the port, which may be none; undefined without a colon. */
+  /** The digits of the port, possibly empty; undefined without a colon. */
   readonly digits: string | undefined
 }
 
-/** The one grammar of a host with a port (RFC 3986 §3.2). Undefined for a text of another form. */
+/** Splits a host with an optional port (RFC 3986 §3.2); no other code does. Undefined for a text of another form. */
 export function splitAuthority(text: string): Authority | undefined {
   const [, address, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d*))?$/.exec(text) ?? []
   const host = address ?? name
@@ -128,8 +128,8 @@ export function splitAuthority(text: string): Authority | undefined {
 }
 
 /**
- * A registered name (RFC 3986 §3.2.2). A comma, which that grammar allows, is refused: in `X-Forwarded-Host` it would separate
- * two names.
+ * A registered name (RFC 3986 §3.2.2). The grammar allows a comma. It is refused here, because it separates two names in
+ * `X-Forwarded-Host`.
  */
 const REGISTERED_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+$/
 
@@ -144,8 +144,8 @@ export function isHost(text: string): boolean {
 const DNS_NAME = /^(?:\*\.)?(?:[a-z\d_](?:[a-z\d_-]{0,61}[a-z\d_])?\.)*[a-z_](?:[a-z\d_-]{0,61}[a-z\d_])?$/
 
 /**
- * The canonical form of a DNS name or an IP address, in which names are compared; undefined for anything else. A zone
- * (`fe80::1%eth0`) is no part of an address in a certificate.
+ * The canonical form of a DNS name or an IP address, for comparisons with the names of a certificate; undefined for anything else, and for
+ * an address with a zone (`fe80::1%eth0`), which a certificate cannot contain.
  */
 export function canonicalHost(given: string): string | undefined {
   if (given.includes('%')) return undefined

@@ -4,9 +4,9 @@ const MOST_RANGES = 20
 const RANGE = /^\s*([a-z]{2,3})(?:-[a-z\d-]+)?\s*(?:;\s*q=([\d.]+)\s*)?$/
 
 /**
- * The language that a browser asks for first among those that a page speaks (RFC 9110 §12.5.4); English if it asks for none of them.
+ * The language of a page that the browser prefers (RFC 9110 §12.5.4); English if the browser accepts none of them.
  *
- * @param words by language
+ * @param words the texts of the page by language
  * @param accepted the value of `Accept-Language`
  */
 export function languageOf(words: Readonly<Record<string, unknown>>, accepted = ''): string {

@@ -3,18 +3,18 @@ import type { RequestHead } from './exchange.ts'
 import { asCgi, type Fields } from './fields.ts'
 import { isPathTarget, splitAbsolute } from './request-path.ts'
 
-/** Words for what a field overrides, and words that stand before them: `X-Original-URL`, `X-MethodOverride`, `Script-Name`. */
+/** The words for a thing that a field overrides, and the words before them: `X-Original-URL`, `X-MethodOverride`, `Script-Name`. */
 const NAMED = '(?:method|verb|path(?:-?info)?|prefix|redirect|script-?name|ur[il])'
 const BEFORE =
   '(?:base|destination|forwarded|http|original|override|proxy|real|request|rewrite|target|tunneled)'
 
 /**
- * Names of fields from which a framework or server takes another path or method than those of the request line, as `asCgi` gives
- * them. Those that begin with `x-` need only contain such a word.
+ * Matches the names, as `asCgi` gives them, of fields from which a framework or server takes another path, method or host than those of the
+ * request. A name that begins with `x-` only needs to contain one of the words.
  *
- * - A name of another host counts, because it may select another site; not `X-Forwarded-Host`, which Postern writes itself.
- * - A framework that calls the method a verb reads `X-HTTP-Verb` (nanohttp).
- * - `Translate` (WebDAV of IIS) asks for the source of a program instead of its page.
+ * - A field for the host counts, because another host may select another site. `X-Forwarded-Host` does not: Postern writes it itself.
+ * - nanohttp calls the method a verb and reads `X-HTTP-Verb`.
+ * - With `Translate` (WebDAV of IIS) a client asks for the source of a program instead of its output.
  */
 const OVERRIDE = new RegExp(
   [
@@ -25,7 +25,7 @@ const OVERRIDE = new RegExp(
   ].join('|'),
 )
 
-/** Whether a device may take the path, the method or the host of a request from a field of this name, in any spelling. */
+/** Whether a device may take the path, the method or the host of a request from a field with this name, in any spelling. */
 export function isOverride(name: string): boolean {
   return OVERRIDE.test(asCgi(name))
 }
@@ -41,8 +41,8 @@ interface Named extends Addressed {
 }
 
 /**
- * The target that `Destination` names, to which WebDAV copies or moves (RFC 4918 §10.3). Undefined without that field. Empty if the field
- * is repeated, or cannot be read as a path of the host that the client used: nothing may admit it.
+ * The target in `Destination`, to which WebDAV copies or moves (RFC 4918 §10.3). Undefined without that field. Empty, so that no rule
+ * admits it, if the field is repeated or is not a path on the host that the client used.
  */
 export function destinationOf(request: Named): string | undefined {
   const [value, second] = request.head.survey.destination
@@ -54,8 +54,8 @@ export function destinationOf(request: Named): string | undefined {
 }
 
 /**
- * Whether an authority names Postern as the client does. One with a backslash or an `@` does not, because parsers disagree about its host. The
- * default port of either scheme may be left out, because a proxy in front may speak another one.
+ * Whether an authority is the host and port that the client used. An authority with a backslash or an `@` is not, because parsers disagree
+ * about its host. The default port of either scheme may be left out, because a proxy in front may use another scheme than the client.
  */
 export function isOwnAuthority(authority: string, request: Addressed): boolean {
   if (/[\\@]/.test(authority)) return false

@@ -7,7 +7,7 @@ import type { Fields } from './fields.ts'
 export type Refusal =
   | { readonly kind: 'malformed'; readonly description: string }
   | { readonly kind: 'invalid-request'; readonly description: string }
-  /** `cause`: the password is that of another name than the `username`. Only the log says so. */
+  /** `cause`: the password belongs to another name than `username`. Only the log tells this. */
   | { readonly kind: 'invalid-grant'; readonly description: string; readonly cause?: 'other-name' }
   | { readonly kind: 'unsupported-grant-type'; readonly description: string }
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
@@ -34,23 +34,23 @@ export type Refusal =
   | { readonly kind: 'wrong-passwords'; readonly retryAfter: number }
   | { readonly kind: 'address-denied' }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
-  /** Too many passwords wait for their verification. This says nothing about the device. */
+  /** Too many passwords wait for verification. The device is not the cause. */
   | { readonly kind: 'logins-overloaded'; readonly retryAfter: number }
   | {
       readonly kind: 'upstream'
       readonly failure: UpstreamFailure
-      /** After how many seconds the client may ask again: only for a request that the device has not got. */
+      /** When the client may retry (seconds). Only set for a request that has not reached the device. */
       readonly retryAfter?: number
     }
   | { readonly kind: 'store-unavailable' }
   | { readonly kind: 'server-error' }
 
-/** Why a bearer token was refused: the `reason` label of `postern_auth_failures_total`. */
+/** The reason for the refusal of a bearer token: the `reason` label of `postern_auth_failures_total`. */
 export type AuthFailure = 'missing' | 'malformed' | 'unknown' | 'expired' | 'revoked'
 
 /**
- * Why the device sent no usable response, by the names of RFC 9209 §2.3. The name is also the `error` of `Proxy-Status` and the
- * `reason` label of `postern_upstream_errors_total`.
+ * The reason why the device sent no usable response, with the names of RFC 9209 §2.3. The name is also the `error` of `Proxy-Status` and
+ * the `reason` label of `postern_upstream_errors_total`.
  */
 export type UpstreamFailure =
   | 'dns_error'
@@ -78,9 +78,9 @@ const UNREACHABLE: ReadonlySet<string> = new Set([
 ] satisfies UpstreamFailure[])
 
 /**
- * Whether a failure means that the device cannot be reached, and not only that one response failed.
+ * Whether a failure means that the device cannot be reached, not only that one response failed.
  *
- * @param failure an `UpstreamFailure`, or its name out of a record
+ * @param failure an `UpstreamFailure`, or its name from a record
  */
 export function isUnreachable(failure: string): boolean {
   return UNREACHABLE.has(failure)
@@ -98,7 +98,7 @@ export class BrokenBodyError extends Error {
   override readonly message = 'the request body broke off'
 }
 
-/** The body passed `upstream.max_body` while it was read. */
+/** The body exceeded `upstream.max_body` while it was read. */
 export class OversizedBodyError extends Error {
   override readonly name = 'OversizedBodyError'
   override readonly message = 'the request body is too long for the device'
@@ -109,19 +109,19 @@ export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The reque
 /** The body is longer than `upstream.max_body`. */
 export const OVERSIZED_BODY: Refusal = { kind: 'body-too-large' }
 
-/** The refusal if a request body stalled, broke off or was too long; undefined for any other error. */
+/** The refusal for an error of a request body that stalled, broke off or was too long; undefined for any other error. */
 export function bodyFault(error: unknown): Refusal | undefined {
   if (error instanceof OversizedBodyError) return OVERSIZED_BODY
   if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
   return error instanceof BrokenBodyError ? BROKEN_BODY : undefined
 }
 
-/** A complete response of the sidecar's own. */
+/** A complete own response of the sidecar. */
 export interface Reply {
   readonly status: number
   readonly fields: Fields
   readonly body: string
-  /** The same object is sent again, so results derived from it can be cached. */
+  /** The same object is sent again, so values derived from it can be cached. */
   readonly reusable?: boolean
 }
 
@@ -136,7 +136,7 @@ export function jsonReply(status: number, value: object, more: Fields = []): Rep
   return { status, fields: [...fields, ...more], body }
 }
 
-/** The body of such a response and the fields that describe it, for a caller that sends it often. */
+/** The body of a `jsonReply` and the fields that describe it, for a caller that sends it often. */
 export function jsonContent(value: object): JsonContent {
   const body = JSON.stringify(value)
   return {

@@ -1,12 +1,15 @@
 /**
- * Parts of a path that two parsers may read differently: dot segments, also of more dots, with parameters (`/..;/`) or with encoded
- * blanks behind the dots (`/..%20/`); empty segments; backslashes; the encoded forms of these and of other delimiters, also in overlong
- * UTF-8; and a `%` without two digits, which old decoders read (`%u002e`) or leave to the next one (`%%32e`).
+ * The parts of a path that two parsers may read differently:
+ *
+ * - dot segments, also with more than two dots, with parameters (`/..;/`) or with encoded blanks after the dots (`/..%20/`),
+ * - empty segments and backslashes,
+ * - the encoded forms of these and of other delimiters, also in overlong UTF-8,
+ * - a `%` without two hexadecimal digits: old decoders read `%u002e`, and leave `%%32e` to the next decoder.
  */
 const AMBIGUOUS =
   /\/\.+(?:[/;%]|$)|\/\/|\\|%(?:2e|2f|5c|25|00|3b|23|3f|c[01]%[89ab]|e0%[89]|f0%8|(?![\da-f]{2}))/i
 
-/** Whether a path, without its query, may mean another path to a parser that decodes or resolves it. */
+/** Whether a parser that decodes or resolves a path may read another path. `path`: without the query. */
 export function isAmbiguousPath(path: string): boolean {
   return AMBIGUOUS.test(path)
 }
@@ -22,9 +25,9 @@ const ABSOLUTE_FORM = /^(https?):\/\/([^/?#]*)(.*)$/i
 interface AbsoluteUrl {
   readonly scheme: string
   readonly authority: string
-  /** What follows the authority, which may be nothing. */
+  /** The text after the authority; may be empty. */
   readonly rest: string
-  /** The same as a request target: it begins with a slash. */
+  /** `rest` as a request target: it begins with a slash. */
   readonly target: string
 }
 
@@ -38,14 +41,14 @@ export function splitAbsolute(url: string): AbsoluteUrl | undefined {
 /** Visible ASCII without `#`: a request target contains neither a fragment nor a raw 8-bit byte (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-/** Whether a text is a path, with or without a query, as in a request line. */
+/** Whether a text is a request target in origin form: a path with or without a query. */
 export function isPathTarget(text: string): boolean {
   return ORIGIN_FORM.test(text)
 }
 
 const ENCODED = /%([\da-f]{2})/gi
 
-/** A text with each percent-encoded byte as its character, as lenient programs read it. An incomplete code such as `%4` stays. */
+/** Decodes each percent-encoded byte to one Latin-1 character, as lenient programs do. An incomplete code such as `%4` stays. */
 export function percentDecoded(text: string): string {
   return text.replace(ENCODED, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 }
@@ -54,8 +57,8 @@ export function percentDecoded(text: string): string {
 export const MOST_DECODINGS = 4
 
 /**
- * The path as the most lenient device reads it: decoded up to `MOST_DECODINGS` times, in lower case, without empty and dot segments, parameters, and
- * slashes at its end. For a comparison that must not miss a spelling, never for a permission.
+ * The path as the most lenient device reads it: decoded up to `MOST_DECODINGS` times, in lower case, without empty and dot segments,
+ * parameters, and slashes at the end. Use it for a comparison that must not miss a spelling, never for a permission.
  */
 export function loosePathOf(target: string): string {
   let decoded = pathOf(target)
@@ -70,7 +73,7 @@ export function loosePathOf(target: string): string {
   return `/${segments.join('/')}`
 }
 
-/** Finds the entry for a path; undefined if there is none. */
+/** Returns the entry for a path; undefined if there is none. */
 export type FindPath<T> = (path: string) => T | undefined
 
 /**

@@ -1,12 +1,12 @@
 import { createPathTable, isAmbiguousPath, pathOf } from './request-path.ts'
 
-/** What the logins of one entry of `passwords` may do. */
+/** The permissions of the logins of one entry of `passwords`. */
 export interface Scope {
   /** The name of the entry. */
   readonly name: string
-  /** Undefined: everything. */
+  /** Undefined: every request is allowed. */
   readonly allows: Allows | undefined
-  /** `allow` is on trial (`enforce: false`): what it would refuse or hold back is forwarded as the client sent it, and recorded. */
+  /** `allow` is on trial (`enforce: false`): a request or field that it would refuse is forwarded unchanged, and recorded. */
   readonly onTrial: boolean
 }
 
@@ -18,35 +18,35 @@ export type Allows = (method: string, target: string) => boolean
 
 export const UPGRADE = 'UPGRADE'
 
-/** Whether a method only reads, as far as devices keep to it (RFC 9110 §9.2.1). */
+/** Whether a method only reads, if the device follows RFC 9110 §9.2.1. */
 export function isRead(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
 const SAFE: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
-/** Whether a method asks for no change, OPTIONS included (RFC 9110 §9.2.1). */
+/** Whether a method is safe (RFC 9110 §9.2.1): GET, HEAD or OPTIONS. */
 export function isSafe(method: string): boolean {
   return SAFE.includes(method)
 }
 
-/** One entry of `allow`. Without methods: every method, but no upgrade. Without paths: everywhere. */
+/** One entry of `allow`. Without `methods` it covers every method, but no upgrade; without `paths`, every path. */
 export interface AllowRule {
   readonly methods?: readonly string[]
   readonly paths?: readonly string[]
 }
 
-/** What `allow: read` is short for. */
+/** The rules for which `allow: read` is the short form. */
 const READ: readonly AllowRule[] = [{ methods: SAFE }]
 
 interface CompiledRule extends AllowRule {
-  /** The path in the rule that covers a request, `/` for a rule without paths; undefined if the rule does not cover it. */
+  /** The path of the rule that covers a request; `/` for a rule without paths; undefined if the rule does not cover the request. */
   readonly covers: (method: string, target: string) => string | undefined
 }
 
 /**
- * Compiles the rules of `allow`. Paths are compared as `public_paths` are: byte for byte as forwarded, without the query. A path that two
- * programs could read differently is in no list of paths.
+ * Compiles the rules of `allow`. Like `public_paths`, paths are compared byte for byte as forwarded, without the query. No list of paths
+ * covers an ambiguous path, which two parsers could read differently.
  */
 export function compileRules(allow: 'read' | readonly AllowRule[]): readonly CompiledRule[] {
   return (allow === 'read' ? READ : allow).map((rule) => {
@@ -70,7 +70,7 @@ export function compileAllow(allow: 'read' | readonly AllowRule[]): Allows {
   return (method, target) => rules.some(({ covers }) => covers(method, target) !== undefined)
 }
 
-/** A text with a value for each name: `admin=12 monitor=17`. The value alone stands for the empty name. */
+/** Writes a value for each name as text: `admin=12 monitor=17`. The value of the empty name stands alone. */
 export function textOfNames(values: ReadonlyMap<string, string>): string {
   return [...values]
     .map(([name, value]) => (name === '' ? value : `${name}=${value}`))
@@ -78,7 +78,7 @@ export function textOfNames(values: ReadonlyMap<string, string>): string {
     .join(' ')
 }
 
-/** The values in a text of `textOfNames`. */
+/** Reads the text of `textOfNames`. */
 export function namesInText(text: string): Map<string, string> {
   const entries = text.split(' ').filter((entry) => entry !== '')
   return new Map(

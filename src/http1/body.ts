@@ -8,54 +8,54 @@ export type OnData = (start: number, end: number) => void
 
 /** The limits on a chunked body, and how strictly it is read. */
 export interface ChunkRules {
-  /** The longest extensions of one chunk (bytes). Their content is ignored (RFC 9112 §7.1.1). */
+  /** The most bytes of extensions in one chunk. Their content is ignored (RFC 9112 §7.1.1). */
   readonly longestExtension: number
-  /** By how many bytes all extensions may exceed the data. It bounds a body that is mostly extensions. */
+  /** The most bytes by which all extensions together may exceed the data. Bounds a body that is mostly extensions. */
   readonly mostExcess: number
   /** The longest trailer section (bytes). Undefined: the body ends with the last chunk, and trailers are not read. */
   readonly longestTrailers: number | undefined
   /**
-   * Also accepts the deviations of old firmware: LF or CR CR LF as a line end, no line end after the data, blanks around the
-   * size, any bytes after a semicolon.
+   * Also accepts the deviations of old firmware: LF or CR CR LF as a line end, no line end after the data, blanks around the size, any
+   * bytes after a semicolon.
    */
   readonly tolerant: boolean
 }
 
 /**
- * An extension of a chunk (RFC 9112 §7.1.1): a name, optionally with `=` and a token or a quoted string. Blanks between the parts are
- * refused, because parsers disagree about them.
+ * A chunk extension (RFC 9112 §7.1.1): a name, optionally with `=` and a token or a quoted string. Blanks between the parts are refused,
+ * because parsers disagree about them.
  */
 const TEXT = '\\t -~\\x80-\\xff'
 const QUOTED = `"(?:(?!["\\\\])[${TEXT}]|\\\\[${TEXT}])*"`
 const EXTENSION = `;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?`
 
-/** A chunk line with its size and its extensions. A safe integer has 14 digits; two more may be zeros. */
+/** A chunk line: the size and the extensions. A safe integer has at most 14 hexadecimal digits; leading zeros may make it 16. */
 const STRICT = new RegExp(`^([\\da-f]{1,16})((?:${EXTENSION})*)\\r\\n$`, 'i')
 const TOLERANT = /^[ \t]*([\da-f]{1,16})[ \t]*(?:;.*|\r*)\n$/is
-/** A part of such a line, without its LF. */
+/** An incomplete chunk line, without its LF. */
 const STRICT_PART = new RegExp(`^[\\da-f]{1,16}(?:;[${TEXT}]*)?\\r?$`, 'i')
 const TOLERANT_PART = /^[ \t]*(?:[\da-f]{1,16}[ \t]*(?:;.*|\r*))?$/is
 
-/** The longest chunk line without its extensions (bytes). The tolerant rules accept as many blanks as extensions. */
+/** The longest chunk line without its extensions (bytes). The tolerant rules also accept blanks in the bytes for extensions. */
 const LONGEST_BARE_LINE = '1234567890123456;\r\n'.length
 
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Finds the data of a chunked body and its end in the bytes of a connection (RFC 9112 §7.1). The strict rules accept sizes to 2^53 - 1
+ * Finds the data and the end of a chunked body in the bytes of a connection (RFC 9112 §7.1). The strict rules accept sizes up to 2^53 - 1
  * and only CRLF as a line end: two parsers that disagree about a chunk line also disagree about the start of the next message (request
- * smuggling). Trailers are dropped (RFC 9110 §6.5.1): merged into the header, some would change the message.
+ * smuggling). Trailers are dropped (RFC 9110 §6.5.1), because some of them would change the message if merged into the head.
  */
 export class ChunkedBody {
   readonly #rules: ChunkRules
   readonly #trailers = new HeadReader('trailers')
   #begunTrailers: Buffer = NOTHING
   #part: 'line' | 'data' | 'data-end' | 'data-line-end' | 'trailers' | 'done' = 'line'
-  /** What has arrived of the current chunk line. */
+  /** The received part of the current chunk line. */
   #line = ''
   /** The bytes of data that are left in the current chunk. */
   #left = 0
-  /** By how many bytes the extensions read so far exceed the data. */
+  /** The number of bytes by which the extensions exceed the data so far; at least 0. */
   #excess = 0
   /** Why only the tolerant rules accept this body. The start of the next message is then uncertain. */
   deviation: Deviation | undefined
@@ -71,10 +71,10 @@ export class ChunkedBody {
   }
 
   /**
-   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or of those that
-   * were read; -1 if the bytes are not a valid body.
+   * Reads the next bytes and calls `onData` for each run of data. Stops at the end of the body. Returns the position after the last byte
+   * that it read; -1 if the bytes are not a valid body.
    *
-   * @param mostRuns how many runs of data are read at most
+   * @param mostRuns the most runs of data to read
    */
   read(
     bytes: Buffer,
@@ -101,9 +101,9 @@ export class ChunkedBody {
   }
 
   /**
-   * Whether the rules tolerate a fault. If they do, it is the deviation of the body, unless there is one.
+   * Whether the rules tolerate a fault. If they do, the first such fault is the deviation of the body.
    *
-   * @param text around the fault: a line, or the bytes from `at` to `end`
+   * @param text the text around the fault: a line, or the bytes from `at` to `end`
    */
   #tolerates(fault: string, text: string | Buffer, at = 0, end: number = text.length): boolean {
     const { tolerant } = this.#rules
@@ -129,12 +129,12 @@ export class ChunkedBody {
     return mayGoOn && line.length < longest ? after : -1
   }
 
-  /** Takes the size of a whole chunk line. False if the rules do not allow the line. */
+  /** Interprets a complete chunk line. False if the rules do not allow it. */
   #takeLine(line: string): boolean {
     const [, digits, extensions = ''] = STRICT.exec(line) ?? []
     this.#left = Number.parseInt(digits ?? TOLERANT.exec(line)?.[1] ?? '', 16)
     if (!(this.#left <= Number.MAX_SAFE_INTEGER)) return false
-    // Without the first semicolon.
+    // The first semicolon does not count.
     const size = Math.max(0, extensions.length - 1)
     if (size > 0) this.#excess = Math.max(0, this.#excess + size - this.#left)
     const { longestExtension, mostExcess, longestTrailers } = this.#rules
@@ -174,15 +174,15 @@ export class ChunkedBody {
 }
 
 /**
- * What becomes of the bytes of one read. `small`: they are copied. `large`: a large piece of a body is copied from them, so more of it will
- * follow. `kept`: the piece is the bytes themselves, and nothing else may be read into them.
+ * How a body piece was taken from the buffer of a read. `small`: copied. `large`: copied, and the piece was large, so a large body probably
+ * follows. `kept`: the piece is a view of the buffer, so nothing else may be read into the buffer.
  */
 export type Taken = 'small' | 'large' | 'kept'
 
 /**
- * What becomes of a read in which a piece of `size` bytes begins at `start`.
+ * How a piece of `size` bytes that begins at `start` of a read is taken.
  *
- * @param keepable a piece of at least this size (bytes) at the beginning of the bytes is not copied
+ * @param keepable a piece of at least this size (bytes) at the beginning of the buffer is not copied
  */
 export function takenOf(start: number, size: number, keepable: number): Taken {
   if (size < LARGE_PIECE) return 'small'
@@ -198,7 +198,7 @@ export function pieceOf(bytes: Buffer, start: number, end: number, taken: Taken)
   return piece
 }
 
-/** The runs of data in the bytes that are being read. */
+/** Collects the runs of data of one read, and joins them into one piece. */
 export class BodyPieces {
   readonly #ends: number[] = []
   /** Twice the number of runs. */
@@ -218,7 +218,7 @@ export class BodyPieces {
     return this.#count / 2
   }
 
-  /** Joins the pieces into a copy, unless there is only one, which may keep `bytes`. */
+  /** Joins the runs into one new piece and starts anew; undefined without data. A single run may be a view of `bytes`: see `takenOf`. */
   take(bytes: Buffer, keepable: number): Buffer | undefined {
     const size = this.#size
     const count = this.#count

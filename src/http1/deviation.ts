@@ -1,14 +1,14 @@
 import { isToken, withoutBlanks } from '../http/fields.ts'
 
-/** Why only the tolerant rules read a response. It may be logged: letters and digits that could be a secret are written as `x`. */
+/** Why only the tolerant rules accept a response. It may be logged: letters and digits that could be a secret are masked by `x`. */
 export interface Deviation {
-  /** What is wrong, as a noun with its article. */
+  /** The fault, as a noun with its article. */
   readonly fault: string
   /** The bytes around it, escaped, at most 76 characters: a terminal line with its indent. */
   readonly bytes: string
 }
 
-/** As a line of text says it. */
+/** The deviation as one line of text. */
 export function describeDeviation({ fault, bytes }: Deviation): string {
   return `${fault}: "${bytes}"`
 }
@@ -17,7 +17,7 @@ export function describeDeviation({ fault, bytes }: Deviation): string {
 const SHOWN = 76
 const BEFORE = 38
 
-/** Fields about the message itself. The values of all others may be secrets: `Set-Cookie`, `Authorization`, a token in `Location`. */
+/** The fields whose values are shown. Any other value may be a secret: `Set-Cookie`, `Authorization`, a token in `Location`. */
 const SHOWN_VALUES: ReadonlySet<string> = new Set([
   'content-length',
   'content-type',
@@ -26,12 +26,12 @@ const SHOWN_VALUES: ReadonlySet<string> = new Set([
 ])
 
 const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d(?: [\t -~\x80-\xff]*)?$/
-/** A status line without anything that could be a secret: version, status, and a reason phrase of words. */
+/** A status line that cannot contain a secret: version, status, and a reason phrase of words. */
 const HARMLESS = /^HTTP\/[\d.]+[ \t]+\d{3}(?:[ \t]+[a-z -]*)?[\r\n]*$/i
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/
 
-/** Names the first deviation of a response head. `text`: in Latin-1, with its line ends. */
+/** The first deviation in a response head. `text`: in Latin-1, with its line ends. */
 export function headDeviation(text: string): Deviation {
   const lines = text.split(/(?<=\n)/)
   for (const [i, line] of lines.entries()) {
@@ -47,7 +47,7 @@ export function headDeviation(text: string): Deviation {
   }
 }
 
-/** A deviation in the chunks of a body. `text`: in Latin-1. Only a size at its start is shown, because the rest may be data. */
+/** A deviation in a chunked body. `text`: in Latin-1. Only a chunk size at its start is shown, because the rest may be data. */
 export function chunkDeviation(fault: string, text: string): Deviation {
   const size = /^[ \t]*(?:0x)?[0-9a-f]{1,8}(?=[ \t;\r\n])/i.exec(text)?.[0] ?? ''
   return { fault, bytes: around(size + hidden(text.slice(size.length)), 0) }
@@ -81,13 +81,13 @@ function fieldFault(line: string): Fault {
   return control < 0 ? NONE : ['a control character in a value', control]
 }
 
-/** A field name of words. Others are hidden: a line may begin in the middle of a value. */
+/** A field name of words. Any other name is masked, because the line may begin in the middle of a value. */
 const NAME = /^[a-z]+(?:-[a-z]+)*$/i
 
-/** The words of a value, behind its colon. Behind anything else another field may follow, whose line end the device has forgotten. */
+/** The words of a value, with the colon before them. Anything behind them is masked: if a line end is missing, it may be the next field. */
 const WORDS = /^:[ \t]*(?:[\w.+*-]+(?:[ \t]*[,;/][ \t]*[\w.+*-]+)*)?/
 
-/** A line of a head, without what could be a secret. */
+/** A line of a head, with possible secrets masked. */
 function masked(line: string): string {
   if (HARMLESS.test(line)) return line
   const colon = line.indexOf(':')
@@ -102,7 +102,7 @@ function hidden(text: string): string {
   return text.replace(/[0-9a-z\x80-\xff]/gi, 'x')
 }
 
-/** What stands around a position, escaped. */
+/** The text around a position, escaped, at most `SHOWN` characters. */
 function around(text: string, at: number): string {
   const from = text.length <= SHOWN ? 0 : Math.max(0, at - BEFORE)
   let shown = ''

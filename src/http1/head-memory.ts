@@ -1,4 +1,4 @@
-/** The longest head that is remembered (bytes). Its parsed form takes several times as much memory. */
+/** The longest head that is remembered (bytes). Its parsed form takes several times as many bytes. */
 const LONGEST = 1024
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
@@ -9,17 +9,17 @@ interface KnownHead<Head> {
 }
 
 /**
- * Remembers parsed heads by their bytes. A client that polls repeats its request head, and the device repeats its response head.
- * A repeated head is not parsed again, which saves 6 % of the processor time of a forwarded request (P1). `find` returns the same object each
- * time, so callers can also cache values that they derive from it.
+ * Remembers parsed heads by their bytes. A client that polls repeats its request head, and the device repeats its response head. A repeated
+ * head is not parsed again, which saves 6 % of the processor time of a forwarded request (P1). `find` returns the same object each time, so
+ * callers can also cache values that they derive from it.
  *
- * Only complete heads that the strict rules accept are remembered: the tolerant rules could parse the same bytes differently.
+ * Callers keep only complete heads that the strict rules accept: the tolerant rules could parse the same bytes differently.
  */
 export class HeadMemory<Head> {
   readonly #size: number
   #heads: (KnownHead<Head> | undefined)[] | undefined
 
-  /** @param size how many heads are remembered at most */
+  /** @param size the most heads that are remembered */
   constructor(size: number) {
     this.#size = size
   }
@@ -37,14 +37,14 @@ export class HeadMemory<Head> {
     return isSame(displaced, bytes, start, after) ? displaced : undefined
   }
 
-  /** Remembers the head of `length` bytes at `start`. It may replace another one. False if it is too long. */
+  /** Remembers the head of `length` bytes at `start`, perhaps in place of another one. False if it is too long. */
   keep(bytes: Buffer, start: number, length: number, head: Head): boolean {
     if (length > LONGEST) return false
     this.#heads ??= new Array(this.#size)
     const index = this.#indexOf(bytes, start, start + length)
     const displaced = this.#heads[index]
     if (displaced !== undefined) this.#heads[(index + 1) % this.#size] = displaced
-    // Not from the pool of `Buffer.from`: one head would keep eight KiB of it.
+    // The copy does not come from the pool of `Buffer.from`, because one head would keep 8 KiB of the pool alive.
     const copy = Buffer.allocUnsafeSlow(length)
     bytes.copy(copy, 0, start, start + length)
     this.#heads[index] = { bytes: copy, head }
@@ -52,8 +52,8 @@ export class HeadMemory<Head> {
   }
 
   /**
-   * The index of a head; one that another displaced is at the next. Length and middle byte are cheap, and differ for most heads that
-   * one page repeats. An LRU `Map` would cost more than it saves for heads that never repeat.
+   * The index of a head. A head that another one displaced is at the next index. Length and middle byte are a cheap hash, and differ for
+   * most heads that one page repeats. An LRU `Map` would cost more than it saves for heads that never repeat.
    */
   #indexOf(bytes: Buffer, start: number, end: number): number {
     const middle = bytes[(start + end) >> 1] ?? 0
@@ -61,7 +61,7 @@ export class HeadMemory<Head> {
   }
 }
 
-/** Compares the bytes themselves: a string of them would be garbage after each request. */
+/** Compares bytes, not strings: a string for each request would be garbage. */
 function isSame(known: KnownHead<unknown> | undefined, bytes: Buffer, start: number, end: number): boolean {
   const size = end - start
   if (known?.bytes.length !== size) return false
@@ -70,12 +70,12 @@ function isSame(known: KnownHead<unknown> | undefined, bytes: Buffer, start: num
     : bytes.compare(known.bytes, 0, size, start, end) === 0
 }
 
-/** How many field names of one response are remembered. */
+/** How many field names are remembered. */
 const MOST_NAMES = 40
 
 /**
- * Reuses the field names of the previous response. A device mostly sends the same names in the same order. V8 then neither hashes
- * the string again nor compares it character by character.
+ * Reuses the strings of the field names of earlier responses, by position: a device mostly sends the same names in the same order. V8 then
+ * neither hashes a name again nor compares it character by character.
  */
 export class NameMemory {
   readonly #names: string[] = []

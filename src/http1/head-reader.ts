@@ -6,7 +6,7 @@ import type { ResponseHeadText } from './response-head.ts'
 export const LF = 0x0a
 export const CR = 0x0d
 
-/** How far a head has been read: `more` bytes are needed, it is `done`, or it holds a `fault`. */
+/** The result of a read: `more` bytes are needed, the head is `done`, or it has a `fault`. */
 export type HeadProgress = 'more' | 'done' | 'fault'
 
 /** The bytes of a field value (RFC 9110 §5.5): every byte except control characters; the tab is allowed. */
@@ -16,21 +16,21 @@ const TEXT = '[\\t -~\\x80-\\xff]*'
  * fault: they must be percent-encoded.
  */
 const TARGET = '[!-~\\x80-\\xff]+'
-/** The version in a first line, byte by byte. The minor version may be 0 or 1. */
+/** The version in a first line, as one pattern per byte. The minor version may be 0 or 1. */
 const VERSION = [...'HTTP/1', '\\.', '[01]']
 
 const FIELD = [TOKEN, ':', TEXT, '\\r', '\\n']
 const FIELDS = `(?:${FIELD.join('')})*`
 
-/** What begins with some of these patterns, one after the other. No two neighbours match the same byte, so it takes linear time. */
+/** A pattern for every beginning of these parts in sequence. Neighbouring parts match different bytes, so a match takes linear time. */
 function beginningOf(parts: readonly string[]): string {
   return parts.reduceRight((rest, part) => `(?:${part}${rest})?`, '')
 }
 
-/** Fields and the empty line, or a part of them. */
+/** Every beginning of fields and the empty line after them. */
 const BEGINNING = `${FIELDS}(?:\\r\\n?|${beginningOf(FIELD)})`
 
-/** A head as a pattern, and what it may begin with. `parts`: of the first line. */
+/** The patterns for a whole head and for its beginnings. `parts`: the parts of the first line. */
 function headOf(...parts: readonly string[]): { readonly whole: RegExp; readonly beginning: RegExp } {
   const line = parts.length === 0 ? parts : [...parts, '\\r', '\\n']
   return {
@@ -51,12 +51,12 @@ const EMPTY_LINE = '\r\n'
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
 /**
- * The most bytes of empty lines skipped before a request: eight lines. RFC 9112 §2.2 tells servers to ignore them, because some
- * clients send one after every body. The bound keeps a client from occupying a connection with empty lines alone.
+ * The most bytes of empty lines that are skipped before a request: eight lines. RFC 9112 §2.2 tells servers to ignore them, because some
+ * clients send one after every body. Without a bound, a client could occupy a connection with empty lines alone.
  */
 const MOST_EMPTY = 8 * EMPTY_LINE.length
 
-/** An incomplete line up to this size (bytes) is checked with every packet. */
+/** An incomplete line up to this size (bytes) is checked again with every packet. */
 const SHORT_LINE = 1024
 
 /**
@@ -65,29 +65,30 @@ const SHORT_LINE = 1024
  * - Request line: token, one space, target, one space, `HTTP/1.0` or `HTTP/1.1`, CRLF.
  * - Status line: `HTTP/1.0` or `HTTP/1.1`, one space, three digits, optionally one space and text, CRLF.
  * - Each field: token, a colon without a space before it, text, CRLF. An empty line ends the head.
- * - A few CRLF before a request are skipped (§2.2), and every CR or LF before a response: firmware sends them after a body.
+ * - Up to eight CRLF before a request are skipped (§2.2), and every CR or LF before a response: firmware sends them after a body.
  *
- * A part of a head is checked as it arrives, from its last line on. A long line is checked when it has doubled or seems to end, so a
- * head takes linear time in any number of packets.
+ * An incomplete head is checked as it arrives, from its last line on. A long line is checked again only when its size has doubled or it
+ * ends with LF, so a head takes linear time in any number of packets.
  */
 export class HeadReader {
   readonly #of: keyof typeof HEADS
   readonly #names: NameMemory | undefined
-  /** How many bytes of the head have been read, skipped line ends included. 0 again after it is taken. */
+  /** How many bytes of the head have been read, including skipped line ends. 0 again after the head is taken. */
   length = 0
-  /** A part of the first line has been read. Line ends before it do not count. */
+  /** A part of the first line has been read. Skipped line ends do not count. */
   begun = false
-  /** Where the first line begins, and the line that is not complete; how much of that one there was at the last check. */
+  /** Where the first line and the incomplete line begin, and the size of the incomplete line at its last check. */
   #from = 0
   #lineStart = 0
   #checked = 0
-  /** The head that is done. */
+  /** The text of a `done` head. */
   #text = ''
 
   /** `trailers`: the section has no first line. */
   constructor(of: keyof typeof HEADS) {
     this.#of = of
-    // V8 may keep a whole head in memory for one remembered name. Clients could exhaust memory so: only responses get a memory.
+    // V8 may keep the text of a whole head alive for one remembered name. Clients could exhaust memory that way, so only response names are
+    // remembered.
     this.#names = of === 'responses' ? new NameMemory() : undefined
   }
 
@@ -102,7 +103,7 @@ export class HeadReader {
     return progress
   }
 
-  /** Skips line ends before the head. False after a CR without its LF. One too many is left to the pattern, which has none. */
+  /** Skips line ends before the head. False at a CR without LF. Empty lines beyond the bound stay, and the pattern refuses them. */
   #skipsEmpty(bytes: Buffer, start: number, end: number): boolean {
     let at = start + this.#from
     while (!this.begun && at < end) {
@@ -140,16 +141,16 @@ export class HeadReader {
     return (lineStart === from ? beginning : HEADS.trailers.beginning).test(rest) ? 'more' : 'fault'
   }
 
-  /** Where the head ends; infinite if its end has not arrived. */
+  /** The position after the head; `Infinity` if its end has not arrived. */
   #endIn(bytes: Buffer, start: number, from: number): number {
     if (this.#of === 'trailers' && bytes[from] === CR && bytes[from + 1] === LF)
       return from + EMPTY_LINE.length
-    // What had arrived before may hold all of it but its last byte.
+    // The search begins three bytes before the new ones, because earlier packets may have brought a part of the end.
     const last = bytes.indexOf(END_OF_HEAD, Math.max(from, start + this.length - (END_OF_HEAD.length - 1)))
     return last < 0 ? Number.POSITIVE_INFINITY : last + END_OF_HEAD.length
   }
 
-  /** Returns the request head that is done and starts the next head. */
+  /** Returns the request head after `done`, and starts the next one. */
   takeRequest(): RequestHeadText {
     const text = this.#takeText()
     const methodEnd = text.indexOf(' ')
@@ -162,7 +163,7 @@ export class HeadReader {
     }
   }
 
-  /** Returns the response head that is done and starts the next head. */
+  /** Returns the response head after `done`, and starts the next one. */
   takeResponse(): ResponseHeadText {
     const text = this.#takeText()
     return {
@@ -202,7 +203,7 @@ export class HeadReader {
   }
 }
 
-/** Where the status begins in a status line. */
+/** The position of the status in a status line. */
 const STATUS = 'HTTP/1.1 '.length
 
 /** The version that begins at `start`. */
@@ -213,14 +214,14 @@ function versionAt(line: string, start: number): '1.0' | '1.1' {
 const TRANSFER_ENCODING = /^transfer-encoding$/i
 
 /**
- * A tab after a request's transfer coding stays in the value, so the gate refuses the request for an unknown coding. Some
- * parsers, such as Node's, do not recognize `chunked` with a tab after it: a device with such a parser would miss the body.
+ * Whether the blanks after a value stay in it: if they include a tab after a request's transfer coding. The gate then refuses the coding as
+ * unknown. Some parsers, such as Node's, do not recognize `chunked` with a tab after it: a device with such a parser would miss the body.
  */
 function keepsBlanks(name: string, blanks: string): boolean {
   return blanks.includes('\t') && TRANSFER_ENCODING.test(name)
 }
 
-/** Whether the bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 allows to ignore them. */
+/** Whether the bytes between two messages are only line ends. Some firmware sends them, and RFC 9112 §2.2 allows to ignore them. */
 export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (bytes[at] !== CR && bytes[at] !== LF) return false
   return true

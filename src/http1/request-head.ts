@@ -3,10 +3,10 @@ import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, lengthIn, listMembers, persists } from '../http/fields.ts'
 import { type HeadSurvey, requestFraming, surveyFields } from '../http/head-survey.ts'
 
-/** The end of a request body: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
+/** Where a request body ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
 export type RequestBodyFraming = number | 'chunked'
 
-/** A request head as it stands on the wire, in Latin-1. */
+/** A request head as it is on the wire, in Latin-1. */
 export interface RequestHeadText {
   readonly method: string
   readonly target: string
@@ -17,7 +17,7 @@ export interface RequestHeadText {
 /** A parsed request head, and its effects on the connection. */
 export interface Http1RequestHead extends RequestHead {
   readonly version: '1.0' | '1.1'
-  /** Where this request ends and the next one begins. Also set for a request whose `framing` the gate refuses. */
+  /** Where this request ends. It is also set if the gate refuses the `framing`. */
   readonly bodyEnd: RequestBodyFraming
   /** The client may send another request on this connection (RFC 9112 §9.3). */
   readonly persists: boolean
@@ -27,10 +27,10 @@ export interface Http1RequestHead extends RequestHead {
   readonly expects: boolean
 }
 
-/** One shared string for each known method. */
+/** The known methods, as shared strings. */
 const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
 
-/** What all requests of a connection share. */
+/** The facts that all requests of a connection share. */
 export type ConnectionFacts = Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
 
 /** Interprets a request head. Undefined if two parsers could disagree about its target or its end. */
@@ -54,7 +54,7 @@ export function interpretRequest(
   return {
     version,
     secure,
-    // GET, the most frequent, skips the look-up, which makes V8 intern the string.
+    // GET, the most frequent method, skips the look-up: V8 would have to internalize the string for it.
     method: method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method),
     target,
     authority: undefined,
@@ -87,12 +87,12 @@ function isTarget(method: string, target: string): boolean {
   return target.startsWith('/') || target.startsWith('*') || ABSOLUTE_FORM.test(target)
 }
 
-/** `chunked` occurs once, as the last coding. The gate refuses all other codings. */
+/** Codings with `chunked` once, as the last one. The gate refuses a request with any other coding. */
 const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
 
 /**
- * The end of a request whose framing the gate refuses. Undefined if there are both a length and a coding, or two of either: two
- * parsers could choose different ends (RFC 9112 §6.3).
+ * The end of a request whose framing the gate refuses. Undefined if two parsers could choose different ends (RFC 9112 §6.3): for a length
+ * and a coding, two of either, a coding that does not end with `chunked`, or a length that is no number.
  */
 function brokenEnd({ contentLength, transferEncoding }: HeadSurvey): RequestBodyFraming | undefined {
   if (contentLength.length + transferEncoding.length > 1) return undefined

@@ -1,18 +1,17 @@
 import { type Fields, TOKEN } from '../http/fields.ts'
 
-/** The version in a request line. */
 export type HttpVersion = '1.0' | '1.1'
 
 /** The head of a request to the device, and the framing of its body. */
 export interface OutgoingRequest {
   readonly method: string
   readonly target: string
-  /** They include `Content-Length` if it frames the body, and no other field about framing or the connection. */
+  /** Including `Content-Length` if it frames the body. No other field about framing or the connection is allowed. */
   readonly fields: Fields
   readonly framing: null | number | 'chunked'
-  /** The request asks to make the connection a WebSocket. */
+  /** The request asks for a WebSocket. */
   readonly upgrade?: boolean
-  /** What `writeRequestLines` gives for this request in HTTP/1.1, if it is known. */
+  /** The result of `writeRequestLines` for this request in HTTP/1.1, if it is known. */
   readonly lines?: string | undefined
 }
 
@@ -20,28 +19,30 @@ export interface OutgoingRequest {
 const LINE = new RegExp(`^${TOKEN} [\\x21-\\x7e\\x80-\\xff]+$`)
 
 /**
- * What no name and no value may hold: a control character except the tab, because some parsers take a CR, LF or NUL for a line end, and a
- * character above 0xFF, of which `latin1` sends the low byte only.
+ * A character that no name and no value may contain: a control character except the tab, because some parsers take CR, LF or NUL for a line
+ * end, or a character above 0xFF, because `latin1` sends only its low byte.
  */
 const UNSENDABLE = /[^\t\x20-\xff]/
 
-/** Methods with which a device expects a body (RFC 9110 §9.3). Without a body they carry `Content-Length: 0` (§8.6). */
+/** The methods with which a device expects a body (RFC 9110 §9.3). Without a body the request has `Content-Length: 0` (§8.6). */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
 
 /**
- * Whether another request may follow on the same connection. False after a body that firmware may ignore, such as that of a GET:
- * the firmware would read it as the next request. False after HEAD: firmware may send a body all the same, and the sidecar would
- * read it as the next response. False for an upgrade: if the device refuses it, its next bytes may be of either protocol.
+ * Whether another request may follow on the same connection. False in three cases:
+ *
+ * - A body that firmware may ignore, such as that of a GET: the firmware would read it as the next request.
+ * - HEAD: firmware may send a body, and the sidecar would read it as the next response.
+ * - An upgrade: if the device refuses it, the next bytes may belong to either protocol.
  */
 export function mayPersist({ method, framing, upgrade }: OutgoingRequest): boolean {
   const bodiless = framing === null || framing === 0
   return method !== 'HEAD' && upgrade !== true && (bodiless || WITH_BODY.has(method))
 }
 
-/** Methods that may be repeated although the first request may have arrived (RFC 9110 §9.2.1). */
+/** The safe methods (RFC 9110 §9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Whether a request changes nothing at the device (RFC 9110 §9.2.1). */
+/** Whether a request with this method changes nothing at the device (RFC 9110 §9.2.1). */
 export function isSafe(method: string): boolean {
   return SAFE.has(method)
 }
@@ -52,7 +53,8 @@ export function mayRepeat({ method, framing }: Pick<OutgoingRequest, 'method' | 
 }
 
 /**
- * Writes a request head in Latin-1. Undefined if `writeRequestLines` gives none.
+ * Writes a request head in Latin-1. Undefined if `writeRequestLines` is.
+ *
  * @param host the `Host` of a request without one, which HTTP/1.1 requires
  * @param persists another request may follow on the connection
  */
@@ -69,8 +71,8 @@ export function writeRequestHead(
 }
 
 /**
- * Writes the request line and all field lines but that of the connection. Undefined if a part of it contains a character that is not
- * allowed in a head, so no value can add a field or a request (header injection).
+ * Writes the request line and all field lines except `Connection`. Undefined if a part contains a character that a head must not contain,
+ * so no value can add a field or a request (header injection).
  */
 export function writeRequestLines(
   { method, target, fields, framing }: OutgoingRequest,
@@ -90,7 +92,7 @@ export function writeRequestLines(
   return first + head + lengthField(method, framing)
 }
 
-/** The framing field that `fields` lack, with its line end; empty if none is needed. */
+/** The framing field that must be added to `fields`, with its line end; empty if none is needed. */
 function lengthField(method: string, framing: OutgoingRequest['framing']): string {
   if (framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
   return framing === null && WITH_BODY.has(method) ? 'Content-Length: 0\r\n' : ''

@@ -1,10 +1,10 @@
 import { connectionMembers, type Fields, lengthIn, persists } from '../http/fields.ts'
 import { endsWithHead } from './response-writer.ts'
 
-/** The end of a response body (RFC 9112 §6.3): after this many bytes, with its last chunk, or with the connection. */
+/** Where a response body ends (RFC 9112 §6.3): after this many bytes, with its last chunk, or with the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
 
-/** A response head as it stands on the wire, in Latin-1. */
+/** A response head as it is on the wire, in Latin-1. */
 export interface ResponseHeadText {
   readonly version: '1.0' | '1.1'
   /** Three digits. */
@@ -19,17 +19,17 @@ export interface Http1ResponseHead {
   readonly reason: string
   readonly fields: readonly string[]
   readonly framing: ResponseBodyFraming
-  /** A stream by its type: it goes on until one side ends it, also with a length. */
+  /** By its `Content-Type` the response is a stream, which continues until one side ends it, even if it has a length. */
   readonly isStream: boolean
   /** The device accepts another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
   readonly persists: boolean
-  /** The device says that it closes this connection behind the response (RFC 9112 §9.3). */
+  /** The device announces that it closes this connection after the response (RFC 9112 §9.3). */
   readonly closes: boolean
   /** How long (ms) the device keeps an idle connection open, from its `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
-  /** How many requests the device still takes on this connection, from its `Keep-Alive: max`. */
+  /** How many more requests the device accepts on this connection, from its `Keep-Alive: max`. */
   readonly most: number | undefined
-  /** `HeadMemory` gave this head: `fields` is the same array each time. */
+  /** The head is from `HeadMemory`: `fields` is the same array each time. */
   readonly remembered: boolean
 }
 
@@ -41,8 +41,8 @@ const SECRETS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether `HeadMemory` may keep the head of a final response. Not with a field that can hold a session, a nonce or a token: the
- * memory would keep the secret after the response. Such heads rarely repeat.
+ * Whether `HeadMemory` may keep this head: it is final, and no field can contain a session, a nonce or a token. The memory would keep such
+ * a secret after the response, and heads with one rarely repeat.
  */
 export function mayRemember({ status, fields }: Http1ResponseHead): boolean {
   return status >= 200 && !fields.some((name, i) => i % 2 === 0 && SECRETS.has(name.toLowerCase()))
@@ -53,14 +53,14 @@ const MOST = /max=(\d+)/
 
 const STREAM = /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i
 
-/** Whether a `Content-Type` is that of a stream. Some cameras send a length with it, larger than any that they reach. */
+/** Whether a `Content-Type` is that of a stream. Some cameras also send a `Content-Length`, larger than any real stream. */
 export function isStreamType(type: string): boolean {
   return STREAM.test(type)
 }
 
 /**
- * Interprets a response head. Undefined if the end of the body is uncertain: two lengths, both a length and a coding, a coding
- * other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method`: that of the request.
+ * Interprets a response head. Undefined if the end of the body is uncertain: two lengths, both a length and a coding, a coding other than
+ * `chunked` (RFC 9112 §6.1), or a length that is no number or is 2^53 or more. `method`: that of the request.
  */
 export function interpretResponse(text: ResponseHeadText, method: string): Http1ResponseHead | undefined {
   const { version, reason, fields } = text
@@ -73,7 +73,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
-    // The length alone distinguishes most names.
+    // The length of a name excludes most candidates.
     switch (name.length) {
       case 10:
         if (name.toLowerCase() === 'connection') connection = [...connection, ...connectionMembers(value)]
@@ -99,7 +99,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   const bodiless = endsWithHead(method, status)
   const framing = lengths > 1 ? undefined : responseFraming(length, coding, bodiless)
   if (framing === undefined) return undefined
-  // Firmware that announces a body for a bodiless response may send one.
+  // Firmware that announces a body for a bodiless response may also send the body.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
   const closes = !persists(version, connection)
   const seconds = numberIn(keepAlive, TIMEOUT)

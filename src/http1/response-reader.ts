@@ -6,8 +6,8 @@ import { type Http1ResponseHead, interpretResponse, mayRemember } from './respon
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
- * How responses are read. `strict`: by RFC 9112. `tolerant`: with the deviations of old firmware. `auto`: strictly, but the
- * tolerant rules take over from the bytes that the strict rules refuse.
+ * The rules for responses. `strict`: RFC 9112. `tolerant`: also the deviations of old firmware. `auto`: strict, until the strict rules
+ * refuse a head or a chunk; from there on tolerant.
  */
 export type ResponseRules = 'strict' | 'tolerant' | 'auto'
 
@@ -18,22 +18,22 @@ export interface ResponseEvents {
   onInterim(head: Http1ResponseHead): void
   onHead(head: Http1ResponseHead): void
   onBody(chunk: Buffer): void
-  /** Called once, with the last piece of the body if it arrives together with the end. `clean`: no stray bytes follow it. */
+  /** Called once, with the last piece of the body if it arrives together with the end. `clean`: no stray bytes follow the response. */
   onWhole(last: Buffer | undefined, clean: boolean): void
   onFault(fault: ResponseFault): void
-  /** The device switched protocols, which the request asked for. `rest` is what follows the head, and belongs to the new protocol. */
+  /** The device switched protocols, as the request asked. `rest`: the bytes after the head, which belong to the new protocol. */
   onSwitch?(head: Http1ResponseHead, rest: Buffer): void
-  /** Called in `auto` when the tolerant rules read a response that the strict rules refuse. */
+  /** Called in `auto` when the tolerant rules accept a response that the strict rules refuse. */
   onSloppy(deviation: Deviation): void
 }
 
 /** The largest response head and the largest trailer section (bytes). */
 const LARGEST_RESPONSE_HEAD: number = 64 * 1024
 
-/** The most interim responses to one request. More of them could delay the final response without end. */
+/** The most interim responses to one request. Without a bound they could delay the final response forever. */
 const MOST_INTERIM = 16
 
-/** The limits on chunk extensions of a device: those of one chunk are bounded, their sum is not. */
+/** The limits on chunk extensions of a device: bounded per chunk, not in sum. */
 const EXTENSIONS = { longestExtension: 4096, mostExcess: Number.POSITIVE_INFINITY }
 const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
   strict: { ...EXTENSIONS, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: false },
@@ -43,12 +43,12 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
 
 export type KnownHeads = HeadMemory<Http1ResponseHead>
 
-/** Reads the responses on one connection to the device: one response after each `expect`, until `close`. */
+/** Reads the responses on one connection to the device: one after each `expect`, until `close`. */
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
   readonly #known: KnownHeads
-  /** Set while the tolerant rules read a head: in `auto` when the strict rules have refused it. */
+  /** Set while the tolerant rules read a head; in `auto`, after the strict rules have refused it. */
   #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
   #rules: ResponseRules = 'strict'
@@ -56,7 +56,7 @@ export class ResponseReader {
   #upgrade = false
   /** The part of a head that arrived in earlier packets. */
   #pending: Buffer | undefined
-  /** The bytes of a body of known length that are left; infinite for one that ends with the connection. */
+  /** The remaining bytes of a body without chunks; `Infinity` if it ends with the connection. */
   #left = 0
   #chunked: ChunkedBody | undefined
   #taken: Taken = 'small'
@@ -73,12 +73,12 @@ export class ResponseReader {
     this.#known = known
   }
 
-  /** The head is the first of the response: no interim response came before it. */
+  /** No interim response has come yet. */
   get isFirst(): boolean {
     return this.#interim === 0
   }
 
-  /** Starts a response to a request with this method. The one before it was whole. `upgrade`: it may switch protocols. */
+  /** Starts the response to a request with this method. The previous response is complete. `upgrade`: the response may switch protocols. */
   expect(method: string, rules: ResponseRules, upgrade = false): void {
     this.#method = method
     this.#upgrade = upgrade
@@ -90,14 +90,14 @@ export class ResponseReader {
     this.head = undefined
   }
 
-  /** The device accepts another request on this connection, and the end of its response is certain. */
+  /** The device accepts another request on this connection, and the end of the response is certain. */
   get persists(): boolean {
     return this.head?.persists === true && this.#chunked?.deviation === undefined
   }
 
   /**
-   * Reads the first `length` bytes. A body piece that takes at least `keepable` bytes from the first one on is not copied: it keeps
-   * `bytes`.
+   * Reads the first `length` bytes. Returns `kept` if a body piece is a view of `bytes`: a piece of at least `keepable` bytes at the
+   * beginning is not copied.
    */
   receive(bytes: Buffer, length: number, keepable: number): Taken {
     this.heard = true
@@ -111,7 +111,7 @@ export class ResponseReader {
     return this.#taken
   }
 
-  /** The device closed the connection: by a FIN if `inOrder`, otherwise by a reset. Only a FIN ends a body without a length. */
+  /** The device has closed the connection: by a FIN if `inOrder`, otherwise by a reset. Only a FIN ends a body without a length. */
   finish(inOrder: boolean): void {
     if (this.head === undefined) return
     if (inOrder && this.head.framing === 'end') this.#end(undefined, true)
@@ -122,7 +122,7 @@ export class ResponseReader {
     this.#wanted = false
   }
 
-  /** Returns the position after the head, or after the part of it that has arrived. */
+  /** Reads a head. Returns the position after it; after an incomplete or malformed head, `end`. */
   #readHead(bytes: Buffer, at: number, end: number): number {
     const before = this.#pending
     const text = before === undefined ? bytes : Buffer.concat([before, bytes.subarray(at, end)])
@@ -147,9 +147,9 @@ export class ResponseReader {
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
     if (this.#tolerantEnd !== undefined || this.#rules === 'tolerant')
       return this.#parseTolerantly(text, start, stop)
-    // A response to HEAD has another meaning, and one to POST rarely repeats.
+    // The same head means another body after HEAD, and a response to POST rarely repeats.
     const mayRepeat = this.#method === 'GET'
-    // Only at the first byte of a head: the rest of a begun one may look like a complete head.
+    // The memory is asked only at the first byte of a head, because the rest of a begun head may look like a complete one.
     const known = mayRepeat && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
     if (known !== undefined) {
       this.#take(known.head, known.bytes.length)
@@ -197,7 +197,7 @@ export class ResponseReader {
   #takeInterim(head: Http1ResponseHead): void {
     this.#interim += 1
     if (head.status === 101 || this.#interim > MOST_INTERIM) this.#fail('malformed')
-    // `100 Continue` is dropped: the sidecar never forwards `Expect`, so the device responds to nothing that the client sent.
+    // `100 Continue` is dropped: the sidecar never forwards `Expect`, so the device does not answer that of the client.
     else if (head.status !== 100) this.#events.onInterim(head)
   }
 

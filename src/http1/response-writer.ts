@@ -7,15 +7,15 @@ export class UnsendableHeadError extends Error {
   override readonly name = 'UnsendableHeadError'
 }
 
-/** The end of a response (RFC 9112 §6.3): with its head, after this many bytes, with its last chunk, or with the connection. */
+/** Where a response ends (RFC 9112 §6.3): with its head, after this many bytes, with its last chunk, or with the connection. */
 export type ResponseFraming = 'none' | 'chunked' | 'close' | number
 
 /** The properties of the request and the connection that a response head depends on. */
 export interface ResponseFacts {
   readonly method: string
-  /** An HTTP/1.0 client. It does not support chunks, so a body without a length ends with the connection. */
+  /** The client speaks HTTP/1.0. It does not support chunks, so a body without a length ends with the connection. */
   readonly oldClient: boolean
-  /** The field lines that keep the connection open, with their line ends. Undefined: it closes after this response. */
+  /** The field lines that keep the connection open, with their line ends. Undefined: the connection closes after this response. */
   readonly keepAliveFields: string | undefined
   /** The `Date` line, with its line end. */
   readonly date: string
@@ -64,7 +64,7 @@ export function renderHead(
   }
 }
 
-/** By the heads that are sent again and again: see `reusable`. */
+/** The rendered fields of heads that are sent again: see `ResponseHead.reusable`. */
 const renderedBefore = new WeakMap<ResponseHead, RenderedFields>()
 
 function renderedOnce(head: ResponseHead): RenderedFields {
@@ -130,7 +130,7 @@ function renderFields(fields: Fields): RenderedFields {
   return { text, length, dated }
 }
 
-/** The names that passed `checkName`. Responses use few different names, so each is checked once. */
+/** The names that passed `checkName`, so that each is checked once: responses use few different names. */
 const seenNames = new Set<string>()
 const MOST_SEEN = 500
 
@@ -143,7 +143,7 @@ function checkName(name: string): void {
   if (seenNames.size < MOST_SEEN) seenNames.add(name)
 }
 
-/** Encodes a text in UTF-8 and returns each byte as one Latin-1 character. */
+/** The UTF-8 bytes of a text, each as one Latin-1 character. */
 export function latin1Of(text: string): string {
   const size = Buffer.byteLength(text)
   return size === text.length ? text : Buffer.from(text).toString('latin1')

@@ -8,8 +8,8 @@ const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
 /**
- * Reads a response head with the deviations of old firmware. `text` ends before the empty line. `method`: that of the request.
- * The connection does not persist after it. Accepted are:
+ * Reads a response head with the deviations of old firmware. `text` ends before the empty line. `method`: that of the request. The
+ * connection does not persist after it. These deviations are accepted:
  *
  * - LF or CR CR LF as a line end,
  * - a status line in any letter case, and without a reason phrase,
@@ -17,8 +17,8 @@ const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
  * - control characters in values, which become spaces (RFC 9110 §5.5),
  * - lines that are not a field, which are dropped.
  *
- * Undefined if the client could get a wrong body: for a first line that is not HTTP, lengths that differ or are not a number, or
- * a transfer coding other than `chunked` before a body.
+ * Undefined if the client could get a wrong body: the first line is not HTTP, the lengths differ or are not a number, or a body has a
+ * transfer coding other than `chunked`.
  */
 export function readTolerantly(text: string, method: string): Http1ResponseHead | undefined {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
@@ -34,19 +34,19 @@ export function readTolerantly(text: string, method: string): Http1ResponseHead 
 }
 
 /**
- * Finds the end of a head: the first empty line, with any kind of line end. Line ends before the head do not count. Every byte is
- * read once, however the head is split into packets: a search that restarts with each packet would take quadratic time.
+ * Finds the end of a head: the first empty line, with any kind of line end. Line ends before the head do not count. Every byte is read
+ * once: a search that restarts with each packet would take quadratic time.
  */
 export class TolerantHeadEnd {
-  /** How many bytes have been searched. All positions count from the first byte that `find` receives. */
+  /** How many bytes have been searched. All positions in this object are relative to `start` of `find`. */
   #at = 0
   #firstLine: number | undefined
-  /** Where the previous line ends. */
+  /** The position of the previous line's LF. */
   #lineEnd = 0
-  /** The current line contains only CR so far. */
+  /** The current line contains nothing but CRs so far. */
   #empty = false
 
-  /** Where the first line begins. Until it is found: how many bytes have been searched. */
+  /** Where the first line begins; until then, the number of bytes searched. */
   get from(): number {
     return this.#firstLine ?? this.#at
   }
@@ -76,13 +76,13 @@ export class TolerantHeadEnd {
 
 const HTTP = 'http/'
 
-/** Whether the received bytes can be the start of a response head. */
+/** Whether the received bytes can be the beginning of a response head. */
 export function mayBeTolerantHead(bytes: Buffer, start: number, end: number): boolean {
   const text = bytes.toString('latin1', start, Math.min(start + HTTP.length, end)).toLowerCase()
   return HTTP.startsWith(text)
 }
 
-/** A line without the CRs at its end. A regular expression takes quadratic time: six seconds for 60 KB of CRs. */
+/** A line without the CRs at its end. A regular expression would take quadratic time: six seconds for 60 KB of CRs. */
 function withoutReturns(line: string): string {
   let end = line.length
   while (line[end - 1] === '\r') end -= 1
@@ -94,7 +94,7 @@ function readFields(lines: readonly string[]): string[] {
   let folds = false
   for (const line of lines) {
     if (/^[ \t]/.test(line)) {
-      // A line that is folded onto a dropped line is dropped too: otherwise it would extend another field.
+      // A line that continues a dropped line is dropped, too. Otherwise it would extend another field.
       if (folds) fields.push(withoutBlanks(`${fields.pop()} ${printable(line)}`))
       continue
     }
@@ -106,12 +106,12 @@ function readFields(lines: readonly string[]): string[] {
   return fields
 }
 
-/** Removes all framing fields except one (RFC 9112 §6.3). Undefined if the end of the body is uncertain. */
+/** Keeps one framing field and removes the others (RFC 9112 §6.3). Undefined if the end of the body is uncertain. */
 function withOneFraming(fields: readonly string[], bodiless: boolean): string[] | undefined {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
   if (!bodiless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
-  // A `Content-Length` in addition to chunks is ignored, because chunks have their own lengths.
+  // With chunks, a `Content-Length` is ignored (RFC 9112 §6.3).
   const values = chunked ? [] : fieldValues(fields, 'content-length')
   const lengths = listMembers(values)
   if (values.length > 0 && !isOneLength(lengths)) return undefined
@@ -136,7 +136,7 @@ function isOneLength(lengths: readonly string[]): boolean {
   return new Set(lengths).size === 1 && /^\d{1,15}$/.test(lengths[0] ?? '')
 }
 
-/** Replaces each control character except the tab by a space: some parsers take CR, LF or NUL for the end of a line. */
+/** Replaces each control character except the tab by a space: some parsers take CR, LF or NUL for a line end. */
 function printable(value: string): string {
   return withoutBlanks(value.replace(CONTROL, ' '))
 }

@@ -1,15 +1,15 @@
 import type { WindowPolicy, WindowTable } from './window-table.ts'
 
-/** `own`: the policies of single keys, in place of the one of all others. */
+/** `own`: the keys with a policy of their own. It replaces the common policy for that key. */
 export interface LimitPolicy extends WindowPolicy {
   readonly own?: ReadonlyMap<string, WindowPolicy>
 }
 
 /**
- * A window table in which some keys have policies of their own. Each such key has a table of its own, because all windows of a table have the same length. Without
- * such keys, `count` is that of the one table.
+ * A window table in which some keys have policies of their own. Each such key has its own table, because all windows of a table have the
+ * same length. Without such keys, `count` is the function of the common table, so it costs no look-up.
  *
- * @param make opens a table
+ * @param make creates a table
  */
 export function createOwnWindows(
   policy: LimitPolicy,
@@ -18,7 +18,7 @@ export function createOwnWindows(
   const others = make(policy)
   let own: ReadonlyMap<string, WindowTable> = new Map()
 
-  /** A key whose policy has not changed keeps its window. */
+  /** Opens the tables of `policies` and returns the new `count`. A key whose policy has not changed keeps its window. */
   function open(policies: LimitPolicy['own']): WindowTable['count'] {
     own = new Map(
       Array.from(policies ?? [], ([key, each]) => {

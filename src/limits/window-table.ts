@@ -1,7 +1,7 @@
 import type { LimitDecision } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** How many requests a window admits, and its length (ms). */
+/** The number of requests that a window admits, and its length (ms). */
 export interface WindowPolicy {
   readonly requests: number
   readonly window: number
@@ -14,7 +14,7 @@ export function isSamePolicy(one: WindowPolicy, other: WindowPolicy): boolean {
 /**
  * The decision on one request (C14).
  *
- * @param before the requests that its window had admitted before it
+ * @param before how many requests the window admitted before this one
  * @param closesIn the time until the window closes (ms)
  */
 export function decide({ requests }: WindowPolicy, before: number, closesIn: number): LimitDecision {
@@ -26,19 +26,19 @@ export function decide({ requests }: WindowPolicy, before: number, closesIn: num
   }
 }
 
-/** What a table knows of each of its windows. */
+/** The base of a window in a `WindowList`. */
 export abstract class Listed {
-  /** When it closes (ms on the monotonic clock). */
+  /** When the window closes (ms on the monotonic clock). */
   abstract closesAt: number
   key = ''
-  /** Its neighbours in the order in which the windows were placed. */
+  /** The neighbours in the order of placement. */
   older: this | undefined
   newer: this | undefined
 }
 
 /**
- * Windows by key, in the order in which they close. Every operation takes constant time, whatever their number. (A `Map` alone would not
- * do: it finds its oldest entry by walking over the holes of all deleted ones.)
+ * Windows by key, in the order in which they close. Every operation takes constant time, whatever the number of windows. (A `Map` alone is
+ * not enough: to find its oldest entry, V8 walks over the holes of all deleted entries.)
  */
 export class WindowList<W extends Listed> {
   readonly #windows = new Map<string, W>()
@@ -50,16 +50,16 @@ export class WindowList<W extends Listed> {
   }
 
   /**
-   * Where a request of a key counts, with at most `maxKeys` windows: in the open window of the key, in a `new` one, or in the `overflow`
-   * window that all further keys share while the table is full (C17). An open window is never evicted, so an attacker with many addresses
-   * cannot reset the count of another client. Up to two closed ones are removed for each new one, so the table shrinks under load.
+   * The window in which a request of a key counts: the open window of the key, a `new` one, or the `overflow` window that all further keys
+   * share while the table has `maxKeys` windows (C17). An open window is never evicted, so an attacker with many addresses cannot reset the
+   * count of another client. Each call removes up to two closed windows, so the table shrinks under load.
    *
    * @param now ms on the monotonic clock
    */
   find(key: string, now: number, maxKeys: number): W | 'new' | 'overflow' {
     const known = this.#windows.get(key)
     if (known !== undefined) {
-      // A request at the very instant of the close belongs to the next window.
+      // A request at exactly `closesAt` belongs to the next window.
       if (now < known.closesAt) return known
       this.remove(known)
     }
@@ -70,7 +70,7 @@ export class WindowList<W extends Listed> {
     return this.#windows.size < maxKeys ? 'new' : 'overflow'
   }
 
-  /** Places a window behind all others, whether it is new or in the table already. It must close last. */
+  /** Adds a window, or moves it, behind all others. It must close last. */
   place(key: string, window: W): void {
     if (this.has(window)) this.remove(window)
     window.key = key
@@ -85,7 +85,7 @@ export class WindowList<W extends Listed> {
     return this.#windows.get(window.key) === window
   }
 
-  /** Removes a window of the table. */
+  /** Removes a window, which must be in the list. */
   remove(window: W): void {
     const { key, older, newer } = window
     this.#windows.delete(key)
@@ -104,7 +104,7 @@ export class WindowList<W extends Listed> {
   }
 }
 
-/** A fixed window of one key. Its first request opens it; it closes `policy.window` ms later (C14). */
+/** A fixed window of one key. The first request opens it; it closes `policy.window` ms later (C14). */
 class Window extends Listed {
   closesAt: number
   count = 0
@@ -118,31 +118,31 @@ class Window extends Listed {
 
 /** The windows of one endpoint type, by key. */
 export interface WindowTable {
-  /** Counts a request and decides whether it passes. Windows that several sidecars share return a promise. Never rejects. */
+  /** Counts a request and decides whether it passes. Tables that several sidecars share return a promise, which never rejects. */
   count(key: string): LimitDecision | Promise<LimitDecision>
-  /** The number of windows, including closed ones that are not reclaimed yet. */
+  /** The number of windows, including closed ones that are not removed yet. */
   readonly size: number
   /**
-   * The windows that are used up and still open, the latest first, at most 1000. Of shared windows: first those that the sidecar
-   * counted alone, then those that it knows on the server, at most 1000 of each. A key that has both appears once.
+   * The windows that are used up and still open, the latest first, at most 1000. A shared table lists first the windows that this sidecar
+   * counted alone, then those that it knows on the server, at most 1000 of each. A key with both appears once.
    */
   usedUp(): readonly UsedUpWindow[]
   /**
-   * A policy that differs from the present one opens new windows.
+   * Discards all windows if the policy differs from the present one.
    *
    * @param maxKeys the most windows from now on; those that are open stay. Default: as before
    */
   applyPolicy(policy: WindowPolicy, maxKeys?: number): void
 }
 
-/** The windows of this process, without promises. */
+/** A table of this process alone: `count` returns no promise. */
 export interface LocalWindows extends WindowTable {
   count(key: string): LimitDecision
 }
 
 /**
- * Holds at most `maxKeys` windows, and one that further keys share: see `WindowList`. All windows have the same length, so they close in
- * the order in which they open.
+ * Holds at most `maxKeys` windows, and one overflow window that all further keys share: see `WindowList.find`. All windows have the same
+ * length, so they close in the order in which they open.
  */
 export function createWindowTable(
   policy: WindowPolicy,
@@ -206,27 +206,26 @@ export interface UsedUpWindow {
 /** The key under which the overflow window appears: all clients beyond `limits.max_keys`. No address and no grant has it. */
 export const OVERFLOW = 'overflow'
 
-/** How many are kept. */
+/** How many used-up windows are kept for `usedUp`. */
 const KEPT = 1_000
 
 /**
- * The windows of a table that were used up last. Reading them needs no search of the table.
+ * The latest used-up windows of a table. To list them needs no search of the table.
  *
- * @param closesAt reads when a window closes (ms on the monotonic clock). An entry counts while that is ahead; a window that is opened
- * again and used up again is noted again
+ * @param closesAt when a window closes (ms on the monotonic clock). `open` lists a window until then.
  */
 export function createUsedUpWindows<W extends { readonly refused: number }>(closesAt: (window: W) => number) {
   const noted = new Map<string, W>()
 
   return {
-    /** The window is used up from now on. Call it once per window. */
+    /** Call this once when a window is used up. */
     note(key: string, window: W): void {
       noted.delete(key)
       noted.set(key, window)
       const [oldest] = noted.keys()
       if (noted.size > KEPT && oldest !== undefined) noted.delete(oldest)
     },
-    /** Those that are still open, the latest first. */
+    /** The used-up windows that are still open, the latest first. */
     open: (now: number): readonly UsedUpWindow[] =>
       [...noted]
         .map(([key, window]) => ({ key, closesAt: closesAt(window), refused: window.refused }))

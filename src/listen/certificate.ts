@@ -14,7 +14,7 @@ import {
 } from './tls-material.ts'
 import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 
-/** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
+/** The most reached addresses that are remembered. Through a NAT of the kernel a client may reach every address of 127.0.0.0/8. */
 const MOST_REACHED = 256
 
 export interface CertificateDependencies {
@@ -30,9 +30,9 @@ const UNSTORED = 'self-signed certificate: could not be stored; it is served fro
 export type ServedCertificate = Awaited<ReturnType<typeof openCertificate>>
 
 /**
- * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
- * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. Names that have gone
- * stay until the next replacement or a reload, so an interface that is down for a moment changes nothing.
+ * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name. It compares the names at
+ * the start, at a reload, when a client connects to an address that the certificate lacks, and every `compareEvery` ms. Old names stay
+ * until the next replacement or reload, so an interface that is down for a moment changes nothing.
  */
 export async function openCertificate(
   initial: TlsSetting,
@@ -46,12 +46,12 @@ export async function openCertificate(
   const listeners: ((material: TlsMaterial) => void)[] = []
   let validity: ReturnType<typeof watchValidity> | undefined
   let looks: Timer | undefined
-  /** A look at the names waits for its turn. */
+  /** A comparison of the names waits for earlier changes to end. */
   let lookWaits = false
-  /** The addresses at which clients have arrived: each is compared with the certificate once. */
+  /** The addresses to which clients have connected. Each is compared with the certificate once. */
   const reached = new Set<string>()
   let closed = false
-  /** The changes of the certificate, one after the other. */
+  /** Settles when all changes of the certificate so far have ended: they run one after the other. */
   let turn: Promise<unknown> = Promise.resolve()
   const readMachine = createNameReader(machine, log)
   const reportFailure = reportOnce((error) =>
@@ -74,7 +74,7 @@ export async function openCertificate(
     return found
   }
 
-  /** Stores a self-signed certificate. One that cannot be stored is served all the same, and each check tries to store it again. */
+  /** Stores a self-signed certificate. If it cannot be stored, it is served from memory, and each comparison tries to store it again. */
   async function store(made: TlsMaterial): Promise<void> {
     const reason = await storeSelfSigned(made, stateDir)
     if (reason === undefined && unstored !== undefined) log.info('self-signed certificate: stored')
@@ -84,7 +84,7 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
-    // A reload found a usable file.
+    // Then a reload has found a usable file.
     if (material !== unstored) unstored = undefined
     reached.clear()
     if (closed) return
@@ -101,7 +101,7 @@ export async function openCertificate(
     else if (unstored !== undefined) await store(unstored)
   }
 
-  /** Looks at the names of the machine when the change in progress has ended. A disk that hangs lets one look wait. */
+  /** Compares the names when the change in progress has ended. At most one comparison waits, even if the disk hangs. */
   function look(): void {
     if (lookWaits || !isSelfSigned(setting)) return
     lookWaits = true
@@ -113,17 +113,17 @@ export async function openCertificate(
   if (first !== undefined) use(await updated(first, initial, false))
 
   return {
-    /** The pair that is served now; undefined for cleartext. */
+    /** The present pair; undefined for cleartext. */
     get material(): TlsMaterial | undefined {
       return current
     },
-    /** The pair that is served now (wall clock, ms); undefined for cleartext. */
+    /** The validity of the present pair (wall clock, ms); undefined for cleartext. */
     present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined {
       if (current === undefined) return undefined
       const { from, until } = current.valid
       return { from: from.at, until: until.at, selfSigned: isSelfSigned(setting) }
     },
-    /** Call this when a listener exists. `next` is called with each new pair. No timer runs before the first call. */
+    /** Registers a listener: `next` is called with each new pair. No timer runs before the first call. */
     serve(next: (material: TlsMaterial) => void): void {
       listeners.push(next)
       if (listeners.length > 1) return
@@ -131,14 +131,14 @@ export async function openCertificate(
       if (current !== undefined) validity.served(current.valid)
       looks = clock.every(compareEvery, look)
     },
-    /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
+    /** Call this when a client has connected to this address of the machine. A self-signed certificate may lack it. */
     reachedAt(address: string): void {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
       const name = canonicalHost(address)
       if (name !== undefined && current?.names.includes(name) === false) look()
     },
-    /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
+    /** Reads the pair of the setting `next` and serves it. Rejects, and changes nothing, if the pair is unusable. */
     reload: (next: TlsSetting): Promise<void> =>
       inTurn(async () => {
         if (current === undefined) return
@@ -148,7 +148,7 @@ export async function openCertificate(
         setting = next
         use(material)
       }),
-    /** Resolves when a change in progress has ended. From then on no file is written. */
+    /** Starts no further change. Resolves when the change in progress has ended: no file is written after that. */
     async close(): Promise<void> {
       closed = true
       looks?.cancel()
@@ -158,7 +158,7 @@ export async function openCertificate(
   }
 }
 
-/** Calls `report` once for a problem with the same reason, and again when it comes back. Undefined: there is none now. */
+/** Calls `report` for a problem unless the last call had one with the same reason. The argument is undefined if there is no problem. */
 export function reportOnce(report: (problem: unknown) => void): (problem: unknown) => void {
   let last: string | undefined
   return (problem) => {
@@ -168,7 +168,7 @@ export function reportOnce(report: (problem: unknown) => void): (problem: unknow
   }
 }
 
-/** Reads what clients may call this machine, and warns if its addresses cannot be read. */
+/** Returns a function that reads the names of the machine. It warns if the addresses cannot be read. */
 function createNameReader(machine: () => MachineNames, log: Logger): () => MachineNames {
   const report = reportOnce((reason) =>
     log.warn({ reason }, 'the addresses of this machine cannot be read: name them in listen.tls'),

@@ -2,11 +2,11 @@ import type { Socket } from 'node:net'
 import type { Account, ClientAccount } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The bounds of the public listener that no key sets. Times in ms, sizes in bytes. */
+/** The bounds of the public listener that have no configuration key. Times in ms, sizes in bytes. */
 export interface ListenBounds {
   /** How long a TLS handshake may take. */
   readonly tlsTimeout: number
-  /** How long a client may pause while it sends a body. Only data ends a pause: chunk framing without data does not. */
+  /** How long a client may pause within a request body. Only data ends a pause: chunk framing without data does not. */
   readonly bodyTimeout: number
   /** The largest head: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields. */
   readonly maxHeaderSize: number
@@ -22,19 +22,19 @@ export interface ListenBounds {
   readonly maxQueuedBytes: number
 }
 
-/** Those of every public listener. A test passes others, to reach them with a few bytes. */
+/** The bounds of every public listener. Tests pass smaller bounds, to reach them with few bytes. */
 export const LISTEN_BOUNDS: ListenBounds = {
   // Two lost packets, as in `listen.header_timeout`.
   tlsTimeout: 10_000,
-  // A whole upload has no limit, because a long upload is no attack.
+  // The time of a whole upload has no limit, because a long upload is no attack.
   bodyTimeout: 10_000,
-  // That of Node.js and most servers. In HTTP/2 it holds from the first request, even if the client has not confirmed it yet.
+  // The limit of Node.js and most servers. In HTTP/2 it holds from the first request, before the client has acknowledged the SETTINGS.
   maxHeaderSize: 16 * 1024,
   // Browsers send about 20 fields.
   maxHeaderCount: 100,
   // The least that RFC 9113 §6.5.2 recommends.
   maxStreams: 100,
-  // All streams of a connection: a browser resets them when the user leaves a page that is still loading.
+  // As many as all streams of a connection: a browser resets them when the user leaves a page that is still loading.
   maxResets: 100,
   // Clients that measure the round-trip time send up to ten PING frames a second.
   maxControlFrames: 250,
@@ -42,7 +42,7 @@ export const LISTEN_BOUNDS: ListenBounds = {
   maxQueuedBytes: 8 * 1024 ** 2,
 }
 
-/** All bounds of one public listener: those of its keys, too. Times in ms. */
+/** All bounds of a public listener, including those with a configuration key. Times in ms. */
 export interface ListenLimits extends ListenBounds {
   readonly headerTimeout: number
   readonly idleTimeout: number
@@ -50,7 +50,7 @@ export interface ListenLimits extends ListenBounds {
   readonly maxConnectionsPerClient: number
 }
 
-/** The account of what clients hold, and how a client is told behind trusted proxies. */
+/** The memory account, and the function that finds the client of a connection, also behind trusted proxies. */
 export interface ListenMemory {
   readonly account: Account
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => ConnectedClient
@@ -69,7 +69,7 @@ export function accountOf(
 /** The time over which resets and control frames are counted (ms). */
 export const OVERUSE_SPAN = 10_000
 
-/** Why a connection is closed before any byte of it is read: the `reason` label of its metric. */
+/** Why a connection is refused before any byte of it is read, or closed for a newcomer: the `reason` label of its metric. */
 export type RefusedConnection = 'max_connections' | 'max_connections_per_client' | 'memory' | 'not_allowed'
 
 /** Why a TLS handshake failed: the `reason` label of its metric. */
@@ -83,7 +83,7 @@ export type Overuse =
   | 'max_queued_bytes'
   | 'protocol_error'
 
-/** A client as the caps on connections count it. */
+/** The client of a connection, for the caps and the memory account. */
 export interface ConnectedClient {
   /** Connections with the same key count together: an IPv4 address, or the /64 prefix of an IPv6 address. */
   readonly key: string
@@ -100,19 +100,19 @@ export interface ConnectionCapsDependencies {
   readonly onRefused: (reason: RefusedConnection, peer?: string) => void
 }
 
-/** After this many connections that were closed for overuse, a client may open no more connections. */
+/** While this many connections closed for overuse are remembered, their client may open no connection. */
 const MOST_OVERUSED = 25
 
-/** The weight of one open connection. It is a large integer so that a fraction of a connection is an integer, too. */
+/** The weight of one open connection. It is large, so that a fraction of a connection is an integer, too. */
 const OPEN = 1_000
 
 /**
- * How many closed connections of all clients are remembered (about 100 bytes each). Beyond that the oldest are forgotten. A
+ * How many closed connections of all clients are remembered (about 100 bytes each). Beyond this number the oldest are forgotten. A
  * processor core cannot serve this many in a minute.
  */
 const MOST_REMEMBERED = 20_000
 
-/** Enforces the cap on the connections of each client, before any byte is read or decrypted. */
+/** Enforces `listen.allow` and the cap on the connections of each client, before any byte is read or decrypted. */
 export function capConnections({ clock, limits, clientOf, onRefused }: ConnectionCapsDependencies) {
   const counts = new Map<string, number>()
   /** Closed connections after overuse, the oldest first. */
@@ -139,12 +139,12 @@ export function capConnections({ clock, limits, clientOf, onRefused }: Connectio
 
   return {
     /**
-     * Whether a new connection may stay: its address is allowed, and it is within the cap of its client. Another one is closed at once,
-     * without a response, so that it costs no work.
+     * Whether a new connection may stay: its address is allowed, and its client is below the cap. Otherwise it is closed at once, without a
+     * response, which would cost work.
      */
     mayStay(socket: Socket): boolean {
       const { remoteAddress } = socket
-      // Clients on a Unix socket have no address by which they could be counted.
+      // A client on a Unix socket has no address to count by.
       if (remoteAddress === undefined) return true
       const { key, peerTrusted, admitted } = clientOf(remoteAddress)
       if (peerTrusted) return true
@@ -164,8 +164,9 @@ export function capConnections({ clock, limits, clientOf, onRefused }: Connectio
       return true
     },
     /**
-     * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
-     * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
+     * Call this when a connection of this peer has closed after overuse. It still counts for `idleTimeout`, with the weight of a part of
+     * the cap. Otherwise a client could repeat the overuse on a new connection.
+     *
      * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
      */
     remember(peer: string, part: number): void {

@@ -5,13 +5,13 @@ export interface ConnectionPlacesDependencies {
   /** `listen.max_connections`, read for each connection. */
   readonly limits: { readonly maxConnections: number }
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Called when a connection is closed so that another client may have its place. */
+  /** Called when a connection is closed to give its place to another client. */
   readonly onTaken: () => void
 }
 
 /**
- * The places for connections. When all are taken, a client with few connections gets a place of the client with most of them (C26): a few
- * addresses would otherwise fill all places, each within its own cap, and refuse everyone else for as long as they like.
+ * The places for connections. When all are taken, a client with few connections gets a place of the client with most of them (C26).
+ * Otherwise a few addresses, each within its own cap, could hold all places and lock out every other client.
  */
 export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPlacesDependencies) {
   /** The connections of each client, the oldest first, and when each was opened. */
@@ -25,28 +25,28 @@ export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPla
     if (own.size === 0) clients.delete(holding.client)
   }
 
-  /** The connection whose place a newcomer gets. */
-  function loserTo(newcomer: ClientAccount): Holding | undefined {
-    // A trusted proxy carries many clients: it counts as a newcomer for each of them, and loses no place to others.
+  /** The connection that closes to give its place to a newcomer; undefined if none may close. */
+  function victimFor(newcomer: ClientAccount): Holding | undefined {
+    // A trusted proxy carries many clients, so each of its connections counts as the first of a client. It loses no place to others.
     const own = newcomer.isProxy ? 0 : (clients.get(newcomer)?.size ?? 0)
     return heavierThan(weightOf(newcomer, own + 1)) ?? (own === 0 ? idleWithoutGrant() : undefined)
   }
 
-  /** A connection of the client that weighs most, of those that weigh more than `least`. */
+  /** A connection of the heaviest client above the weight `least`. Skips clients whose requests are all at the device. */
   function heavierThan(least: number): Holding | undefined {
     let heaviest = least
-    let loser: Holding | undefined
+    let victim: Holding | undefined
     for (const [client, connections] of clients) {
       const weight = weightOf(client, connections.size)
-      const found = client.isProxy || weight <= heaviest ? undefined : leastMissed(connections)
+      const found = client.isProxy || weight <= heaviest ? undefined : leastBusy(connections)
       if (found === undefined) continue
       heaviest = weight
-      loser = found
+      victim = found
     }
-    return loser
+    return victim
   }
 
-  /** A connection without work that is a second old, of a client without a live grant. */
+  /** A connection without work, at least `PATIENCE` old, of a client without a live grant. */
   function idleWithoutGrant(): Holding | undefined {
     const stale = clock.monotonic() - PATIENCE
     for (const [{ isProxy, grant }, connections] of clients) {
@@ -57,36 +57,36 @@ export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPla
   }
 
   return {
-    /** Whether the client may open one more connection. Closes one of another client for it if need be. */
+    /** Whether the client may open one more connection. If no place is free, closes a connection of another client. */
     mayTake(client: ClientAccount): boolean {
       if (taken < limits.maxConnections) return true
-      const loser = loserTo(client)
-      if (loser === undefined) return false
+      const victim = victimFor(client)
+      if (victim === undefined) return false
       onTaken()
-      release(loser)
-      loser.holder.drop()
-      loser.close()
+      release(victim)
+      victim.holder.drop()
+      victim.close()
       return true
     },
-    /** A connection was opened. */
+    /** Call this when a connection has opened. */
     take(holding: Holding): void {
       taken += 1
       const own = clients.get(holding.client)
       if (own === undefined) clients.set(holding.client, new Map([[holding, clock.monotonic()]]))
       else own.set(holding, clock.monotonic())
     },
-    /** A connection has closed. Also called for one that has lost its place before. */
+    /** Call this when a connection has closed. Does nothing if it lost its place earlier. */
     release,
   }
 }
 
-/** A client without a live grant weighs as if it had one connection more. */
+/** The weight of a client: its connections, and one more if it has no live grant. */
 function weightOf({ grant }: ClientAccount, connections: number): number {
   return connections + (grant === undefined ? 1 : 0)
 }
 
-/** The oldest without work; if all work, the oldest without a request at the device. */
-function leastMissed(connections: ReadonlyMap<Holding, number>): Holding | undefined {
+/** The oldest connection without work; if all work, the oldest without a request at the device; otherwise undefined. */
+function leastBusy(connections: ReadonlyMap<Holding, number>): Holding | undefined {
   let spare: Holding | undefined
   for (const holding of connections.keys()) {
     if (!holding.holder.working) return holding

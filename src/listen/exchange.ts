@@ -21,8 +21,8 @@ const NO_FIELDS: Fields = []
 type EndListener = () => void
 
 /**
- * An exchange of the listener, which alone makes exchanges and writes how they end for the client. The facts of other rooms stand here with
- * what they are until their room writes them: one object, so that a request needs no other.
+ * The base of every exchange. Only the listener creates exchanges, and it writes how they end for the client. The facts of the other rooms
+ * are fields of the same object, with their initial values, so that a request needs no second object.
  */
 export abstract class ListenerExchange implements Exchange {
   readonly head: RequestHead
@@ -80,7 +80,7 @@ export abstract class ListenerExchange implements Exchange {
   responseBytes = 0
   #onEnd: EndListener | EndListener[] | undefined = undefined
   #onDrain: (() => void) | undefined = undefined
-  /** Undefined if the request has none, and over HTTP/2 until it is read. */
+  /** Undefined if the request has no body, and over HTTP/2 until the body is read. */
   protected requestBody: RequestBody | undefined
 
   constructor(head: RequestHead, body?: RequestBody) {
@@ -123,7 +123,7 @@ export abstract class ListenerExchange implements Exchange {
     this.#onDrain = listener
   }
 
-  /** The client has read the backlog. */
+  /** Call this when the queued bytes of the response have drained. */
   drained(): void {
     this.#onDrain?.()
   }
@@ -139,7 +139,7 @@ export abstract class ListenerExchange implements Exchange {
     else this.#onEnd = [this.#onEnd, listener]
   }
 
-  /** Ends the exchange, once. Its connection or stream calls this. */
+  /** Ends the exchange: drops the body, records the exchange and calls the listeners. Only the first call has an effect. */
   settle(outcome: Outcome): void {
     if (this.outcome !== undefined) return
     if (this.requestBody !== undefined) {

@@ -18,18 +18,18 @@ export interface HandshakeDependencies {
   readonly material: TlsMaterial
   /** Closes the connections of clients that speak plain HTTP. */
   readonly lingering: Pick<Lingering, 'end'>
-  /** The turn budget by which a connection is served. */
+  /** The turn budget of a connection. */
   readonly turnsOf: (wire: Socket) => TurnBudget
-  /** The connection as TLS reads it. */
+  /** The stream from which TLS reads the connection: the socket itself, or a `Sluice`. */
   readonly readable: (wire: Socket) => Duplex
   /** Called after a handshake. `wire`: the TCP socket below `socket`. */
   readonly accept: (socket: TLSSocket, wire: Socket) => void
   readonly onFailed: (reason: FailedHandshake) => void
-  /** The complete HTTP/1 response for a client that speaks HTTP without TLS. It repeats nothing of the request. */
+  /** The complete HTTP/1 response for a client that speaks HTTP without TLS. It contains nothing of the request. */
   readonly plainHttpMessage: () => string
 }
 
-/** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
+/** A TLS handshake. `wire`: the TCP socket; undefined after the handshake. */
 interface Handshake {
   wire: Socket | undefined
   readonly deadline: Timer
@@ -42,14 +42,14 @@ export function createHandshakes(deps: HandshakeDependencies) {
   let stopping = false
   /** The ends of the handshakes in progress at a stop. */
   const last: Timer[] = []
-  /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
+  /** Finds the handshake, and with it the `Socket` below a `TLSSocket`. Node has no other public API for this. */
   const handshakeOf = new AsyncLocalStorage<Handshake>()
 
   const server = createServer(
     {
       ...contextOf(deps.material),
       ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
-      // Longer than the deadline below, which ends a handshake first.
+      // It never fires: the deadline in `begin` is earlier.
       handshakeTimeout: 2 * limits.tlsTimeout,
       noDelay: true,
     },
@@ -67,7 +67,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
     if (handshake !== undefined) settle(handshake, error.code === 'ECONNRESET' ? 'client_left' : 'tls_error')
   })
 
-  /** Ends a handshake. Clears `wire`, because the asynchronous context of the connection keeps this object alive. */
+  /** Ends a handshake, once. Clears `wire`, because the asynchronous context of the connection keeps the `Handshake` object alive. */
   function settle(handshake: Handshake, failure?: FailedHandshake): void {
     if (!running.delete(handshake)) return
     handshake.deadline.cancel()
@@ -82,18 +82,18 @@ export function createHandshakes(deps: HandshakeDependencies) {
   }
 
   return {
-    /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
+    /** Starts the handshake on a new connection. A client that speaks plain HTTP gets a response. Any other failure only closes it. */
     begin(socket: Socket): void {
       const handshake: Handshake = {
         wire: socket,
         deadline: clock.after(limits.tlsTimeout, () => expire(handshake)),
       }
       running.add(handshake)
-      // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
+      // Without a listener, a reset before the first byte would be an uncaught error. After that the `TLSSocket` handles errors.
       socket.on('error', () => {})
       socket.once('close', () => settle(handshake, stopping ? undefined : 'client_left'))
       onFirstByte(socket, (byte) => {
-        // The methods of HTTP and the preface of HTTP/2 (`PRI * HTTP/2.0`) begin with a capital letter; TLS with 0x16 (RFC 8446 §5.1).
+        // HTTP methods and the HTTP/2 preface (`PRI * HTTP/2.0`) begin with a capital letter, TLS with 0x16 (RFC 8446 §5.1).
         if (byte >= 0x41 && byte <= 0x5a) {
           settle(handshake, 'plain_http')
           deps.lingering.end(socket, deps.plainHttpMessage())
@@ -106,7 +106,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
     },
     /** New handshakes use this certificate. */
     applyTls: (material: TlsMaterial): void => server.setSecureContext(contextOf(material)),
-    /** The sidecar stops: handshakes in progress end soon. */
+    /** Call this when the sidecar begins to stop: handshakes in progress end soon. */
     drain(): void {
       stopping = true
       const silent = clock.after(LAST_REQUEST, () => {
@@ -124,7 +124,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
   }
 }
 
-/** TLS 1.3, then of TLS 1.2 forward secrecy and AEAD only: HTTP/2 forbids all others (RFC 9113 §9.2.2, appendix A). */
+/** TLS 1.3, then the suites of TLS 1.2 with forward secrecy and AEAD: HTTP/2 prohibits all others (RFC 9113 §9.2.2, appendix A). */
 const CIPHERS = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
@@ -137,16 +137,15 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':')
 
-/** The groups are those of OpenSSL, with X25519MLKEM768 first: recordings of today stay secret from a quantum computer. */
+/** The TLS context. Its groups are OpenSSL's defaults, with X25519MLKEM768 first: a later quantum computer cannot decrypt recordings. */
 export function contextOf({ cert, key }: TlsMaterial): SecureContextOptions {
   return { cert, key, minVersion: 'TLSv1.2', ciphers: CIPHERS }
 }
 
 /**
- * Calls `then` once, when the first bytes of a new connection have arrived. They stay in the buffer of the socket, from where a
- * `TLSSocket` reads them without giving up its native path (`receive` of its handle). Never called if the connection ends before.
- * Costs at most 2 % of a handshake (12 pairs of 1,200). OpenSSL's own error for plain HTTP is no substitute: Node closes the
- * socket with it, so no response could be sent.
+ * Calls `then` once, with the first byte of a new connection; never if the connection ends before. The bytes stay in the buffer of the
+ * socket, from which a `TLSSocket` reads them without leaving its native path (`receive` of its handle). Costs at most 2 % of a handshake
+ * (12 pairs of 1,200). OpenSSL's error for plain HTTP is no substitute: Node closes the socket with it, so no response could be sent.
  */
 function onFirstByte(socket: Socket, then: (byte: number) => void): void {
   function inspect(): void {

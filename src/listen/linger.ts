@@ -3,7 +3,7 @@ import { Activity } from '../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../system/clock.ts'
 import { IdleList, type Idling } from '../system/idle-list.ts'
 
-/** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */
+/** The bounds on a lingering connection: its total time and its silence (ms), and the discarded bytes. */
 interface Bounds {
   readonly time: number
   readonly silence: number
@@ -12,12 +12,12 @@ interface Bounds {
 
 export interface LingeringBounds {
   readonly usual: Bounds
-  /** While the sidecar stops, and for connections beyond `mostAtOnce`. */
+  /** For all connections while the sidecar stops, and for connections beyond `mostAtOnce`. */
   readonly brief: Bounds
   readonly mostAtOnce: number
 }
 
-/** The usual times are nginx's (`lingering_time`, `lingering_timeout`). Discarding 1 GiB costs a core 0.7 s, over TLS 1.2 s. */
+/** The usual times are those of nginx (`lingering_time`, `lingering_timeout`). To discard 1 GiB costs a core 0.7 s, over TLS 1.2 s. */
 const BOUNDS: LingeringBounds = {
   usual: { time: 30_000, silence: 5_000, bytes: 1024 ** 3 },
   brief: { time: 1_000, silence: 1_000, bytes: 256 * 1024 },
@@ -25,8 +25,8 @@ const BOUNDS: LingeringBounds = {
 }
 
 /**
- * How many lingering connections are read in one turn of the event loop, at most 128 KiB from each. Without this bound, 64
- * clients that send as fast as they can delay all others by 160 ms.
+ * How many lingering connections are read in one turn of the event loop, at most 128 KiB from each. Without this bound, 64 clients that
+ * send as fast as they can would delay all other clients by 160 ms.
  */
 const READ_PER_TURN = 8
 
@@ -37,9 +37,9 @@ export function createLingering(
   clock: Pick<Clock, 'monotonic' | 'after'>,
   { usual, brief, mostAtOnce }: LingeringBounds = BOUNDS,
 ) {
-  /** One function for each lingering connection: from then on it lingers only briefly. */
+  /** One function for each lingering connection. It sets the `brief` bounds. */
   const lingering = new Set<() => void>()
-  /** Connections that wait for a turn of the event loop to be read. */
+  /** Paused connections that wait for a later turn of the event loop. */
   const waiting: Socket[] = []
   let draining = false
   const silent = {
@@ -57,7 +57,7 @@ export function createLingering(
     if (waiting.push(socket) === 1) afterTurn(readSome)
   }
 
-  /** Discards the input of a connection. */
+  /** Discards the input of a connection until it ends or a bound is reached. */
   function discard(socket: Socket, wire: Socket): void {
     let left = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
@@ -91,7 +91,7 @@ export function createLingering(
       if (left < 0) close()
       else waitForTurn(socket)
     })
-    // The client has closed its sending side too. Queued bytes are still written before the connection closes.
+    // The client has closed its sending side, too. Queued bytes are written before the connection closes.
     socket.once('end', () => socket.destroySoon())
     socket.once('finish', noteActivity)
     socket.once('close', () => {
@@ -104,18 +104,18 @@ export function createLingering(
 
   return {
     /**
-     * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
-     * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
-     * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
+     * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards the input of
+     * the client within bounds, and then closes the connection. An immediate close would reset the connection, and the client could lose
+     * the response. Nothing else reads the connection from here on, so no later byte is read as a request.
      *
-     * @param wire the socket below it, if it is a TLS socket
+     * @param wire the socket below `socket`, if that is a TLS socket
      */
     end(socket: Socket, lastBytes = '', wire = socket): void {
       if (socket.destroyed) return
       if (!socket.writableEnded) socket.end(lastBytes)
       discard(socket, wire)
     },
-    /** The sidecar stops: from now on connections linger only briefly. */
+    /** Call this when the sidecar begins to stop: from now on connections linger only briefly. */
     drain(): void {
       draining = true
       for (const tighten of lingering) tighten()
@@ -124,12 +124,12 @@ export function createLingering(
 }
 
 /**
- * Closes a connection so that the client sees it broken: with a reset, unless `wire`, the socket below it, is a Unix socket. A reset also frees what
- * the kernel has queued. Without one it keeps that, up to megabytes, for as long as a client that reads nothing stays.
+ * Closes a connection so that the client sees it broken: with a reset, unless `wire`, the socket below it, is a Unix socket. A reset also
+ * frees the bytes that the kernel has queued. Otherwise the kernel would keep up to megabytes as long as a client reads nothing and stays.
  */
 export function endBroken(socket: Socket, wire: Socket): void {
-  // A Unix socket has no reset. A TLS socket is destroyed when its wire has closed. Destroying both within a callback of the TLS
-  // connection crashes the process (SIGSEGV in Node 26.10).
+  // A Unix socket has no reset. The TLS socket closes when its wire has closed. To destroy both within a callback of the TLS connection
+  // crashes the process (SIGSEGV in Node 26.10).
   if (wire.remoteAddress === undefined) socket.destroy()
   else wire.resetAndDestroy()
 }

@@ -6,7 +6,7 @@ import { SetupError } from '../system/setup-error.ts'
 
 export interface Addresses {
   readonly public: string
-  /** Null if it is off, or if this machine does not have its address yet. */
+  /** Null if the admin listener is off, or if this machine does not have its address yet. */
   readonly admin: string | null
 }
 
@@ -15,29 +15,29 @@ interface ListenersDependencies {
   readonly admin: Server
   /** Called when the public listener is open, and again if the admin listener opens later. */
   readonly onOpen: (addresses: Addresses) => void
-  /** Called once for each address that this machine does not have yet. If it is left out, such an address ends the start. */
+  /** Called once for each address that this machine does not have yet. Without it, such an address ends the start with an error. */
   readonly onLate?: ((late: LateAddress, error: SetupError) => void) | undefined
   readonly clock: Pick<Clock, 'pause'>
 }
 
-/** The sections of the configuration. */
+/** The parts of the configuration about listeners. */
 interface ListenerSettings {
   readonly listen: { readonly address: ListenAddress; readonly tls: unknown }
   readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
 }
 
-/** How long (ms) an address is not tried again that this machine does not have yet. */
+/** The pause (ms) between two attempts to listen on an address that this machine does not have yet. */
 const AGAIN = 1_000
 
-/** A listener after its first try. It is open, or waits for its address. */
+/** A listener after its first attempt: it is open, or waits for its address. */
 interface Opening {
-  /** Resolves with its address when it is open. */
+  /** Resolves with the bound address when the listener is open. */
   readonly opened: Promise<string>
 }
 
 /**
- * Opens the listeners of a sidecar, once. DHCP or a VPN may give this machine an address after the start: with `onLate`, an address is tried
- * until the machine has it. The public listener does not wait for the address of the admin listener.
+ * Opens the listeners of a sidecar, once. DHCP or a VPN may assign an address after the start. With `onLate`, the sidecar tries such an
+ * address until the machine has it. The public listener does not wait for the address of the admin listener.
  */
 export function createListeners(
   { listen: { address, tls }, admin }: ListenerSettings,
@@ -53,7 +53,7 @@ export function createListeners(
     if (ended) throw new SetupError('the sidecar was stopped, so it does not listen', { exitCode: 1 })
   }
 
-  /** Tries an address. `tryOnce` listens, and resolves with the address that the kernel bound. */
+  /** Makes the first attempt for an address. `tryOnce` listens, and resolves with the address that the kernel bound. */
   async function begin(key: string, at: ListenAddress, tryOnce: () => Promise<string>): Promise<Opening> {
     try {
       return { opened: Promise.resolve(await opened(tryOnce)) }
@@ -126,14 +126,14 @@ export function createListeners(
     listening,
     /** The addresses that this machine does not have yet. */
     waiting,
-    /** Rejects with a `SetupError` if an address cannot be used, or after `endOpening`. A second call has the same result. */
+    /** Rejects with a `SetupError` if an address is unusable, or after `endOpening`. A second call has the same result. */
     async open(): Promise<Addresses> {
       refuseAtEnd()
-      // If one cannot be opened, the other is not waited for.
+      // If one listener fails, `open` does not wait for the other.
       opening ??= openBoth().finally(() => waits.abort())
       return opening
     },
-    /** No listener opens from now on. Resolves when none is opening: closing it earlier would leave it open. */
+    /** Ends all attempts. Resolves when no listener is opening any more: a listener that is closed while it opens would stay open. */
     async endOpening(): Promise<void> {
       ended = true
       waits.abort()

@@ -27,7 +27,7 @@ import type { TlsMaterial } from './tls-pair.ts'
 
 type Protocol = 'http/1.1' | 'h2'
 
-/** The URL is not repeated, because the name in it is what the client claims. */
+/** The description contains no URL, because the host in it would be a claim of the client. */
 const PLAIN_HTTP: Refusal = {
   kind: 'malformed',
   description: 'This port speaks HTTPS: use https:// in place of http://.',
@@ -38,9 +38,9 @@ export interface PublicListenerDependencies extends Http1Handlers {
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
   readonly tls: TlsMaterial | undefined
-  /** With TLS: called with the address of this machine that a client has connected to. */
+  /** Called with the address of this machine to which a client has connected, only with TLS. */
   readonly onReached: (address: string) => void
-  /** What its clients hold. Its `clientOf` also says whose connections count together for the cap per client. */
+  /** The memory of the clients. Its `clientOf` also tells which connections count together for the cap per client. */
   readonly memory: ListenMemory
   readonly events: ListenerEvents
 }
@@ -54,7 +54,7 @@ interface ListenerEvents {
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
-/** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
+/** The listener for clients on one port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies) {
   const { memory, events } = deps
   /** `applyLimits` replaces what it holds. */
@@ -78,7 +78,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   /** New connections are served by these, by the deadlines of the time at which they opened. */
   let servers = serversOf(deps.limits)
   const all = [servers]
-  /** The open connections, by their TCP sockets, and what each holds. */
+  /** The memory of each open connection, by its TCP socket. */
   const holdings = new Map<Socket, Holding>()
   let overTcp = false
   server.once('listening', () => {
@@ -87,19 +87,19 @@ export function createPublicListener(deps: PublicListenerDependencies) {
 
   /** `wire`: the TCP socket below `socket`; in cleartext `socket` itself. */
   function acceptHttp1(socket: Socket, wire: Socket): void {
-    // A half-closed client may still wait for a response. Before HTTP begins, a client that closes its side has left.
+    // A half-closed client may still wait for a response. Before HTTP begins, a FIN means that the client has left.
     socket.allowHalfOpen = true
     wire.allowHalfOpen = true
     count('http/1.1', socket)
     servers.http1.accept(socket, wire, holdingOf(wire))
   }
 
-  /** What a connection holds. One whose socket closed during its handshake has no holding any more, and is charged anew. */
+  /** The memory of a connection. If its socket closed during the handshake, the holding is gone, and a new one is opened. */
   function holdingOf(wire: Socket): Holding {
     return holdings.get(wire) ?? charge(wire)
   }
 
-  /** A connection as TLS reads it: that of a client without a grant by turns. */
+  /** The stream from which TLS reads a connection: a `Sluice`, or the socket itself for a trusted proxy or a client with a grant. */
   function readable(wire: Socket): Duplex {
     const holding = holdingOf(wire)
     const { client } = holding
@@ -110,14 +110,14 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     })
   }
 
-  /** Why a new connection is refused, before it costs a handshake. Undefined if its client may hold one more, and has a place for it. */
+  /** Why a new connection is refused before it costs a handshake; undefined if its client has memory and a place for it. */
   function whyNot(socket: Socket): 'max_connections' | 'memory' | undefined {
     const client = accountOf(memory, socket.remoteAddress ?? '')
     if (!account.mayHold(client, costOfConnection, 'connection')) return 'memory'
     return places.mayTake(client) ? undefined : 'max_connections'
   }
 
-  /** Charges the client of a new connection for it. */
+  /** Charges a new connection to its client. */
   function charge(socket: Socket): Holding {
     const client = accountOf(memory, socket.remoteAddress ?? '')
     const holding = account.open(client, new Handshaking(socket))
@@ -133,8 +133,8 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   }
 
   /**
-   * Whether the client has already reset the connection. Its address is then lost, and only peers on a Unix socket have none. So
-   * its requests would count in the window of those peers (C17), or be trusted like a proxy.
+   * Whether the client has already reset a TCP connection. Such a connection has lost its peer address and looks like one on a Unix socket:
+   * its requests would count in the window of the Unix socket (C17), or be trusted like those of a proxy.
    */
   function hasLeft(socket: Socket): boolean {
     return overTcp && socket.remoteAddress === undefined

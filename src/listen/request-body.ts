@@ -7,13 +7,13 @@ type Read = IteratorResult<Buffer, undefined>
 const END: Read = { done: true, value: undefined }
 const NOTHING = Buffer.alloc(0)
 
-/** For a body that waits for nothing. */
+/** The clock of an empty body, which waits for nothing. */
 const NO_CLOCK = { monotonic: () => 0, after: () => ({ cancel() {} }) }
 
-/** The cost of received bytes beside their content, by piece (bytes): a client may send pieces of one byte. */
+/** The memory overhead of one received piece (bytes). It is charged because a client may send pieces of one byte. */
 export const PIECE = 128
 
-/** A piece that is smaller (bytes) is joined with the pieces behind it: a copy of a few bytes costs less than another read of the body. */
+/** A piece below this size (bytes) is joined with all pieces behind it: a copy of a few bytes costs less than another read of the body. */
 const SMALL = 4 * 1024
 
 /** The body of one request: the connection or stream pushes bytes in, the exchange reads them. */
@@ -36,9 +36,9 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   #onBroken: (() => void) | undefined
 
   /**
-   * @param onRoom called when a full body may be pushed to again: it was read, a read waits, or its bytes are dropped from now on
-   * @param most the body is full with so many unread bytes, the cost of their pieces included; 0: it takes bytes only while a read waits
-   * @param isDeferred whether bytes have arrived that are pushed in a later turn of the event loop
+   * @param onRoom called when bytes may be pushed again: the body was read, a read waits, or all bytes are dropped from now on
+   * @param most the body is full at this many unread bytes, including `PIECE` for each piece; 0: it takes bytes only while a read waits
+   * @param isDeferred whether received bytes wait for a later turn of the event loop to be pushed
    */
   constructor(
     clock: Pick<Clock, 'monotonic' | 'after'>,
@@ -52,13 +52,13 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#isDeferred = isDeferred
   }
 
-  /** Calls `onHeld` at once with the bytes that the body holds, and then with each change, which is negative if it holds fewer. */
+  /** Calls `onHeld` at once with the bytes that the body holds, then with each change; a negative change means fewer bytes. */
   charge(onHeld: (change: number) => void): void {
     this.#onHeld = onHeld
     onHeld(this.#cost)
   }
 
-  /** The empty body of a request without one. */
+  /** The body of a request without one: it is empty and complete. */
   static empty(): RequestBody {
     const body = new RequestBody(NO_CLOCK, () => {}, 0)
     body.finish()
@@ -70,7 +70,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     return this.#unread
   }
 
-  /** More bytes of the body may come, and it was partly read or broke off. The connection closes and does not skip the rest. */
+  /** More bytes of the body may come, and it was partly read or broke off. The connection then closes, instead of draining the rest. */
   get begun(): boolean {
     return this.#unread && (this.#readBegun || this.#state === 'broken')
   }
@@ -80,7 +80,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     return this.#state === 'broken'
   }
 
-  /** Bytes that have arrived, read or not; `Infinity` once all have. */
+  /** The number of bytes that have arrived, read or not; `Infinity` when all have. */
   get arrived(): number {
     return this.#state === 'whole' ? Number.POSITIVE_INFINITY : this.bytes + this.#held
   }
@@ -113,7 +113,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     if (this.#state === 'receiving') this.#end('whole')
   }
 
-  /** The rest will never arrive, or its end is uncertain. Drops the buffered bytes; reading fails from now on. */
+  /** Call this when the rest will never arrive, or the end of the body is uncertain. Drops the buffered bytes; reads fail from now on. */
   break(): void {
     if (this.#state === 'broken') return
     this.drop()
@@ -135,14 +135,14 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     this.#onRoom()
   }
 
-  /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
+  /** The body, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
     this.#stallTimeout = stallTimeout
     this.#readBegun = true
     return this
   }
 
-  /** Waits, `within` its time, for the first bytes or the end, and fails as reading does. The bytes stay unread. */
+  /** Waits for the first bytes or the end. Has the timeout of `within` and the errors of a read. The bytes stay unread. */
   async arrival(): Promise<void> {
     const { value } = await this.#next()
     this.#readBegun = false
@@ -195,7 +195,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
     else waiting?.reject(new BrokenBodyError())
   }
 
-  /** It may find no pending read, because the deadline keeps running when data arrives. */
+  /** Fails the pending read. There may be none, because data does not stop the deadline. */
   #onLate(): void {
     const waiting = this.#waiting
     if (waiting === undefined) return

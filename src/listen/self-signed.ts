@@ -25,14 +25,14 @@ const DER = {
   set: 0x31,
 } as const
 
-/** One element in DER (X.690): its tag, its length, its content. */
+/** One DER element (X.690): tag, length, content. */
 function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const length = content.reduce((sum, part) => sum + part.length, 0)
   const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
   return Buffer.concat([Buffer.from([tag, ...size]), ...content])
 }
 
-/** A bit string without unused bits, or with so many at its end. */
+/** A bit string. `unused`: the number of unused bits in its last byte. */
 function derBits(content: Uint8Array, unused = 0): Buffer {
   return der(DER.bits, Buffer.from([unused]), content)
 }
@@ -42,7 +42,7 @@ function derOid(hex: string): Buffer {
   return der(DER.oid, Buffer.from(hex, 'hex'))
 }
 
-/** A time in whole seconds: with two digits of the year until 2049 (RFC 5280 §4.1.2.5). */
+/** A time in whole seconds. Until 2049 the year has two digits (RFC 5280 §4.1.2.5). */
 function derTime(time: Date): Buffer {
   const digits = time.toISOString().replace(/\.\d+|[-:T]/g, '')
   return time.getUTCFullYear() < 2050
@@ -50,7 +50,7 @@ function derTime(time: Date): Buffer {
     : der(DER.time, Buffer.from(digits))
 }
 
-/** Where the content of the element at `at` starts and ends. For DER that OpenSSL has accepted. */
+/** The start and end of the content of the element at `at`. Only for DER that OpenSSL has accepted. */
 function contentAt(bytes: Buffer, at: number): { readonly start: number; readonly end: number } {
   const first = bytes[at + 1] ?? 0
   const digits = first < 0x80 ? 0 : first & 0x7f
@@ -61,7 +61,10 @@ function contentAt(bytes: Buffer, at: number): { readonly start: number; readonl
 /** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
 const YEARS = 10
 
-/** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
+/**
+ * How far (ms) the validity begins in the past: a client whose clock is behind accepts the certificate, and so does the sidecar after its
+ * own clock was set back.
+ */
 const BACKDATED = 86_400_000
 
 const CURVE = 'prime256v1'
@@ -70,16 +73,17 @@ const CURVE = 'prime256v1'
 type Pair = Pick<TlsMaterial, 'cert' | 'key'>
 
 /**
- * The subject must differ from the CA's name. Otherwise subject and issuer are equal and the certificate counts as self-issued
- * (RFC 5280 §6.1).
+ * The subject of the server certificate. It must differ from the name of the CA: with equal subject and issuer the certificate counts as
+ * self-issued (RFC 5280 §6.1).
  */
 const SUBJECT = nameOf('Postern server certificate')
 
 /**
- * Makes a key, a CA certificate and a server certificate signed by that CA. Both certificates have the same key and are in one
- * file, so a client that trusts the file accepts every later server certificate of this key. A single self-signed certificate
- * would not do: OpenSSL trusts it only byte for byte (H111), and rustls and Firefox refuse a CA as a server certificate. The CA
- * may sign any name, because later names are unknown (RFC 5280 §4.2.1.10): a client should trust it for this device only.
+ * Makes a key, a CA certificate and a server certificate signed by that CA. Both certificates have the same key and are in one file, so a
+ * client that trusts the file accepts every later server certificate of this key. A single self-signed certificate is not enough: OpenSSL
+ * trusts it only byte for byte (H111), and rustls and Firefox refuse a CA as a server certificate. The CA may sign any name, because later
+ * names are unknown (RFC 5280 §4.2.1.10). So a client should trust it for this device only.
+ *
  * @param wall milliseconds since the Unix epoch
  */
 export function makeSelfSigned(host: string, names: readonly string[], wall: number): Pair {
@@ -93,8 +97,9 @@ export function makeSelfSigned(host: string, names: readonly string[], wall: num
 }
 
 /**
- * Makes another certificate for other names, with the same key and the same CA. With `renew` the CA certificate is made anew, too,
- * with the same key and name: clients that trust the earlier one go on until it expires.
+ * Makes another server certificate for other names, with the same key and the same CA. With `renew` it also renews the CA certificate, with
+ * the same key and name: clients that trust the earlier one still accept the pair until that one expires.
+ *
  * @returns the new certificate file; undefined if Postern did not make the pair
  */
 export function remakeSelfSigned(
@@ -109,7 +114,7 @@ export function remakeSelfSigned(
   const present = { name: issuerIn(raw), notBefore, notAfter }
   if (!renew) return serverCertificate(privateKey, present, names) + authority
   const next = periodAt(wall)
-  // Keeps the earlier start, so that a clock that ran ahead leaves no certificate that is not valid yet.
+  // The earlier start is kept: if the clock was ahead, a later start could lie in the future.
   const from = notBefore < next.notBefore ? notBefore : next.notBefore
   const until = notAfter > next.notAfter ? notAfter : next.notAfter
   const renewed = { name: present.name, notBefore: from, notAfter: until }
@@ -123,7 +128,7 @@ interface Authority {
   readonly notAfter: Date
 }
 
-/** The issuer in a certificate, behind version, serial number and algorithm (RFC 5280 §4.1). */
+/** The issuer of a certificate, in DER. It follows version, serial number and algorithm (RFC 5280 §4.1). */
 function issuerIn(raw: Buffer): Buffer {
   let { start } = contentAt(raw, contentAt(raw, 0).start)
   for (let skipped = 0; skipped < 3; skipped += 1) start = contentAt(raw, start).end
@@ -144,17 +149,17 @@ const SIGNATURE = der(DER.sequence, derOid('2a8648ce3d040302'))
 
 function authorityCertificate(privateKey: KeyObject, authority: Authority): string {
   return signed(privateKey, authority, authority.name, () => [
-    // A CA that signs no other CA, and its certificate only.
+    // Basic constraints: a CA that signs no other CA. Key usage: it signs certificates.
     extension('551d13', der(DER.sequence, YES, der(DER.integer, Buffer.from([0]))), YES),
     extension('551d0f', derBits(Buffer.from([0x04]), 2), YES),
   ])
 }
 
-/** It is valid as long as the CA. */
+/** A server certificate, valid as long as the CA. */
 function serverCertificate(privateKey: KeyObject, authority: Authority, names: readonly string[]): string {
   return signed(privateKey, authority, SUBJECT, (keyId) => [
     extension('551d13', der(DER.sequence), YES),
-    // Signs handshakes, as a server.
+    // Key usage: it signs handshakes. Extended key usage: as a server.
     extension('551d0f', derBits(Buffer.from([0x80]), 7), YES),
     extension('551d25', der(DER.sequence, derOid('2b06010505070301'))),
     extension('551d11', der(DER.sequence, ...names.map(alternativeName))),
@@ -170,9 +175,9 @@ function signed(
   extensionsFor: (keyId: Buffer) => readonly Buffer[],
 ): string {
   const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
-  // The bits of the key (§4.2.1.2): a point of the curve, at the end.
+  // The key id is the hash of the public key bits (§4.2.1.2): the curve point at the end of the SPKI.
   const keyId = createHash('sha1').update(publicKey.subarray(-65)).digest()
-  // A positive number of 16 bytes, not beginning with zeros.
+  // The serial number is positive and has 16 bytes without a leading zero byte.
   const serial = randomBytes(16)
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40
   const content = der(
@@ -194,13 +199,13 @@ function extension(oid: string, value: Buffer, critical: Buffer = Buffer.alloc(0
   return der(DER.sequence, derOid(oid), critical, der(DER.octets, value))
 }
 
-/** An address, or a DNS name (§4.2.1.6). */
+/** A subject alternative name: an IP address or a DNS name (§4.2.1.6). */
 function alternativeName(name: string): Buffer {
   const address = addressBytes(name)
   return address === undefined ? der(0x82, Buffer.from(name, 'latin1')) : der(0x87, address)
 }
 
-/** A distinguished name that is only a common name. */
+/** A distinguished name with only a common name. */
 function nameOf(commonName: string): Buffer {
   const pair = der(DER.sequence, derOid('550403'), der(DER.text, Buffer.from(commonName)))
   return der(DER.sequence, der(DER.set, pair))

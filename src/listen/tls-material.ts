@@ -19,10 +19,10 @@ interface PairPaths {
   readonly key: string
 }
 
-/** `names`: the names of a self-signed certificate; for `auto` those of the machine. */
+/** The value of `listen.tls`. `names`: a self-signed certificate for these names; `auto`: for the names of the machine. */
 export type TlsSetting = 'auto' | 'off' | PairPaths | { readonly names: readonly string[] }
 
-/** Whether Postern makes the pair itself. */
+/** Whether the pair is one that Postern makes itself. */
 export function isSelfSigned(setting: TlsSetting): setting is 'auto' | { readonly names: readonly string[] } {
   return setting === 'auto' || (setting !== 'off' && 'names' in setting)
 }
@@ -34,15 +34,15 @@ export function selfSignedPaths(stateDir: string): PairPaths {
 export interface SelfSignedSources {
   readonly clock: Pick<Clock, 'wall'>
   readonly machine: () => MachineNames
-  /** Told of a pair that is set aside or made: clients have to trust a new one before they connect. */
+  /** Logs that a pair was set aside or made: clients must trust a new pair before they connect. */
   readonly log?: Logger
-  /** Whether a broken pair is set aside and another one made; otherwise it is an error. */
+  /** A broken pair is set aside and a new one made. Otherwise a broken pair is an error. */
   readonly replacesBroken?: boolean
 }
 
 /**
- * Reads the certificate and key of the public listener. Makes a self-signed pair if the setting asks for one and there is none.
- * Undefined for cleartext. Rejects with `SetupError` if the pair is unusable.
+ * Reads the certificate and key of the public listener. Makes a self-signed pair if the setting asks for one and none exists. Undefined for
+ * cleartext. Rejects with `SetupError` if the pair is unusable.
  */
 export async function loadTlsMaterial(
   setting: TlsSetting,
@@ -67,7 +67,7 @@ export async function loadTlsMaterial(
   return made
 }
 
-/** Reads the certificate of the public listener, without its key. Rejects with `SetupError` if there is none that can be used. */
+/** Reads the certificate of the public listener, without its key. Rejects with `SetupError` if the file is missing or unusable. */
 export async function readCertificate(
   setting: TlsSetting,
   stateDir: string,
@@ -119,7 +119,7 @@ async function readIfThere(path: string): Promise<PemFile | undefined> {
   }
 }
 
-/** Renames the files of a pair. They are not deleted, because the key may be in use elsewhere. */
+/** Renames the files of a pair and returns the new paths. They are not deleted, because the key may be in use elsewhere. */
 function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[] {
   try {
     return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
@@ -146,13 +146,13 @@ function notWritten(what: string, path: string, cause: unknown): SetupError {
   return new SetupError(`${what}: ${reason}`, { key: 'state_dir', cause, remedy })
 }
 
-/** By these the machine reaches itself. They are in every self-signed certificate. */
+/** The names by which the machine reaches itself. They are in every self-signed certificate. */
 const LOOPBACK = ['localhost', '127.0.0.1', '::1']
 
-/** The most names in a self-signed certificate, which every handshake carries. */
+/** The most names in a self-signed certificate. Every handshake sends them. */
 const MOST_NAMES = 100
 
-/** The names for a self-signed certificate: those of the setting, or for `auto` those of the machine. Loopback is always among them. */
+/** The names for a self-signed certificate: loopback, and those of the setting or, for `auto`, of the machine. */
 export function wantedNames(
   setting: 'auto' | { readonly names: readonly string[] },
   machine: () => MachineNames,
@@ -162,7 +162,7 @@ export function wantedNames(
   return [...new Set(canonical)].slice(0, MOST_NAMES)
 }
 
-/** In a stable order: the system does not promise one. IPv4 addresses come first, because there are fewer. */
+/** The names and addresses in a stable order, which the system does not promise. IPv4 addresses come first, because they are fewer. */
 function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
   const canonical = addresses.flatMap((address) => canonicalHost(address) ?? [])
   const isIpv6 = (address: string): boolean => address.includes(':')
@@ -170,21 +170,22 @@ function machineNamesIn({ names, addresses }: MachineNames): readonly string[] {
   return [...names, ...ipv4.toSorted(), ...ipv6.toSorted()]
 }
 
-/** What a self-signed certificate has to be now. */
+/** The requirements on a self-signed certificate now. */
 interface Upkeep {
   readonly wanted: readonly string[]
-  /** Names that are not wanted have to go, too. */
+  /** An unwanted name is also a reason for a replacement. */
   readonly exact: boolean
   readonly wall: number
   readonly log: Logger
-  /** Stores the new certificate: see `storeSelfSigned`. */
+  /** Stores the new certificate. */
   readonly store: (made: TlsMaterial) => Promise<void>
 }
 
 /**
- * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
- * days. Key and CA stay, so clients need not trust anew. One that cannot be stored is served all the same.
- * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
+ * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), expires within 30 days or has
+ * expired. Key and CA stay, so clients need not trust a new file.
+ *
+ * @returns the new pair; undefined if the certificate can stay; `foreign` if it is outdated but Postern did not make it
  */
 export async function remakeIfOutdated(
   { names, valid, key, authority }: TlsMaterial,
@@ -205,7 +206,7 @@ export async function remakeIfOutdated(
   return made
 }
 
-/** Replaces the file of the self-signed certificate atomically. Returns why it cannot be stored, such as a full disk. */
+/** Replaces the file of the self-signed certificate atomically. Resolves with the reason of a failure, such as a full disk. */
 export function storeSelfSigned({ cert }: TlsMaterial, stateDir: string): Promise<string | undefined> {
   return writePrivately(selfSignedPaths(stateDir).cert, cert).then(() => undefined, reasonOf)
 }

@@ -17,7 +17,7 @@ export interface TlsMaterial {
   readonly authority: string | undefined
 }
 
-/** Checks that TLS handshakes can succeed with the pair in these two files. Returns the pair, or which file is wrong and why. */
+/** Checks that TLS handshakes can succeed with the pair in these two files. Returns the pair, or a message that names the wrong file. */
 export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   const chain = certificatesIn(cert)
   const secret = privateKeyIn(key)
@@ -30,7 +30,7 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   try {
     const problem = mismatch(chain, secret)
     if (problem !== undefined) return unusable(cert, key, problem)
-    // OpenSSL refuses more, such as a key that is too short.
+    // OpenSSL makes further checks: it refuses a key that is too short.
     createSecureContext({ cert: cert.text, key: key.text })
   } catch (error) {
     return unusable(cert, key, reasonOf(error))
@@ -44,7 +44,7 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   }
 }
 
-/** The names and addresses of a certificate (RFC 5280 §4.2.1.6) in canonical form. Other kinds of names are left out. */
+/** The DNS names and IP addresses of a certificate (RFC 5280 §4.2.1.6) in canonical form. Other kinds of names are left out. */
 function namesIn({ subjectAltName = '' }: X509Certificate): readonly string[] {
   const found = Array.from(
     subjectAltName.matchAll(/(?:^|, )(?:DNS|IP Address):([^",]*)/g),
@@ -64,8 +64,8 @@ function unusable(cert: PemFile, key: PemFile, why: string): string {
 }
 
 /**
- * Why TLS cannot use the key with the certificate; undefined if it can. OpenSSL does not check this: it accepts a key of another
- * type than the certificate's and then every handshake fails.
+ * The reason why TLS cannot use the key with the certificate; undefined if it can. OpenSSL does not check this: it accepts a key of another
+ * type than that of the certificate, and then every handshake fails.
  */
 function mismatch(chain: Certificates, key: KeyObject): string | undefined {
   const [given, wanted] = [kindOf(key), kindOf(chain[0].publicKey)]
@@ -97,7 +97,7 @@ function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string 
   return `${asymmetricKeyType?.toUpperCase()}${curve === undefined ? '' : ` (${curve})`}`
 }
 
-/** A client accepts a chain only while each of its certificates is valid. */
+/** The time in which all certificates of a chain are valid: a client refuses the chain when one of them is not. */
 function validPeriod(chain: Certificates, path: string): ValidPeriod {
   const named = chain.map((certificate, i) => ({ certificate, of: nameOf(i, chain.length, path) }))
   const begins = named.map(({ certificate, of }) => ({ of, at: certificate.validFromDate.getTime() }))
@@ -108,7 +108,7 @@ function validPeriod(chain: Certificates, path: string): ValidPeriod {
   }
 }
 
-/** The time in which a certificate chain is valid, with the certificate that sets each bound. */
+/** The time in which a certificate chain is valid, with the certificate that sets each end. */
 export interface ValidPeriod {
   readonly from: Bound
   readonly until: Bound
@@ -121,12 +121,12 @@ interface Bound {
   readonly of: string
 }
 
-/** `expiring`: the last 30 days before the end; of a life shorter than 90 days, its last third. */
+/** `expiring`: the last 30 days of the validity; if it is shorter than 90 days, its last third. */
 export type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
 
 const DAY = 86_400_000
 
-/** Long enough for a renewal that needs a purchase and a maintenance window. An ACME client renews a short life in its last third. */
+/** Long enough for a renewal with a purchase and a maintenance window. ACME clients renew short-lived certificates in the last third. */
 const NOTICE = 30 * DAY
 
 /** @param wall milliseconds since the Unix epoch */
@@ -166,8 +166,8 @@ const LOGGED = {
 const REPEAT = 86_400_000
 
 /**
- * Logs that the served certificate is not valid yet, expires soon or has expired: when it is first served, when this changes, and
- * once a day.
+ * Logs that the served certificate is not valid yet, expires soon or has expired: when it is first served, when the state changes, and once
+ * a day. It also logs when the certificate has become valid.
  */
 export function watchValidity(clock: Clock, log: Logger) {
   let period: ValidPeriod | undefined

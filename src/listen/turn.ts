@@ -2,10 +2,10 @@ import type { Exchange } from '../http/exchange.ts'
 import { REQUEST_WORK, type TurnBudget } from '../system/turn-budget.ts'
 
 /**
- * Serves a request now, or in a later turn of the event loop if the budget of its client is used up. A request that waits is open like any
- * other, so its client is charged for it. One that has ended meanwhile is not served.
+ * Serves a request now, or in a later turn of the event loop if the budget of its client is used up. While it waits, the client is charged
+ * for it. A request that has ended in the meantime is not served.
  *
- * @param serve its errors reach the caller; in a later turn `onBug`, and the exchange is cut
+ * @param serve its errors reach the caller; in a later turn they go to `onBug`, and the exchange is cut
  */
 export function serveInTurn<E extends Exchange>(
   turns: TurnBudget,

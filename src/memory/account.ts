@@ -4,7 +4,7 @@ import { TurnBudget } from '../system/turn-budget.ts'
 import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'
 
-/** What the account tells apart: the `of` label of `postern_memory_bytes`. */
+/** The kinds of memory that the account counts separately: the `of` label of `postern_memory_bytes`. */
 export const KINDS = [
   'connections',
   'requests',
@@ -18,18 +18,18 @@ export const KINDS = [
 export type Kind = (typeof KINDS)[number]
 
 /**
- * The stages of relief. Those before a stage stay in effect with it.
+ * The stages of load shedding. A stage includes all earlier ones.
  *
  * - `streams`: a new HTTP/2 connection is offered fewer streams.
- * - `answers`: an answer of Postern's own that its client does not read is given up.
- * - `idle`: connections without work close, those of clients above the fair share.
- * - `shares`: a client above the fair share gets nothing more, and loses what it holds.
- * - `grants`: clients with a live grant share first. A client that holds nothing may still come, to log in.
+ * - `answers`: Postern gives up its own responses that their clients do not read.
+ * - `idle`: idle connections of clients above the fair share close.
+ * - `shares`: a client above the fair share gets no more memory; from `RELIEF` on, its connections close.
+ * - `grants`: clients with a live grant get their share first. A client that holds nothing is still admitted, to log in.
  */
 export const STAGES = ['streams', 'answers', 'idle', 'shares', 'grants'] as const
 export type Stage = (typeof STAGES)[number]
 
-/** The fullness from which on a stage is in effect. */
+/** The fullness at which each stage begins. */
 const BEGINS: Readonly<Record<Stage, number>> = {
   streams: 0.65,
   answers: 0.7,
@@ -38,32 +38,32 @@ const BEGINS: Readonly<Record<Stage, number>> = {
   grants: 0.95,
 }
 
-/** From this fullness on, clients above the fair share lose what they hold, until it is below the one of `shares`. */
+/** At this fullness the account closes connections of clients above the fair share, until the fullness is that of `shares` again. */
 const RELIEF = 0.88
 
-/** What is refused or given up: the `what` label of `postern_shed_total`. */
+/** The things that the account refuses or gives up: the `what` label of `postern_shed_total`. */
 export const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
 export type Shed = (typeof SHED)[number]
 
-/** For how long (ms) the client has not read an own answer, or a connection has had no work, before it may be given up. */
+/** How long (ms) an own response must be unread, or a connection idle, before the account may give it up. */
 export const PATIENCE = 1_000
 
 /** The fewest streams that an HTTP/2 connection is offered. */
 const FEWEST_STREAMS = 8
 
-/** The time (ms) between two looks at all holders while a stage is in effect. */
-const LOOK = 250
+/** The time (ms) between two checks of all holders while a stage is in effect. */
+const INTERVAL = 250
 
-/** How long (ms) a fair share counts until it is computed anew. */
+/** How long (ms) a computed fair share is used. */
 const SHARE_LASTS = 50
 
-/** What can be taken from a client: a connection, or one request behind a trusted proxy. */
+/** The smallest thing that the account can close: a connection, or one request that a trusted proxy carries. */
 export interface Holder {
   /** A request is open. */
   readonly working: boolean
-  /** A request has a place at the device, or is a tunnel to it. */
+  /** One of its requests was sent to the device and has not ended. */
   readonly atDevice: boolean
-  /** Gives up the own answers that the client has not read for `PATIENCE`. Returns how many. */
+  /** Gives up own responses that the client has not read for `PATIENCE`. Returns their number. */
   giveUpUnread(now: number): number
   /** Ends it at once. */
   drop(): void
@@ -77,11 +77,11 @@ export class ClientAccount {
   readonly key: string
   bytes = 0
   readonly holdings: Set<Holding> = new Set()
-  /** It carries the requests of many clients: they are judged, it is not. */
+  /** A trusted proxy carries requests of many clients. The account judges those clients, not the proxy. */
   readonly isProxy: boolean
-  /** The grant that last admitted a request of it. */
+  /** The grant that last admitted one of its requests. */
   grant: string | undefined
-  /** What is done for it in a turn of the event loop. */
+  /** Its budget of work in a turn of the event loop. */
   readonly turns: TurnBudget
 
   constructor(key: string, isProxy: boolean, grant: string | undefined, turns: TurnBudget) {
@@ -91,7 +91,7 @@ export class ClientAccount {
     this.turns = turns
   }
 
-  /** The budget for a connection itself: its handshake, and the reading of its bytes. Each connection of a trusted proxy has one of its own. */
+  /** The budget for the TLS handshake and the reads of one connection. Each connection of a trusted proxy has its own budget. */
   turnsOfConnection(): TurnBudget {
     return this.isProxy ? new TurnBudget() : this.turns
   }
@@ -110,13 +110,13 @@ const nothing = (): Sums => ({
   log: 0,
 })
 
-/** What one holder holds, in bytes by kind. A change is a few additions, so that a request pays nothing for it. */
+/** The bytes of one holder, by kind. A change costs a few additions, because each request makes several. */
 export class Holding implements ClientMemory {
   readonly account: Account
   readonly client: ClientAccount
   holder: Holder
   bytes = 0
-  /** When it was first seen without work; undefined while it works. */
+  /** The time of the first check that found the holder idle (ms); undefined while it works. */
   idleSince: number | undefined = undefined
   readonly #sums = nothing()
   #open = true
@@ -157,12 +157,12 @@ export class Holding implements ClientMemory {
     this.client.grant = grant
   }
 
-  /** Gives back all that is held. */
+  /** Gives all bytes back. Later changes have no effect. */
   close(): void {
     if (!this.#open) return
     for (const kind of KINDS) this.set(kind, 0)
     this.#open = false
-    // An exchange may be kept for longer, and must not keep the connection.
+    // An exchange may outlive its connection, and must not keep the connection in memory.
     this.holder = GONE
     this.account.forget(this)
   }
@@ -178,31 +178,32 @@ export interface AccountDependencies {
 }
 
 /**
- * The account of what clients make the process hold (C26), over all of them and by client. As it fills, it sheds in stages: the client
- * that holds most loses first, and a client below the fair share loses nothing.
+ * The account of the memory that clients make the process hold (C26): the total, and the bytes of each client. As it fills, it sheds
+ * load in stages. The client that holds most loses first; a client below the fair share loses nothing but own responses that it does not
+ * read.
  */
 export class Account {
   readonly limit: number
   readonly sums: Sums = nothing()
-  /** What all clients hold (bytes). */
+  /** The bytes of all clients and of the kinds that no client is charged for. */
   total = 0
   stage: Stage | undefined = undefined
   readonly #deps: AccountDependencies
   readonly #clients = new Map<string, ClientAccount>()
   /**
-   * What was done in this turn of the event loop for clients that hold nothing any more. The next request of a client behind a trusted proxy
-   * often comes within the turn.
+   * The turn budgets of clients that gave back their last bytes in this turn of the event loop. The next request of a client behind a
+   * trusted proxy often comes in the same turn, and must find the budget used up.
    */
   readonly #turns = new Map<string, TurnBudget>()
   /** The grants of clients that hold nothing. */
   readonly #remembered: RememberedGrants
-  /** The fullness by the memory of the process, at the last look. */
+  /** The fullness by the measured memory of the process. */
   #real = 0
-  /** A look is due when the total reaches it. */
-  #lookAt: number
-  #looking: Timer | undefined
-  #soon: Postponed | undefined
-  #idleLookAt = Number.NEGATIVE_INFINITY
+  /** A check is due when `total` reaches this (bytes). */
+  #checkAt: number
+  #timer: Timer | undefined
+  #checkSoon: Postponed | undefined
+  #idleCheckedAt = Number.NEGATIVE_INFINITY
   #share: FairShare = { withGrant: 0, withoutGrant: 0 }
   #shareUntil = Number.NEGATIVE_INFINITY
 
@@ -210,10 +211,10 @@ export class Account {
     this.#deps = deps
     this.limit = deps.limit
     this.#remembered = new RememberedGrants(deps.clock)
-    this.#lookAt = BEGINS.streams * this.limit
+    this.#checkAt = BEGINS.streams * this.limit
   }
 
-  /** How full the account is, or the memory of the process if that is fuller: 1 is the limit. */
+  /** The fullness of the account, or of the memory of the process if that is fuller: 1 is the limit. */
   get fullness(): number {
     return Math.max(this.total / this.limit, this.#real)
   }
@@ -227,7 +228,7 @@ export class Account {
   }
 
   open(client: ClientAccount, holder: Holder): Holding {
-    // Two connections of a client that held nothing may have got an account each.
+    // Two connections may each have got a new account for the same client before the first one opened a holding.
     const known = this.#clients.get(client.key) ?? client
     const holding = new Holding(this, known, holder)
     this.#clients.set(known.key, known)
@@ -248,19 +249,19 @@ export class Account {
 
   readonly #forgetTurns = (): void => this.#turns.clear()
 
-  /** Adds bytes that a holding, or no client, is charged for. */
+  /** Adds bytes to the sums of the process, not to a client. */
   add(kind: Kind, change: number): void {
     this.sums[kind] += change
     this.total += change
-    if (this.total >= this.#lookAt && change > 0) this.#soon ??= afterTurn(this.#look)
+    if (this.total >= this.#checkAt && change > 0) this.#checkSoon ??= afterTurn(this.#check)
   }
 
-  /** Sets the bytes of a kind that no client is charged for. */
+  /** Sets the total bytes of a kind that no client is charged for. */
   set(kind: Kind, bytes: number): void {
     this.add(kind, bytes - this.sums[kind])
   }
 
-  /** Whether a client may hold so many bytes more. If not, `what` counts as shed. */
+  /** Whether a client may hold `bytes` more. If not, `what` counts as shed. */
   mayHold(client: ClientAccount, bytes: number, what: Shed): boolean {
     const { fullness } = this
     if (fullness < BEGINS.shares || client.isProxy) return true
@@ -280,32 +281,32 @@ export class Account {
     return offered
   }
 
-  /** A holder gave something up because of a stage, so it counts as shed. */
+  /** Counts as shed what a holder gave up by itself because of a stage. */
   gaveUp(stage: Stage, what: Shed): void {
     this.#deps.onShed(stage, what)
   }
 
-  /** The grants were revoked: they give their clients no precedence any more. */
+  /** Call this when grants have ended. Their clients lose the precedence of a grant. */
   grantsEnded(grants: ReadonlySet<string>): void {
     for (const client of this.#clients.values())
       if (client.grant !== undefined && grants.has(client.grant)) client.grant = undefined
     this.#remembered.forget(grants)
   }
 
-  /** @param fullness by the memory of the process: 1 is the most that it may take */
+  /** Sets the fullness by the measured memory of the process: 1 is its limit. */
   measured(fullness: number): void {
     this.#real = fullness
-    this.#look()
+    this.#check()
   }
 
   close(): void {
-    this.#looking?.cancel()
-    forgetTurn(this.#soon)
-    this.#lookAt = Number.POSITIVE_INFINITY
+    this.#timer?.cancel()
+    forgetTurn(this.#checkSoon)
+    this.#checkAt = Number.POSITIVE_INFINITY
   }
 
-  readonly #look = (): void => {
-    this.#soon = undefined
+  readonly #check = (): void => {
+    this.#checkSoon = undefined
     this.#settleStage()
     if (this.fullness >= BEGINS.answers) this.#giveUpUnread()
     if (this.fullness >= BEGINS.idle) this.#closeIdle()
@@ -316,15 +317,15 @@ export class Account {
   #settleStage(): void {
     const { fullness } = this
     const stage = STAGES.findLast((each) => fullness >= BEGINS[each])
-    // The next bound above the present fullness; past all of them, each further hundredth.
+    // The next check is due at the next bound above the present fullness; past the last bound, at each further hundredth.
     const next = [...STAGES.map((each) => BEGINS[each]), RELIEF].filter((each) => each > fullness)
-    this.#lookAt = this.limit * Math.min(...next, Math.max(this.total / this.limit, RELIEF) + 0.01)
+    this.#checkAt = this.limit * Math.min(...next, Math.max(this.total / this.limit, RELIEF) + 0.01)
     if (stage === this.stage) return
     this.stage = stage
-    if (stage !== undefined) this.#looking ??= this.#deps.clock.every(LOOK, this.#look)
+    if (stage !== undefined) this.#timer ??= this.#deps.clock.every(INTERVAL, this.#check)
     else {
-      this.#looking?.cancel()
-      this.#looking = undefined
+      this.#timer?.cancel()
+      this.#timer = undefined
     }
     this.#deps.onStage(stage)
   }
@@ -338,7 +339,7 @@ export class Account {
     }
   }
 
-  /** Closes idle connections of proxies, too: a proxy opens another one when it needs it. */
+  /** Also closes idle connections of proxies, below any share: a proxy opens another one when it needs it. */
   #closeIdle(): void {
     const now = this.#deps.clock.monotonic()
     const share = this.#shares(BEGINS.idle)
@@ -352,19 +353,19 @@ export class Account {
         if (idleFor >= PATIENCE) this.#drop(holding, 'idle')
       }
     }
-    this.#idleLookAt = now
+    this.#idleCheckedAt = now
   }
 
-  /** For how long (ms) the looks have found a holder without work. */
+  /** For how long (ms) all checks have found a holder idle. */
   #idleFor(holding: Holding, now: number): number {
-    // If the last look was long ago, it may have worked since then.
-    if (holding.holder.working || now - this.#idleLookAt > 10 * LOOK) holding.idleSince = undefined
+    // If the last check was long ago, the holder may have worked in between.
+    if (holding.holder.working || now - this.#idleCheckedAt > 10 * INTERVAL) holding.idleSince = undefined
     if (holding.holder.working) return 0
     holding.idleSince ??= now
     return now - holding.idleSince
   }
 
-  /** Takes from the clients above the fair share, the one that holds most first: requests at the device last. */
+  /** Closes connections of clients above the fair share: the client that holds most first, requests at the device last. */
   #relieve(): void {
     const enough = (BEGINS.shares * this.total) / this.fullness
     const share = this.#shares(BEGINS.shares)
@@ -386,11 +387,11 @@ export class Account {
   #drop(holding: Holding, stage: Stage): void {
     this.#deps.onShed(stage, 'connection')
     holding.holder.drop()
-    // The rest of this look must see what it frees. The event that the connection has closed comes later.
+    // The rest of this check must see the freed bytes; the `close` event of the connection comes later.
     holding.close()
   }
 
-  /** All clients but proxies. */
+  /** All clients except proxies. */
   #judged(): ClientAccount[] {
     return [...this.#clients.values()].filter(({ isProxy }) => !isProxy)
   }
@@ -404,10 +405,10 @@ export class Account {
     return grant === undefined ? this.#share.withoutGrant : this.#share.withGrant
   }
 
-  /** The fair shares if all clients together are to fill so much of the limit. */
+  /** The fair shares at which all clients together would fill this part of the limit. */
   #shares(fullness: number): FairShare {
     const present = this.fullness
-    // By the memory of the process, the same things may cost more than the account says.
+    // If the measured memory is fuller than the account, the charges are too low, so the shares shrink by the same factor.
     const whole = present === 0 ? this.limit : (fullness * this.total) / present
     const clients = this.#judged()
     const ofOthers = this.total - clients.reduce((sum, { bytes }) => sum + bytes, 0)

@@ -3,36 +3,40 @@ import type { MemoryBound, MemoryBounds } from './machine-memory.ts'
 
 const MIB = 1024 ** 2
 
-/** An idle process without its files, and what requests at the device, tables of moderate size and the log take (bytes). */
+/** The memory (bytes) of an idle process, of requests at the device, of tables of moderate size and of the log. */
 const RESERVE = 56 * MIB
 
 /**
- * The part of the rest that clients may hold. The other part is for garbage, which V8 lets grow as large as what lives, and for free
- * pages of the C library.
+ * The part of the memory beyond `RESERVE` that clients may hold. The other part is for garbage, which V8 lets grow to the size of the live
+ * objects, and for free pages of the C library.
  */
 const SHARE = 0.45
 
-/** The part of V8's heap that may be held: about half of what clients hold is in it. */
+/** The limit as a part of V8's heap limit. Only about half of what clients hold is in that heap. */
 const SHARE_OF_HEAP = 0.8
 
-/** The most that `auto` takes (bytes): the clients of one device hold far less, and other programs need the rest of a large machine. */
+/** The largest limit that `auto` chooses (bytes): clients of one device hold far less, and other programs need the rest of the machine. */
 const MOST = 512 * MIB
 
-/** The account is never smaller (bytes): with less, not even a few clients could be served. */
+/** The smallest limit that `auto` chooses (bytes): with less, not even a few clients could be served. */
 const LEAST = 8 * MIB
 
 export interface MemoryBudget {
   /** The most that all clients together may hold (bytes). */
   readonly limit: number
-  /** The least of what bounds the process. */
+  /** The bound from which `auto` computed the limit; with `listen.memory`, the least bound of the process. */
   readonly bound: MemoryBound
-  /** `listen.memory` names the limit. */
+  /** The limit is the value of `listen.memory`. */
   readonly isGiven: boolean
-  /** The limit is the most that `auto` takes, because the share of the bound is larger. */
+  /** The limit is the largest that `auto` chooses: the share of the bound would be larger. */
   readonly isCapped: boolean
 }
 
-/** @param hash the memory of the largest configured hash (bytes): the most that `auto` takes has room for two logins at once */
+/**
+ * The limit of the account from `listen.memory` and the bounds of the process.
+ *
+ * @param hash the memory of the most expensive configured password hash (bytes): the limit by `auto` has room for two logins at once
+ */
 export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0): MemoryBudget {
   const [bound] = bounds
   if (memory !== 'auto') return { limit: memory, bound, isGiven: true, isCapped: false }
@@ -49,7 +53,7 @@ export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0
   }
 }
 
-/** The keys of the configuration that bound what clients hold. */
+/** The values of the configuration that bound what clients hold. */
 export interface HeldByKeys {
   readonly secure: boolean
   readonly maxConnections: number
@@ -59,11 +63,11 @@ export interface HeldByKeys {
 
 export interface UnusableKey {
   readonly key: string
-  /** The value of the key that would fill the account alone. */
+  /** The largest usable value of the key: it fills the account alone. */
   readonly fits: string
 }
 
-/** The keys whose values can never be reached, because what they admit costs more than the whole account. */
+/** The keys whose values no load can reach, because so many connections or tunnels cost more than the whole account (`limit` bytes). */
 export function keysAbove(limit: number, keys: HeldByKeys): readonly UnusableKey[] {
   const found: UnusableKey[] = []
   const judge = (key: string, value: number, cost: number): void => {

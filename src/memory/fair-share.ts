@@ -1,7 +1,7 @@
-/** A client, as the shares see it. */
+/** The facts about a client on which its fair share depends. */
 export interface Sharer {
   readonly bytes: number
-  /** The grant that gives it precedence; undefined without one. */
+  /** The grant that gives the client precedence; undefined without one. */
   readonly grant: string | undefined
 }
 
@@ -11,14 +11,14 @@ export interface FairShare {
   readonly withoutGrant: number
 }
 
-/** The part of the memory that clients without a grant have in any case. */
+/** The part of the memory that is reserved for clients without a grant. */
 const WITHOUT_GRANT = 0.1
 
 /**
- * The fair shares of `memory` (bytes): the highest level for which what clients hold, each counted up to it, fits it. A client that
- * holds less keeps what it holds, and the others share what it leaves (max-min fairness).
+ * The fair shares of `memory` (bytes) by max-min fairness: a client that holds less than an equal share keeps what it holds, and the
+ * others divide the rest equally.
  *
- * @param grantsFirst clients with a grant share it first, but for a tenth of it
+ * @param grantsFirst clients with a grant divide nine tenths first; clients without one divide what is then left of the whole
  */
 export function fairShare(clients: readonly Sharer[], memory: number, grantsFirst: boolean): FairShare {
   if (!grantsFirst) {
@@ -33,7 +33,8 @@ export function fairShare(clients: readonly Sharer[], memory: number, grantsFirs
 }
 
 /**
- * The level at which `memory` is full, if each client counts up to it. If all that is held fits it, one client may take what is left.
+ * The level (bytes) at which the sum over the clients of min(bytes, level) equals `memory`. If everything held fits, the level is that of
+ * the largest client plus all that is free.
  */
 function waterLevel(clients: readonly Sharer[], memory: number): number {
   const held = clients.map(({ bytes }) => bytes).sort((a, b) => a - b)

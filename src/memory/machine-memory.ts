@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
-/** What bounds the memory of this process. */
+/** One bound on the memory of this process. */
 export interface MemoryBound {
   readonly bytes: number
   /** `the machine`, `V8's heap`, or `the cgroup` and its folder. */
@@ -12,17 +12,17 @@ export interface MemoryBound {
 /** The least first. */
 export type MemoryBounds = readonly [MemoryBound, ...MemoryBound[]]
 
-/** Reads a file; undefined if there is none, or no permission. */
+/** Reads a file; undefined if it does not exist or cannot be read. */
 export type ReadFile = (path: string) => string | undefined
 
 const ROOT = '/sys/fs/cgroup'
 
 interface Cgroup {
-  /** As it is mounted: its folder. */
+  /** Its folder below the mount point. */
   readonly path: string
   readonly limit: string
   readonly usage: string
-  /** The fields of `memory.stat` that count cached files. The kernel drops those when memory is short. */
+  /** The fields of `memory.stat` that count cached files. The kernel drops cached files when memory is short. */
   readonly files: RegExp
 }
 
@@ -35,8 +35,8 @@ const readText: ReadFile = (path) => {
 }
 
 /**
- * The cgroups of this process that may limit its memory: its own, and every one above it. In a container the path that the kernel tells may
- * be that of the host, so a folder need not exist.
+ * The cgroups that may limit the memory of this process: its own and all ancestors. In a container `/proc/self/cgroup` may show the path on
+ * the host, so a folder need not exist here.
  */
 function cgroupsOf(read: ReadFile): readonly Cgroup[] {
   const lines = (read('/proc/self/cgroup') ?? '').trim().split('\n')
@@ -64,19 +64,19 @@ function cgroupsOf(read: ReadFile): readonly Cgroup[] {
   })
 }
 
-/** `/a/b`: `/a/b`, `/a` and the empty path of the root. */
+/** A path and its ancestors: for `/a/b` they are `/a/b`, `/a` and the empty path of the root. */
 function foldersUp(path: string): readonly string[] {
   const parts = path.split('/').filter((part) => part !== '')
   return parts.map((_, at) => `/${parts.slice(0, parts.length - at).join('/')}`).concat('')
 }
 
-/** The bytes in a file; undefined for `max` and for what cgroups of version 1 say without a limit, almost 2^63. */
+/** The number of bytes in a cgroup file; undefined without a limit, which is `max` in version 2 and almost 2^63 in version 1. */
 function bytesIn(text: string | undefined): number | undefined {
   const bytes = Number(text?.trim() || Number.NaN)
   return Number.isFinite(bytes) && bytes < 2 ** 60 ? bytes : undefined
 }
 
-/** Everything that bounds the memory of this process, the least first. */
+/** All bounds on the memory of this process, the least first. */
 export function memoryBounds({
   read = readText,
   total = totalmem(),
@@ -99,15 +99,15 @@ export function memoryBounds({
   return [least, ...others]
 }
 
-/** The anonymous memory of this process (bytes): what no file can give back. 0 if it cannot be read. */
+/** The resident anonymous memory of this process (bytes), without pages of files. 0 if it cannot be read. */
 function privateMemory(read: ReadFile = readText): number {
   const [, resident] = /^RssAnon:\s+(\d+) kB$/m.exec(read('/proc/self/status') ?? '') ?? []
   return Number(resident ?? 0) * 1024
 }
 
 /**
- * How full the fullest bound of the memory is; 1 is full. For the process, its anonymous memory counts, against `most` bytes; for a cgroup
- * with a limit, all but its cached files. 0 if nothing can be read.
+ * The fullness of the fullest memory bound; 1 is full. For the process it is the anonymous memory divided by `most` (bytes). For a cgroup
+ * with a limit it is the usage without cached files divided by the limit. 0 if nothing can be read.
  */
 export function memoryInUse(most: number, read: ReadFile = readText): number {
   const own = privateMemory(read) / most

@@ -1,10 +1,10 @@
-/** How many clients with a grant are remembered when they hold nothing, and for how long (ms). */
+/** How many clients are remembered, and for how long (ms). */
 const MOST = 10_000
 const LASTS = 3_600_000
 
 /**
- * Which grant a client had when it held something last: it keeps its precedence when it comes back. Past `MOST` clients, the one that left
- * first is forgotten.
+ * Remembers the grants of clients that hold nothing at the moment, so that a client keeps its precedence when it comes back. Beyond `MOST`
+ * clients, the client that left first is forgotten.
  */
 export class RememberedGrants {
   readonly #clock: { readonly monotonic: () => number }
@@ -14,13 +14,13 @@ export class RememberedGrants {
     this.#clock = clock
   }
 
-  /** The grant of a client that held nothing since; undefined if it had none, or has been away for too long. */
+  /** The remembered grant of a client; undefined if it had none, or left longer ago than `LASTS`. */
   grantOf(client: string): string | undefined {
     const known = this.#grants.get(client)
     return known !== undefined && this.#clock.monotonic() < known.until ? known.grant : undefined
   }
 
-  /** The client holds nothing any more. */
+  /** Call this when a client with a grant holds nothing any more. */
   remember(client: string, grant: string): void {
     this.#grants.delete(client)
     const [first] = this.#grants.keys()
@@ -28,7 +28,7 @@ export class RememberedGrants {
     this.#grants.set(client, { grant, until: this.#clock.monotonic() + LASTS })
   }
 
-  /** These grants were revoked. */
+  /** Forgets grants that have ended. */
   forget(grants: ReadonlySet<string>): void {
     for (const [client, { grant }] of this.#grants) if (grants.has(grant)) this.#grants.delete(client)
   }

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 
-/** When the peer of a socket was last active: when it sent something, or took queued bytes. Times in ms of one clock. */
+/** The time of the last activity of a socket's peer: it sent bytes, or took queued bytes. All times are in ms of one clock. */
 export class Activity {
-  /** When the owner of the socket has last seen the peer send or take something; 0: not since the last look. It writes here, which costs no call. */
+  /** When the owner of the socket last saw activity; 0: none since the last `look`. The owner writes it directly, to save a call. */
   told = 0
   readonly #socket: Socket
-  /** When the peer was last active, as of the last look. */
+  /** The result of the last `look`. */
   #at: number
   #read: number
   #taken: number
-  /** Bytes were queued at the last look. */
+  /** Bytes were queued at the last `look`. */
   #waited: boolean
 
   constructor(socket: Socket, now: number) {
@@ -27,8 +27,9 @@ export class Activity {
   }
 
   /**
-   * Returns when the peer was last active. A step that the owner did not tell counts as made now, and so does each one while bytes are queued: the
-   * owner does not hear when they began to wait, or when a part of them is taken.
+   * Returns when the peer was last active. If the byte counts changed and `told` is 0, the activity counts as now. While bytes are queued,
+   * every change counts as now, and so does the first `look` that finds them: the owner gets no event when bytes begin to queue, or when
+   * the peer takes a part of them.
    */
   look(now: number): number {
     const { bytesRead: read, writableLength } = this.#socket
@@ -45,7 +46,7 @@ export class Activity {
   }
 }
 
-/** How many bytes have left the queue. `bytesWritten` counts queued ones, too. */
+/** The number of bytes that have left the queue. `bytesWritten` includes queued bytes. */
 function takenOf({ bytesWritten, writableLength }: Socket): number {
   return bytesWritten - writableLength
 }

@@ -17,7 +17,7 @@ type OnWait = (withdraw: () => void) => void
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
 export interface QueueBounds {
-  /** It may change. If it falls below the places in use, nothing enters until enough have left. */
+  /** How many callers may be inside. It may change. If it falls below the places in use, no caller enters until enough have left. */
   readonly inside: number
   readonly waiting: number
   /** How long one caller waits (ms). */
@@ -50,8 +50,8 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
   let earlier = before
 
   /**
-   * Lets waiters in, also after `inside` of the bounds has grown. A place passes directly to the next waiter and is never free in between,
-   * so `tryEnter` cannot overtake a waiter.
+   * Lets waiters in while places are free. Call it when `bounds.inside` has grown. A place passes directly to the next waiter and is never
+   * free in between, so `tryEnter` cannot overtake a waiter.
    */
   const fill = (): void => {
     if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
@@ -101,7 +101,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     get waiting(): number {
       return waiters.size
     },
-    /** How many may be inside now. */
+    /** How many callers may be inside now. */
     get places(): number {
       return bounds.inside
     },
@@ -112,12 +112,12 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
       successor = to
     },
     /**
-     * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
-     * full, an owner that would still have fewer waiters than another, the new one included, displaces the last waiter of the
-     * owner with most.
+     * Enters as soon as a place is free. Owners are served in turn (round robin), the waiters of one owner in order of arrival. If the
+     * queue is full and the new waiter's owner would still have fewer waiters than the owner with most, the last waiter of that owner
+     * is displaced with `full`.
      *
-     * @param onWait called before the wait begins. `withdraw` ends the wait, and does nothing after it. (An `AbortSignal` for each
-     *   waiter would cost more time than the rest of the wait together.)
+     * @param onWait called when the wait begins. Its argument `withdraw` ends the wait; later calls do nothing. (An `AbortSignal` for
+     *   each waiter would cost more time than the whole rest of the wait.)
      */
     async enter(owner = '', onWait?: OnWait): Promise<Entry> {
       const leave = tryEnter()
@@ -132,11 +132,11 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
   }
 }
 
-/** A queue that serves its owners in turn, so that an owner with many waiters does not delay the others. */
+/** A queue that serves its owners in turn (round robin), so that an owner with many waiters does not delay the others. */
 export function createFairQueue<T>() {
-  /** The owners in the order in which they are served. A `Set` keeps the order of arrival. */
+  /** The owners in the order of service, each with its waiters in the order of arrival. */
   const queues = new Map<string, Set<T>>()
-  /** Removes a waiter that gives up, at any position. */
+  /** Removes a waiter at any position. Does nothing if it has left already. */
   function leave(owner: string, waiter: T): void {
     const queue = queues.get(owner)
     if (queue?.delete(waiter) !== true) return
@@ -145,7 +145,7 @@ export function createFairQueue<T>() {
   }
 
   const fair = {
-    /** The waiters of all owners. */
+    /** The number of waiters of all owners. */
     size: 0,
     join(owner: string, waiter: T): void {
       const queue = queues.get(owner) ?? new Set()
@@ -159,15 +159,15 @@ export function createFairQueue<T>() {
         const [first] = queue
         if (first === undefined) continue
         leave(owner, first)
-        // The owner goes behind all the others.
+        // The owner moves behind all others.
         if (queues.delete(owner)) queues.set(owner, queue)
         return first
       }
       return undefined
     },
     /**
-     * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if
-     * `owner`, with its new waiter, would have at least as many.
+     * Makes room for one more waiter of `owner`: removes and returns the last waiter of the owner with most waiters. Undefined if no
+     * owner has more waiters than `owner` would have with the new one.
      */
     makeRoomFor(owner: string): T | undefined {
       const own = queues.get(owner)?.size ?? 0

@@ -1,15 +1,15 @@
 import { uptime as uptimeOfMachine } from 'node:os'
 import type { Clock } from './clock.ts'
 
-/** A change of the wall clock from one look to the next (ms) that is a step. A clock that is slewed moves less in a second. */
+/** A change of the wall clock of at least this size (ms) between two calls is a step. A clock that NTP slews moves less in a second. */
 export const STEP = 2000
 
-/** Seconds since the machine started, those of a suspend included, which `monotonic` leaves out. */
+/** Seconds since the machine started. It includes the time of a suspend, which `Clock.monotonic` excludes. */
 export type Uptime = () => number
 
 /**
- * Watches for steps of the wall clock: somebody, or NTP, has set it. Returns a function to call about once a second: by how much the
- * clock was set since the last call (ms); 0 if it was not. A drift is no step, nor is the time of a suspend.
+ * Detects steps of the wall clock, by an operator or by NTP. Returns a function to call about once a second: it returns the step since its
+ * last call (ms), or 0. Neither drift nor the time of a suspend is a step.
  */
 export function watchSteps(clock: Clock, uptime: Uptime = uptimeOfMachine): () => number {
   const { monotonic, wall } = clock

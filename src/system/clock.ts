@@ -1,35 +1,33 @@
 import { performance as loop } from 'node:perf_hooks'
 
-/** A number for the present turn of the event loop: another one after each wait for input. */
+/** The number of the present turn of the event loop. It changes after each wait for input. */
 export const turnOfLoop = (): number => loop.nodeTiming.uvMetricsInfo.loopCount
 
-/** What `afterTurn` has put off. */
+/** A call that `afterTurn` has postponed. */
 export type Postponed = NodeJS.Immediate
 
-/** Calls `f` when this turn of the event loop has read all input. Within such a callback it puts `f` off by one turn more. */
+/** Calls `f` when this turn of the event loop has read all input. Called within such an `f`, it waits for the next turn. */
 export function afterTurn(f: () => void): Postponed {
   return setImmediate(f)
 }
 
-/** `f` is not called any more. */
+/** Cancels a call of `afterTurn`. */
 export function forgetTurn(postponed: Postponed | undefined): void {
   clearImmediate(postponed)
 }
 
-/** Resolves when this turn of the event loop has read all input: long work gives way to other work. */
+/** Resolves when this turn of the event loop has read all input. Long work awaits it, to let other work run. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** What a clock calls later. */
 export interface Timer {
-  /** Nothing is called any more. */
   cancel(): void
 }
 
 /**
- * Time as a dependency, so that tests can control it. Windows and lifetimes use `monotonic`, which neither an operator nor an NTP
- * step can move. `wall` only labels times for people and for data that outlives the process. All times are in ms.
+ * Time as a dependency, so that tests control it. Windows and lifetimes use `monotonic`, which neither an operator nor NTP can set. `wall`
+ * only labels times for people and for data that outlives the process. All times are in ms.
  */
 export interface Clock {
   /** Time since an arbitrary start. It never decreases. */
@@ -37,17 +35,17 @@ export interface Clock {
   /** Time since the Unix epoch. It may jump in both directions. */
   readonly wall: () => number
   /**
-   * Calls `f` when `time` is over and what has arrived until then is read: after a stall of this process (a busy machine, or a suspended one)
-   * Node fires due timers before it reads the sockets. The timer alone does not keep the process alive.
+   * Calls `f` when `time` is over and the sockets are read. Without the read, a deadline could expire although its data has arrived: after
+   * a stall (a busy or suspended machine) Node fires due timers before it reads the sockets. The timer does not keep the process alive.
    */
   readonly after: (time: number, f: () => void) => Timer
-  /** Calls `f` every `time` ms, judged as `after`. */
+  /** Calls `f` every `time` ms, each time as `after` does. */
   readonly every: (time: number, f: () => void) => Timer
-  /** Resolves when `time` is over, or `signal` aborts. It keeps the process alive. */
+  /** Resolves when `time` is over or `signal` aborts. It keeps the process alive. */
   readonly pause: (time: number, signal?: AbortSignal) => Promise<void>
 }
 
-/** The longest time (ms) of a timer of Node. With a longer one it fires immediately. */
+/** The longest delay (ms) of a Node timer. With a longer one Node fires it immediately. */
 const LONGEST = 2 ** 31 - 1
 
 function after(time: number, f: () => void): Timer {
@@ -78,7 +76,7 @@ function every(time: number, f: () => void): Timer {
   }
 }
 
-/** Resolves when the timer that `set` sets calls its argument, or `signal` aborts. Then neither is left. */
+/** Resolves when the timer of `set` fires or `signal` aborts. Then neither the timer nor the listener is left. */
 function untilOver(set: (over: () => void) => Timer, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -93,8 +91,8 @@ function untilOver(set: (over: () => void) => Timer, signal: AbortSignal | undef
 }
 
 /**
- * The real clock. `Date.now()` rounds down to the millisecond, but a label must not be too early, so `wall` returns the end of
- * the current millisecond.
+ * The real clock. `Date.now()` rounds down to the millisecond. A label must not be too early, so `wall` returns the end of the current
+ * millisecond.
  */
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
@@ -108,12 +106,13 @@ export const systemClock: Clock = {
     }, signal),
 }
 
-/** How far a setting of the wall clock or its drift may make a label wrong (ms). */
+/** The largest error (ms) of a label after a step or drift of the wall clock. */
 const TOLERANCE = 5
 
 /**
- * Reads what the wall clock is ahead of the monotonic one (ms), to label monotonic times. The wall clock has whole milliseconds, so
- * their difference varies by one from call to call; the result stays until it is wrong by `TOLERANCE`, so a label stays the same, too.
+ * Returns a function that gives the offset from monotonic to wall time (ms), to label monotonic times. The wall clock has whole
+ * milliseconds, so the exact offset varies by one from call to call. The result stays the same until it is wrong by `TOLERANCE`, so the
+ * label of an instant stays the same, too.
  */
 export function createWallOffset(clock: Pick<Clock, 'monotonic' | 'wall'>): () => number {
   let offset = Number.NaN
@@ -138,12 +137,12 @@ export async function waitAtMost(
   }
 }
 
-/** As `pause`, but does not keep the process alive. */
+/** Like `pause`, but does not keep the process alive. */
 export function rest(clock: Pick<Clock, 'after'>, time: number, signal?: AbortSignal): Promise<void> {
   return untilOver((over) => clock.after(time, over), signal)
 }
 
-/** A signal that aborts when `time` is over. Its timer ends with `cancel`. */
+/** A signal that aborts when `time` is over. `cancel` ends its timer. */
 export function abortAfter(
   clock: Pick<Clock, 'after'>,
   time: number,

@@ -5,12 +5,12 @@ interface Seconds {
   timer: Timer | undefined
 }
 
-/** The listeners of each clock: there is one clock in a process, and one for each test. */
+/** The listeners by clock. A process has one clock, and each test has its own. */
 const ofClock = new WeakMap<object, Seconds>()
 
 /**
- * Calls the listener once a second, and does not keep the process alive. One timer serves all, so an idle process wakes up once a
- * second, not once for each of them.
+ * Calls the listener once a second. Does not keep the process alive. All listeners of a clock share one timer, so an idle process wakes up
+ * once a second, whatever their number.
  */
 export function everySecond(
   clock: Pick<Clock, 'every'>,
@@ -33,7 +33,7 @@ export function everySecond(
   }
 }
 
-/** Calls a listener. Its error does not stop the listeners behind it: it is thrown in a later turn, and the last error handler of the process logs it. */
+/** Calls a listener. Its error is thrown in a later turn, where the last error handler logs it, so the other listeners still run. */
 function callAlone(listener: () => void): void {
   try {
     listener()

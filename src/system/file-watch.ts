@@ -7,19 +7,19 @@ export type FileWatch = ReturnType<typeof watchFile>
 
 /** The polling interval (ms) of a file whose changes may cause no notification. */
 const POLL_INTERVAL = 500
-/** The same for any other file, in case a notification was lost: each look wakes two threads. */
+/** The polling interval (ms) of any other file, in case a notification was lost. It is long because each check wakes two threads. */
 const CALM_INTERVAL = 30_000
 /** One write causes several notifications. One check, this long (ms) after the first, covers them all. */
 const DEBOUNCE = 20
 /**
- * Timestamps are as coarse as a kernel tick, or a second on some network file systems, so a second write may not change them. For
- * this long (ms) after they last changed, each check reads the content.
+ * For this long (ms) after the timestamps of a file changed, each check reads the content. Timestamps are as coarse as a kernel tick, or
+ * one second on some network file systems, so another write soon after may not change them.
  */
 const RECHECK_TIME = 2000
 /** The first pause before a retry (ms). */
 const FIRST_RETRY = 1000
 
-/** The pauses between retries of a read that failed: a second at first, then twice as long each time, up to `CALM_INTERVAL`. */
+/** The pauses between retries of a failed read: first `FIRST_RETRY`, then twice as long each time, up to `CALM_INTERVAL`. */
 export function createRetryPauses() {
   let pause = FIRST_RETRY
   return {
@@ -29,7 +29,7 @@ export function createRetryPauses() {
       pause = Math.min(2 * pause, CALM_INTERVAL)
       return present
     },
-    /** A read succeeded. */
+    /** Call this when a read has succeeded: the next pause is the first again. */
     reset(): void {
       pause = FIRST_RETRY
     },
@@ -37,12 +37,12 @@ export function createRetryPauses() {
 }
 
 /**
- * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path
- * was changed. Only one call runs at a time. The folders of the file and of the file that it links to are watched. It is also polled:
- * often where changes cause no notification, as on network file systems.
+ * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path was changed.
+ * Only one call runs at a time. The watch covers the folders of the file and of its link target. A poll covers the rest: it runs often
+ * where changes cause no notification, as on network file systems.
  *
- * @param read returns false if it could not read the file, for example because the process has no descriptor left. Then it is called again until
- *   it can, even if the file does not change any more
+ * @param read returns false if it could not read the file, for example because the process has no descriptor left. It is then called again
+ *   after pauses until it succeeds, even if the file no longer changes.
  */
 export function watchFile(file: string, clock: Clock, read: () => Promise<boolean>) {
   let watchers: readonly FSWatcher[] = []
@@ -58,7 +58,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
 
   const isRecent = (): boolean => clock.monotonic() - changedAt < RECHECK_TIME
 
-  // The next check sees a change that happens during this one; the poll guarantees that there is one.
+  // A change during a check is seen by the next one. The poll guarantees that there is a next one.
   const check = async (): Promise<void> => {
     if (checking || closed) return
     checking = true
@@ -70,7 +70,8 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
       if (changed || watchers.length === 0) listen(await eventfulPaths(file))
       const succeeded = changed || isRecent() || isDue() ? await read() : undefined
       if (succeeded !== undefined) noteRead(succeeded)
-      // A file that was missing and is read has come between. Missing once more, it would look as before.
+      // The file was missing at `signature`, yet the read succeeded: it appeared in between. If it disappears again, its signature equals
+      // `now`, so `now` must not be remembered.
       seen = succeeded === true && isError(now) ? '' : now
     } finally {
       checking = false
@@ -109,7 +110,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
     unwatch()
     if (closed) return
     const names = paths.map((path) => basename(path))
-    // What is written to other files of the folder, such as a log, changes nothing here. A rename may: a link can become another.
+    // Writes to other files of the folder, such as a log, do not matter. Any rename may: it can replace a symbolic link on the path.
     const onEvent = (event: string, name: string | null): void => {
       if (event === 'rename' || name === null || names.includes(name)) notify()
     }
@@ -119,7 +120,7 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
         watchers = [...watchers, watcher.on('error', unwatch)]
       }
     } catch {
-      // The folder does not exist, or the system has no more watches. Polling covers this, and the next poll tries again.
+      // The folder does not exist, or the system has no inotify watch left. The poll covers the file, and the next poll tries again.
       unwatch()
     }
   }
@@ -134,12 +135,12 @@ export function watchFile(file: string, clock: Clock, read: () => Promise<boolea
   }
 }
 
-/** Types of file systems that other machines or programs change without notification: NFS, SMB (three), FUSE, 9P, Ceph. */
+/** The types of file systems in which other machines change files without a notification here: NFS, SMB (three), FUSE, 9P, Ceph. */
 const REMOTE: ReadonlySet<number> = new Set([
   0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400,
 ])
 
-/** The file and what it links to, if each change causes a notification in their folders; none if there may be changes without. */
+/** The file and its link target, if every change of them causes a notification in their folders; otherwise none. */
 async function eventfulPaths(file: string): Promise<readonly string[]> {
   const path = resolve(file)
   try {
@@ -151,7 +152,7 @@ async function eventfulPaths(file: string): Promise<readonly string[]> {
   }
 }
 
-/** The metadata that changes with the content of a file. It includes the identity of the file that a link points to. */
+/** The metadata of a file that changes with its content, and its identity: the text changes if a link points to another file. */
 async function signature(file: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })

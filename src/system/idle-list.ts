@@ -1,99 +1,99 @@
 import type { Clock } from './clock.ts'
 import { MovingDeadline } from './moving-deadline.ts'
 
-/** What may fall silent: a connection, or a tunnel. Times in ms of the clock. */
+/** A connection or a tunnel that ends when it is idle for too long. All times are in ms of the clock. */
 export interface Idling {
-  /** When it was last active, `now` at the latest. Asked only when it is due, so activity itself costs no call. */
+  /** The time of the last activity, at most `now`. The list asks only when the member is due, so activity itself costs no call. */
   lastActive(now: number): number
-  /** It was idle for the time of its list, which it has left. */
+  /** Called when the member was idle for the time of the list. It has left the list by then. */
   onIdle(): void
 }
 
-/** A place on the list; undefined: its member has left. */
-interface Place {
+/** An entry of the list. `idling` is undefined after the member has left. */
+interface Entry {
   idling: Idling | undefined
   due: number
 }
 
 /**
- * Ends members that were idle for `time`, which is the same for all. They stand in the order in which they are due as far as it is known, and one
- * timer waits for the first. When it is due, what has arrived until then is read. A look at n members costs n log n.
+ * Ends members that were idle for `time`, which is the same for all. The entries are sorted by the earliest time at which they can be due,
+ * and one timer waits for the first. A check runs after the sockets are read (see `Clock.after`), and costs n log n for n entries.
  */
 export class IdleList {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
   readonly #time: number
   readonly #deadline: MovingDeadline
-  /** The first is due first. */
-  #places: Place[] = []
-  readonly #placeOf = new Map<Idling, Place>()
+  /** Sorted by `due`. */
+  #entries: Entry[] = []
+  readonly #entryOf = new Map<Idling, Entry>()
 
   /** @param time ms without activity */
   constructor(clock: Pick<Clock, 'monotonic' | 'after'>, time: number) {
     this.#clock = clock
     this.#time = time
-    this.#deadline = new MovingDeadline(clock, () => this.#look())
+    this.#deadline = new MovingDeadline(clock, () => this.#check())
   }
 
   join(idling: Idling): void {
     const now = this.#clock.monotonic()
-    const place = { idling, due: idling.lastActive(now) + this.#time }
-    this.#placeOf.set(idling, place)
-    this.#places.splice(this.#countUntil(place.due), 0, place)
+    const entry = { idling, due: idling.lastActive(now) + this.#time }
+    this.#entryOf.set(idling, entry)
+    this.#entries.splice(this.#countUntil(entry.due), 0, entry)
     this.#waitForFirst(now)
   }
 
-  /** Also for one that is not on the list. */
+  /** Does nothing for a member that is not on the list. */
   leave(idling: Idling): void {
-    const place = this.#placeOf.get(idling)
-    if (place === undefined) return
-    this.#placeOf.delete(idling)
-    place.idling = undefined
-    // At most half of the places are empty, so to leave costs little however many are on the list.
-    if (this.#placeOf.size < this.#places.length / 2)
-      this.#places = this.#places.filter((each) => each.idling !== undefined)
-    if (this.#places.length === 0) this.#deadline.cancel()
+    const entry = this.#entryOf.get(idling)
+    if (entry === undefined) return
+    this.#entryOf.delete(idling)
+    entry.idling = undefined
+    // The list is compacted when more than half of its entries are empty, so `leave` costs little on average.
+    if (this.#entryOf.size < this.#entries.length / 2)
+      this.#entries = this.#entries.filter((each) => each.idling !== undefined)
+    if (this.#entries.length === 0) this.#deadline.cancel()
   }
 
-  /** How many places are due at this time. */
+  /** The number of entries that are due at this time. */
   #countUntil(time: number): number {
-    let [from, to] = [0, this.#places.length]
+    let [from, to] = [0, this.#entries.length]
     while (from < to) {
       const middle = (from + to) >> 1
-      if ((this.#places[middle]?.due ?? 0) <= time) from = middle + 1
+      if ((this.#entries[middle]?.due ?? 0) <= time) from = middle + 1
       else to = middle
     }
     return from
   }
 
   #waitForFirst(now: number): void {
-    const [first] = this.#places
+    const [first] = this.#entries
     if (first !== undefined) this.#deadline.move(first.due - now)
   }
 
-  #look(): void {
+  #check(): void {
     const now = this.#clock.monotonic()
-    const due = this.#places.splice(0, this.#countUntil(now))
+    const due = this.#entries.splice(0, this.#countUntil(now))
     let judged = 0
     try {
-      for (const place of due) {
+      for (const entry of due) {
         judged += 1
-        this.#judge(place, now)
+        this.#judge(entry, now)
       }
     } finally {
-      // Those that were active, and after a bug in one those that were not judged.
+      // These entries stay: members that were active since, and after a bug in one member those behind it.
       const left = due.filter((each, i) => each.idling !== undefined && (i >= judged || each.due > now))
-      this.#places = [...left, ...this.#places].sort((one, other) => one.due - other.due)
+      this.#entries = [...left, ...this.#entries].sort((one, other) => one.due - other.due)
       this.#waitForFirst(now)
     }
   }
 
-  #judge(place: Place, now: number): void {
-    const { idling } = place
+  #judge(entry: Entry, now: number): void {
+    const { idling } = entry
     if (idling === undefined) return
-    place.due = idling.lastActive(now) + this.#time
-    if (place.due > now) return
-    this.#placeOf.delete(idling)
-    place.idling = undefined
+    entry.due = idling.lastActive(now) + this.#time
+    if (entry.due > now) return
+    this.#entryOf.delete(idling)
+    entry.idling = undefined
     idling.onIdle()
   }
 }

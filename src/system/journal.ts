@@ -1,8 +1,8 @@
 import { fstatSync } from 'node:fs'
 
 /**
- * Whether journald reads what is written to a file descriptor. systemd names the device and inode of that stream in `JOURNAL_STREAM`, and
- * programs whose output goes elsewhere inherit the variable, too (systemd.exec(5)).
+ * Whether a file descriptor writes to journald. systemd sets `JOURNAL_STREAM` to the device and inode of that stream. A child whose output
+ * is redirected inherits the variable, so the descriptor is compared with it (systemd.exec(5)).
  */
 export function isJournal(
   fd: number,
@@ -17,10 +17,10 @@ export function isJournal(
   }
 }
 
-/** The severities that journald reads from the prefix of a line, and strips (sd-daemon(3)): 3 error, 4 warning, 6 information, 7 debug. */
+/** The severity in the prefix of a line, which journald reads and strips (sd-daemon(3)): 3 error, 4 warning, 6 information, 7 debug. */
 export type Severity = 3 | 4 | 6 | 7
 
-/** A text of one or more lines, each with its severity. A line without one would count as information. Only a line feed ends a line there. */
+/** Adds the severity to each line of a text: journald takes a line without a prefix as information. Only LF ends a line for journald. */
 export function withSeverity(severity: Severity, text: string): string {
   const lines = text.split('\n')
   return lines.map((line) => (line === '' ? line : `<${severity}>${line}`)).join('\n')

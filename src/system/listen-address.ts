@@ -3,9 +3,9 @@ import { dirname } from 'node:path'
 import type { Fault } from './named-file.ts'
 import { codeOf, isWithheld, reasonOf } from './setup-error.ts'
 
-/** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
+/** An address to listen on: a TCP port, a Unix socket, or a listening descriptor that the service manager passes. */
 export type ListenAddress =
-  /** `host` has no brackets; with port 0 the kernel chooses a free one. */
+  /** `host` has no brackets. With port 0 the kernel chooses a free port. */
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'fd'; readonly fd: number }
@@ -20,7 +20,7 @@ export interface LateAddress {
 /** The kernel keeps 108 bytes for the path of a Unix socket, including the NUL at its end. */
 const LONGEST_SOCKET_PATH = 107
 
-/** The address as the configuration writes it. */
+/** The address in the notation of the configuration. */
 export function formatAddress(address: ListenAddress): string {
   switch (address.kind) {
     case 'tcp':
@@ -37,14 +37,14 @@ export function formatHostPort({ host, port }: { readonly host: string; readonly
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Why a path is too long to name a Unix socket; `undefined` if it is short enough. */
+/** The problem with a path that is too long for a Unix socket; `undefined` if it is short enough. */
 export function socketLengthProblem(path: string): string | undefined {
   return Buffer.byteLength(path) > LONGEST_SOCKET_PATH
     ? `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
     : undefined
 }
 
-/** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
+/** Explains an error of `Server.listen` for this address. An unknown error keeps the system's reason and has no remedy. */
 export function explainListenError(error: unknown, address: ListenAddress): Fault {
   if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
@@ -75,7 +75,7 @@ function tcpFault(
         remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
       }
     case 'EADDRINUSE':
-      // Not "by another program": a connection in TIME-WAIT can hold the port, too.
+      // The reason does not say "by another program", because a connection in TIME-WAIT can also hold the port.
       return {
         reason: 'the port is in use (EADDRINUSE)',
         remedy: `ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
@@ -111,7 +111,7 @@ function tcpFault(
 
 function unixFault(code: string, path: string): Fault | undefined {
   const folder = dirname(path)
-  // Node reports EACCES for a missing folder, too.
+  // Node also reports EACCES for a missing folder.
   if (code !== 'EADDRINUSE' && !existsSync(folder)) {
     return { reason: `there is no folder ${folder}`, remedy: 'create it, or use another path' }
   }

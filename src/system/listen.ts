@@ -11,7 +11,7 @@ type SocketAddress = Extract<ListenAddress, { kind: 'unix' }>
 
 /**
  * Listens, and resolves with the text of the address that the kernel bound. Rejects with a `SetupError` that names the key, the
- * address, the reason and what to do. Its exit code is 1, because the address may be free at a later try.
+ * address, the reason and the remedy. Its exit code is 1, because a later attempt may succeed.
  *
  * @param key the configuration key of the address
  */
@@ -39,8 +39,8 @@ export async function listen(server: Server, address: ListenAddress, key?: strin
 }
 
 /**
- * Whether an address that `listen` refuses may work later: this machine does not have it yet, its network interface does not exist yet, or no
- * DNS server answers yet. DHCP and VPNs may give addresses after the services of the system have started.
+ * Whether `listen` may succeed later for an address that it has refused: this machine does not have the address yet, its network interface
+ * does not exist yet, or no DNS server answers yet. DHCP and VPNs may assign addresses after the services of the system have started.
  */
 export function mayComeLater(error: unknown, address: ListenAddress): error is SetupError {
   if (!(error instanceof SetupError) || address.kind !== 'tcp') return false
@@ -49,8 +49,8 @@ export function mayComeLater(error: unknown, address: ListenAddress): error is S
 }
 
 /**
- * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, whose path Node does not know. Peers do not
- * tell: one that has reset its TCP connection has no address, like those on a Unix socket.
+ * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, whose path Node does not know. A connection
+ * does not tell which it is: a peer that has reset its TCP connection has no address, like every peer on a Unix socket.
  */
 export function tcpHostOf(server: Server): string | undefined {
   const address = server.address()
@@ -72,9 +72,9 @@ function optionsFor(address: ListenAddress) {
 }
 
 /**
- * A socket bound to an IPv4 address; Node 26.4 and later can create one. With a host instead, Node looks the host up and
- * compiles a regular expression for the result, which costs 4 ms at the start. Undefined if Node cannot create one, or if the
- * address cannot be bound: `listen` with the host then reports the reason.
+ * A socket bound to an IPv4 address, which saves 4 ms at the start: for a host, Node does a look-up and compiles a regular expression.
+ * Undefined if Node is older than 26.4 and cannot create one, or if the address cannot be bound. Then `listen` with the host reports the
+ * reason.
  */
 function boundTo(host: string, port: number): BoundSocket | undefined {
   if (!isIPv4(host) || typeof net.BoundSocket !== 'function') return undefined
@@ -95,8 +95,8 @@ function cannotListen(
 }
 
 /**
- * Rejects as `listen` would, as far as this can be known without creating the socket. The folder has to exist, because a start
- * does not create it.
+ * Rejects as `listen` would, as far as this can be known without creating the socket. The folder must exist, because a start does not
+ * create it.
  */
 export async function trySocket(address: SocketAddress, key?: string): Promise<void> {
   const { path } = address
@@ -112,27 +112,27 @@ export async function trySocket(address: SocketAddress, key?: string): Promise<v
 }
 
 /**
- * Listens on a Unix socket of mode 0600, and resolves with a function that removes it. Until a `chmod`, every user could open a socket that
- * was bound at `path`. So it is bound in a new folder of mode 0700, and then moved, over a stale one if there is one.
+ * Listens on a Unix socket of mode 0600, and resolves with a function that removes it. A socket bound at `path` would be open to every user
+ * until the `chmod`. So it is bound in a new folder of mode 0700, and moved to `path` after the `chmod`. The move replaces a stale socket.
  */
 export async function listenPrivately(server: Server, path: string): Promise<() => Promise<void>> {
   await trySocket({ kind: 'unix', path })
   const folder = await mkdtemp(join(dirname(path), 'ctl-'))
-  // As long as `control.sock`, because the kernel bounds the length of the path.
+  // `ctl-XXXXXX/s` is as long as `control.sock`, because the kernel bounds the length of the path.
   const bound = join(folder, 's')
   try {
     await listen(server, { kind: 'unix', path: bound })
     await chmod(bound, 0o600)
     await rename(bound, path)
   } finally {
-    // The socket works without it, too.
+    // The socket works even if the folder cannot be removed.
     await rm(folder, { recursive: true }).catch(() => {})
   }
-  // A socket that stays is stale, and the next start replaces it.
+  // If the removal fails, the socket is stale, and the next start replaces it.
   return () => rm(path, { force: true }).catch(() => {})
 }
 
-/** A socket that refuses connections is stale: a killed process left it. Rejects if something else is at the path. */
+/** Finds a Unix socket. It is stale if it refuses connections: a killed process left it. Rejects if the path is not a socket. */
 async function findSocket(
   address: SocketAddress,
   key: string | undefined,

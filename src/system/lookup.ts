@@ -6,40 +6,40 @@ import { codeOf } from './setup-error.ts'
 
 export type Names = Readonly<ReturnType<typeof createLookup>>
 
-/** How long (ms) addresses are used without a new look-up, and how long a failure is kept. */
+/** How long (ms) addresses, and a failure, are used without a new look-up. */
 const KEPT_FOR = 5_000
 const FAILURE_KEPT_FOR = 1_000
 
 /**
- * The greatest age (ms) of addresses that are used while a new look-up runs, or after one that failed for a passing reason. Older addresses may
- * belong to another machine by now, which would get the credentials of the device.
+ * The greatest age (ms) of addresses that are used while a new look-up runs, or after a temporary failure. Older addresses may belong to
+ * another machine by now, which would receive the credentials for the device.
  */
 const OLDEST_USED = 600_000
 
 /**
- * The most look-ups at a time, over all names. Each takes one of the four threads of Node's pool while the resolver is silent. The other two
- * threads hash passwords.
+ * The most look-ups at a time, over all names. Each occupies one of the four threads of Node's pool until the resolver answers. The other
+ * two threads stay free to hash passwords.
  */
 const MOST_AT_A_TIME = 2
 
-/** What is known of a name: its addresses, or that the look-up failed. */
+/** The result of the last look-up of a name: its addresses, or a failure. */
 interface Known {
   readonly result: Promise<LookupAddress[]>
   readonly hasFailed: boolean
-  /** When the next look-up is due, and until when the result is used meanwhile (ms, monotonic). */
+  /** When the next look-up is due, and until when the result may be used while that look-up runs (ms, monotonic). */
   readonly due: number
   readonly end: number
 }
 
-/** The errors that say that the name has no address. After others, such as a resolver that does not answer, earlier addresses stay in use. */
-const NONE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA'])
+/** The errors that mean that the name has no address. After any other error, such as a silent resolver, earlier addresses stay in use. */
+const NO_ADDRESS: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA'])
 
 /**
- * Resolves names as Node does, but runs one look-up of a name at a time, for all callers, and keeps the addresses for a few seconds. A look-up goes
- * on when its callers have given up. Node resolves in its thread pool, and a resolver that does not answer holds a thread for many
- * seconds: attempts to connect, one a second, would take all threads, which also hash passwords.
+ * Resolves names as Node does, but all callers share one look-up per name, and its addresses are kept for a few seconds. A look-up
+ * continues when its callers have given up. Node resolves in its thread pool, and a silent resolver holds a thread for many seconds.
+ * Without the sharing, one attempt to connect each second would take all threads, which also hash passwords.
  *
- * @param resolve all addresses of a name
+ * @param resolve resolves a name to all its addresses
  */
 export function createLookup(
   resolve = (host: string): Promise<LookupAddress[]> => lookupAll(host, { all: true }),
@@ -47,7 +47,7 @@ export function createLookup(
 ) {
   const known = new Map<string, Known>()
   const running = new Map<string, Promise<LookupAddress[]>>()
-  /** The names whose turn has not come. */
+  /** Starts the look-ups that wait for a place, in order. */
   const waiting: (() => void)[] = []
   let places = MOST_AT_A_TIME
 
@@ -75,7 +75,7 @@ export function createLookup(
     const soon = now + FAILURE_KEPT_FOR
     if (failure === undefined)
       known.set(host, { result, hasFailed: false, due: now + KEPT_FOR, end: now + OLDEST_USED })
-    else if (before === undefined || NONE.has(codeOf(failure)))
+    else if (before === undefined || NO_ADDRESS.has(codeOf(failure)))
       known.set(host, { result, hasFailed: true, due: soon, end: soon })
     else known.set(host, { ...before, due: soon })
     return result
@@ -90,7 +90,7 @@ export function createLookup(
     const found = usable(host)
     if (found !== undefined && monotonic() < found.due) return found.result
     const asking = running.getOrInsertComputed(host, () => learn(host))
-    // A caller that gets the known addresses does not await it.
+    // Without a handler, a rejection would be unhandled if the caller gets the known addresses.
     asking.catch(() => {})
     return found?.result ?? asking
   }
@@ -107,17 +107,17 @@ export function createLookup(
   }
 
   return {
-    /** For the option `lookup` of a socket. */
+    /** The value for the option `lookup` of a socket. */
     lookup,
-    /** Whether a connection to the host waits for its look-up. Never for an address. */
+    /** Whether a connection to the host has to wait for a running look-up. False for an IP address. */
     isResolving: (host: string): boolean =>
       isIP(host) === 0 && running.has(host) && usable(host) === undefined,
-    /** None of its addresses could be connected to: the next connection waits for a new look-up. */
+    /** Call this when no address of the host accepts a connection: the next connection waits for a new look-up. */
     forget(host: string): void {
       if (known.get(host)?.hasFailed === false) known.delete(host)
     },
   }
 }
 
-/** Resolves the names of the device and of the shared store, whose look-ups share the threads. */
+/** The look-ups of the process, for the names of the device and of the shared store: they share the threads. */
 export const NAMES: Names = createLookup()

@@ -2,28 +2,28 @@ import { readFileSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
 import { reasonOf } from './setup-error.ts'
 
-/** What clients may call this machine. */
+/** The names and addresses by which clients may reach this machine. */
 export interface MachineNames {
-  /** The host name; the full name, if the machine knows one. */
+  /** The host name, and the full names that the machine knows. */
   readonly names: readonly string[]
-  /** The addresses of its network interfaces, without loopback addresses and without IPv6 link-local ones. */
+  /** The addresses of the network interfaces, without loopback and IPv6 link-local addresses. */
   readonly addresses: readonly string[]
   /** Why the addresses cannot be read; undefined if they can. */
   readonly problem?: string
 }
 
-/** Reads the names and addresses that the machine has now. Asks no other machine, so no DNS lookup is made. */
+/** Reads the present names and addresses of the machine. Makes no DNS look-up. */
 export function machineNames(): MachineNames {
   const host = hostname()
   const [short = host] = host.split('.', 1)
   const names = host === short ? [host, ...fullNames(host)] : [short, host]
   try {
     const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
-    // A service address on the loopback interface is reachable from other machines, so the interface does not tell.
+    // The address decides, not the interface: other machines can reach a service address on the loopback interface.
     const reachable = all.filter(({ address }) => !LOOPBACK.test(address) && !LINK_LOCAL.test(address))
     return { names, addresses: reachable.map(({ address }) => address) }
   } catch (error) {
-    // systemd forbids it to a service without AF_NETLINK in RestrictAddressFamilies=.
+    // systemd forbids the call if `RestrictAddressFamilies=` lacks AF_NETLINK.
     return { names, addresses: [], problem: reasonOf(error) }
   }
 }
@@ -31,12 +31,12 @@ export function machineNames(): MachineNames {
 /** RFC 1122 §3.2.1.3 and RFC 4291 §2.5.3. */
 const LOOPBACK = /^(?:127\.|::1$)/
 
-/** fe80::/10 (RFC 4291 §2.5.6). Such an address works only with the name of an interface, which no certificate can hold. */
+/** fe80::/10 (RFC 4291 §2.5.6). Such an address needs the name of an interface, which a certificate cannot contain. */
 const LINK_LOCAL = /^fe[89ab]/i
 
 const HOSTS = '/etc/hosts'
 
-/** The names of a host with a domain, as Debian writes them: `127.0.1.1 box.example.com box`. None if the file cannot be read. */
+/** The full names of a host in `/etc/hosts`, as in Debian's `127.0.1.1 box.example.com box`. None if the file cannot be read. */
 function fullNames(host: string): readonly string[] {
   try {
     const entries = readFileSync(HOSTS, 'utf8')

@@ -1,28 +1,28 @@
 import type { Clock, Timer } from './clock.ts'
 
 /**
- * A deadline that is often moved, such as that for more bytes. A move stores the time, and leaves the timer. A timer that fires early is set for the
- * rest. All times in ms.
+ * A deadline that moves often, such as the deadline for more bytes. To move it later only stores the new time. A timer that then fires too
+ * early is set again for the rest. All times are in ms.
  */
 export class MovingDeadline {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>
   readonly #onLate: () => void
   #due = 0
-  #looksAt = 0
+  #firesAt = 0
   #timer: Timer | undefined
 
-  /** @param onLate called once, when `time` is over after the last `move`, and what has arrived until then is read */
+  /** @param onLate called once when the deadline has passed and the sockets are read: see `Clock.after` */
   constructor(clock: Pick<Clock, 'monotonic' | 'after'>, onLate: () => void) {
     this.#clock = clock
     this.#onLate = onLate
   }
 
-  /** From now on there is so much time, also after `cancel`. */
+  /** Sets the deadline to `time` from now. Also starts a cancelled deadline again. */
   move(time: number): void {
     this.#due = this.#clock.monotonic() + time
-    if (this.#timer !== undefined && this.#looksAt <= this.#due) return
+    if (this.#timer !== undefined && this.#firesAt <= this.#due) return
     this.#timer?.cancel()
-    this.#lookAfter(time)
+    this.#setTimer(time)
   }
 
   cancel(): void {
@@ -30,15 +30,15 @@ export class MovingDeadline {
     this.#timer = undefined
   }
 
-  #lookAfter(time: number): void {
-    this.#looksAt = this.#due
-    this.#timer = this.#clock.after(time, this.#look)
+  #setTimer(time: number): void {
+    this.#firesAt = this.#due
+    this.#timer = this.#clock.after(time, this.#onTimer)
   }
 
-  readonly #look = (): void => {
+  readonly #onTimer = (): void => {
     this.#timer = undefined
     const left = this.#due - this.#clock.monotonic()
-    if (left > 0) this.#lookAfter(left)
+    if (left > 0) this.#setTimer(left)
     else this.#onLate()
   }
 }

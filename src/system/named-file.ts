@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { certificatesIn } from './pem.ts'
 import { codeOf, isBug, isWithheld, reasonOf, SetupError } from './setup-error.ts'
 
-/** Why a file, a folder or an address cannot be used, and what the operator can do about it, each as a clause. */
+/** The reason why a file, a folder or an address cannot be used, and the remedy for the operator. Each is a clause. */
 export interface Fault {
   readonly reason: string
   readonly remedy: string | undefined
@@ -13,7 +13,7 @@ export interface Fault {
 const LET_READ = 'let the user that runs Postern read it and search its folder'
 const LET_WRITE = 'make the folder writable for the user that runs Postern, or name another one'
 
-/** Explains why a path could not be read, or written (`write`). The one place that turns an error of the system into a sentence. */
+/** Explains why a path could not be read or written. No other function puts a file error of the system into words. */
 export function explainPathError(error: unknown, path: string, use: 'read' | 'write' = 'read'): Fault {
   if (isWithheld(error)) {
     const [reason = '', remedy] = reasonOf(error).split('; ')
@@ -45,7 +45,7 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
   }
 }
 
-/** Names the folder of a relative path, because it depends on where Postern was started. */
+/** Explains a missing path. If it is relative, the reason names the working directory, which depends on how Postern was started. */
 function absent(path: string, use: 'read' | 'write'): Fault {
   const whole = resolve(path)
   const present = presentPart(whole)
@@ -66,15 +66,15 @@ export function presentPart(path: string): { readonly path: string; readonly isF
     return found === undefined ? presentPart(dirname(path)) : { path, isFolder: found.isDirectory() }
   } catch (error) {
     if (isBug(error)) throw error
-    // The error hides what is there.
+    // The error does not tell what exists, so the path counts as present.
     return { path, isFolder: true }
   }
 }
 
 /**
- * Reads a file that a key or a flag names. Rejects with a `SetupError` that says what to do.
+ * Reads a file that a configuration key or a flag names. Rejects with a `SetupError` with reason and remedy.
  *
- * @param remedy for a file that is not there; default: create it, or correct the path
+ * @param remedy the remedy for a missing file; default: create the file, or correct the path
  */
 export async function readNamedFile(key: string, path: string, remedy?: string): Promise<Buffer> {
   return readWholeFile(path).catch((cause: unknown) => {
@@ -90,8 +90,8 @@ export async function readNamedFile(key: string, path: string, remedy?: string):
 }
 
 /**
- * Reads a file with one line of text in UTF-8, such as a password, and returns it without its line end. Rejects with a `SetupError`
- * that never quotes the text.
+ * Reads a file with one line of UTF-8 text, such as a password, and returns it without the line end. Rejects with a `SetupError`, which
+ * never quotes the text.
  */
 export async function readSecretLine(key: string, path: string): Promise<string> {
   const bytes = await readNamedFile(key, path)
@@ -106,8 +106,8 @@ export async function readSecretLine(key: string, path: string): Promise<string>
 }
 
 /**
- * Reads the certificates (PEM) that a server is verified against. OpenSSL reads a file without certificates as an empty list of
- * authorities, and then trusts no server, so such a file is refused.
+ * Reads the CA certificates (PEM) against which a server is verified. Rejects a file without certificates: OpenSSL would take it for an
+ * empty list of CAs and trust no server.
  */
 export async function readAuthorities(key: string, path: string): Promise<string> {
   const text = (await readNamedFile(key, path)).toString('utf8')
@@ -121,19 +121,18 @@ export async function readAuthorities(key: string, path: string): Promise<string
   return text
 }
 
-/** A file that is no file with text of a reasonable size: a FIFO, a device, or one that is too large. */
+/** The path is not a text file of reasonable size: it is a FIFO or a device, or the file is too large. */
 class OddFile extends Error {}
 
 /** The largest certificate, key, secret or configuration (bytes). */
 export const LARGEST_FILE = 1024 * 1024
 
 /**
- * Reads a file of at most `limit` bytes. Rejects with `OddFile`, or with the error of the system.
- * The read does not block. A FIFO without a writer would block a thread of Node's pool without end, and four of them would stop all
- * file access of the process.
+ * Reads a file of at most `limit` bytes. Rejects with `OddFile`, or with the error of the system. The read does not block: a FIFO without a
+ * writer would block a thread of Node's pool forever, and four of them would stop all file access of the process.
  */
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
-  // Before it is opened, because a writer that waits for the reader of a FIFO would take this for one.
+  // The check comes before `open`, because to open a FIFO wakes a writer that waits for a reader.
   requireFile(await stat(path))
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
@@ -152,7 +151,7 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
 }
 
 function requireFile(found: Stats): void {
-  // As the system says it of a folder that is read.
+  // The same error as the system's for the read of a folder.
   if (found.isDirectory()) throw Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
   if (!found.isFile()) throw new OddFile('it is not a regular file')
 }

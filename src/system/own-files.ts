@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { codeOf, isWithheld } from './setup-error.ts'
 
 /**
- * Creates a folder with mode 0700, and its missing parents. An existing folder is not changed. Node's own option `recursive`
+ * Creates a folder and its missing parents with mode 0700. An existing folder is not changed. Node's own option `recursive` is not used: it
  * never returns on file systems that allow no folders, such as /proc.
  */
 export function ensureFolder(path: string): void {
@@ -20,7 +20,7 @@ export function ensureFolder(path: string): void {
   }
 }
 
-/** Renames an unusable file to an unused name with `fault` and the date, and returns that name. `wall` in ms. */
+/** Renames an unusable file and returns its new path: unused, with `fault` and the time `wall` (ms since the Unix epoch). */
 export function setAside(path: string, fault: string, wall: number): string {
   const stem = `${path}.${fault}-${new Date(wall).toISOString().replaceAll(':', '-')}`
   let name = stem
@@ -30,9 +30,9 @@ export function setAside(path: string, fault: string, wall: number): string {
 }
 
 /**
- * Writes a new file with mode 0600 beside `path`, under a random name, and returns that name; the caller moves it into place, so that
- * no other program reads an incomplete file. Flushes it, so that a power failure leaves no empty file. Under its permission model
- * Node writes the file and then refuses the flush; that error is ignored.
+ * Writes a new file with mode 0600 beside `path` and returns its random path. The caller renames it to `path`, so no program ever reads an
+ * incomplete file. The file is flushed to the disk, so that a power failure leaves no empty file. Under its permission model Node writes
+ * the file and then refuses the flush; that error is ignored.
  */
 export function writeFlushed(path: string, text: string): string {
   const draft = `${path}.${randomBytes(6).toString('hex')}`

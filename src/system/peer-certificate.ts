@@ -4,21 +4,21 @@ import { type Certificate, type DetailedPeerCertificate, type PeerCertificate, T
 const { getPeerCertificate: ofNode } = TLSSocket.prototype
 
 /**
- * Makes the certificate of a peer safe to read, for every TLS connection of the process. Node 24.21 and 26.10 crash (SIGSEGV) where they
- * turn a certificate into an object whose key is on an EC curve without a NIST name, such as brainpoolP256r1 or secp256k1. Node does so
- * with all that the peer has shown, after each verified handshake. `X509Certificate` does not crash, so `getPeerCertificate` answers
- * from it. It is replaced in the class, because `@redis/client` and Node's agents hand out no socket before its handshake. Each module that opens
- * TLS connections calls this first.
+ * Replaces `TLSSocket.getPeerCertificate` for the whole process by a version that does not crash. Node 24.21 and 26.10 crash (SIGSEGV) when
+ * they describe a certificate with a key on an EC curve without a NIST name, such as brainpoolP256r1 or secp256k1. Node describes all
+ * certificates of the peer after each verified handshake. The replacement reads them from `X509Certificate`, which does not crash. It is
+ * set in the class, because `@redis/client` and Node's agents give no access to a socket before its handshake. Each module that opens TLS
+ * connections calls this first.
  */
 export function readPeersSafely(): void {
   TLSSocket.prototype.getPeerCertificate = function () {
     const shown = this.getPeerX509Certificate()
-    // Without a certificate Node's is empty, or null, although its type says otherwise.
+    // If the peer has no certificate, Node returns an empty object or null, although the type says otherwise.
     return shown === undefined ? (ofNode.call(this) as DetailedPeerCertificate) : describe(shown)
   }
 }
 
-/** The object that Node makes, without further fields about the key, OCSP and the extended key usage. */
+/** The object that Node makes, without the further fields about the key, OCSP and the extended key usage. */
 function describe(shown: X509Certificate): DetailedPeerCertificate {
   return {
     raw: shown.raw,
@@ -33,7 +33,7 @@ function describe(shown: X509Certificate): DetailedPeerCertificate {
     fingerprint256: shown.fingerprint256,
     fingerprint512: shown.fingerprint512,
     ...keyIn(shown),
-    /** The last certificate of a chain names itself, as in Node. */
+    /** The last certificate of a chain refers to itself, as in Node. */
     get issuerCertificate() {
       return shown.issuerCertificate === undefined ? this : describe(shown.issuerCertificate)
     },
@@ -54,8 +54,9 @@ function keyIn(shown: X509Certificate): Pick<PeerCertificate, 'bits' | 'asn1Curv
 }
 
 /**
- * The attributes of a distinguished name. OpenSSL writes one a line, several of one RDN with ` + ` between them, and escapes line feeds
- * and plus signs within a value, so no value can pass for another attribute. An empty name is undefined, whatever its type says.
+ * The attributes of a distinguished name. OpenSSL writes one RDN per line, joins the attributes of one RDN by ` + `, and escapes line feeds
+ * and plus signs within values. So no value can be taken for another attribute. `text` is undefined for an empty name, although Node's
+ * types say otherwise.
  */
 function namesIn(text: string | undefined): Certificate {
   if (text === undefined) return {}

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { reasonOf } from './setup-error.ts'
 
-/** A file that should contain PEM (RFC 7468). Its bytes are read as UTF-8, even if they are not. */
+/** A file that should contain PEM (RFC 7468). `text` is its content decoded as UTF-8, also if it is binary. */
 export interface PemFile {
   readonly path: string
   readonly text: string
@@ -10,8 +10,8 @@ export interface PemFile {
 export type Certificates = readonly [X509Certificate, ...X509Certificate[]]
 
 /**
- * The certificates of a file, in order; or a message that names the file and its fault, without its content. OpenSSL reports
- * neither an empty file nor one that is cut off within a BEGIN line. It only reads fewer certificates.
+ * The certificates of a file, in order; or a message that names the file and its fault, without its content. OpenSSL alone would not report
+ * an empty file, or a file that is cut off within a BEGIN line: it would read fewer certificates.
  */
 export function certificatesIn(file: PemFile): Certificates | string {
   const blocks = blocksIn(file, CERTIFICATE)
@@ -45,7 +45,7 @@ export function privateKeyIn(file: PemFile): KeyObject | string {
   }
 }
 
-/** How messages name one of the certificates in a file. */
+/** The name of a certificate in messages, by its index in the file. */
 export function nameOf(index: number, count: number, path: string): string {
   return count === 1 ? `the certificate in ${path}` : `certificate ${index + 1} of ${count} in ${path}`
 }
@@ -77,15 +77,15 @@ interface Block {
   readonly text: string
 }
 
-/** Windows programs write a byte order mark before the text. */
+/** One PEM block. Windows programs may write a byte order mark before the text. */
 const BLOCK = /^\uFEFF?-----BEGIN ([^-\r\n]+)-----(?:(?!-----)[\s\S])*?^-----END \1-----[ \t]*$/gm
 
-/** The blocks of one kind in a file; or a message why the file is not complete PEM. */
+/** The blocks of one kind in a file; or a message that says why the file is not complete PEM. */
 function blocksIn(
   { path, text }: PemFile,
   { label, fromDer, fromPkcs12 }: Content,
 ): readonly Block[] | string {
-  // After a power failure some file systems return zeros for data that was not written.
+  // After a power failure some file systems return zeros for data that was not flushed.
   if (text.replaceAll('\0', '').trim() === '') return `${path} is empty`
   if (isDer(text)) {
     const [kind, command] = isPkcs12(text) ? ['PKCS #12', fromPkcs12] : ['DER', fromDer]
@@ -108,12 +108,12 @@ function holdsNone({ path, text }: PemFile, { what }: Content): string {
   return `${path} holds no ${what} in PEM${others.size === 0 ? '' : `, but: ${[...others].join(', ')}`}`
 }
 
-/** DER begins with a SEQUENCE (0x30, the digit 0) and its length, whose bytes are not text. */
+/** Whether the content is DER: it begins with a SEQUENCE (0x30, the digit 0) and its length, whose bytes are not text. */
 function isDer(text: string): boolean {
   return text.startsWith('0') && !/^0[\t\r\n -~]{2}/.test(text)
 }
 
-/** PKCS #12 begins with its version, 3 (RFC 7292 §4). Keys have 0 or 1 there, and certificates no number. */
+/** Whether DER is PKCS #12: it begins with its version, 3 (RFC 7292 §4). Keys have 0 or 1 there, and certificates have no number. */
 function isPkcs12(text: string): boolean {
   return text.slice(2, 8).includes('\x02\x01\x03')
 }

@@ -1,40 +1,40 @@
 import { join, resolve } from 'node:path'
 import { SetupError } from './setup-error.ts'
 
-/** A path of the configuration or of the command line. */
+/** A path from the configuration or the command line, and the access that it needs. */
 export interface NeededPath {
   readonly path: string
   /**
-   * `folder`: the path and all in it. `file`: the path alone, which need not exist. A file that replaces it has the permission,
-   * too; `watchFile` notices it by polling, because it may not watch the folder.
+   * `folder`: the path and everything in it. `file`: the path alone, which need not exist. The permission also covers a file that replaces
+   * it; `watchFile` notices that by polling, because without permission for the folder it cannot watch it.
    */
   readonly kind: 'file' | 'folder'
   readonly write: boolean
 }
 
 /**
- * What a program needs. `thread`: some password hashes are computed in one. `everything`: for commands that a user types, which may
- * read and write what the user may, and start threads.
+ * The permissions that the program needs. `thread`: a worker thread, in which some password hashes are computed. `everything`: all files
+ * and threads, for commands that a user types: they may do what the user may.
  */
 export type Needs = readonly (NeededPath | 'thread')[] | 'everything'
 
-/** The parts of the process that decide about Node's permission model. */
+/** The parts of the process that the permissions depend on. */
 export interface PermissionedProcess {
-  /** Undefined without `--permission`: then everything is allowed. */
+  /** Undefined if Node runs without `--permission`: then everything is allowed. */
   readonly permission: Pick<NodeJS.ProcessPermission, 'has' | 'drop'> | undefined
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Whether the service manager has passed a listening socket. Node closes it at a restart. */
+  /** The service manager has passed a listening socket. Node closes it at a restart. */
   readonly hasPassedSocket?: boolean
-  /** Reads a file without the permission for it, by another program. Undefined if that cannot read it, or it is no text. */
+  /** Reads a file through another program, which needs no permission of Node. Undefined if it cannot be read or is not text. */
   readonly readOutside: (path: string) => string | undefined
   /** Replaces the program in this process. */
   readonly restart: (env: Record<string, string | undefined>) => void
 }
 
 /**
- * Restarts the program in its own process (`execve`) with the permissions that it lacks. Node cannot grant them at run time.
- * Returns if nothing is missing, if `--allow-child-process` is absent, or if the last restart did not help. The usual folders
- * need no restart, which costs a second start of Node. Throws a `SetupError` with the missing flags if the restart would close a passed socket.
+ * Restarts the program in the same process (`execve`) with the permissions that it lacks: Node cannot grant permissions at run time. A
+ * restart costs a second start of Node; the default folders need none. Returns if no permission is missing, if `--allow-child-process` is
+ * absent, or if the last restart did not help. Throws a `SetupError` with the missing flags if a restart would close a passed socket.
  */
 export function ensurePermissions(
   needs: Needs,
@@ -55,12 +55,12 @@ export function ensurePermissions(
   restart({ ...env, NODE_OPTIONS: [given, ...added].join(' ').trim() })
 }
 
-/** Whether a restart can still come. */
+/** Whether a restart is still possible. */
 export function mayRestart({ permission }: Pick<PermissionedProcess, 'permission'>): boolean {
   return permission?.has('child') === true
 }
 
-/** Gives up the permission to start programs, and with it the restart. */
+/** Drops the permission to start programs, so no restart is possible any more. */
 export function endRestarts({ permission }: Pick<PermissionedProcess, 'permission'>): void {
   permission?.drop('child')
 }
@@ -80,7 +80,7 @@ function flags(need: NeededPath | 'thread', permission: Permission): readonly st
   if (need === 'thread') return thread(permission)
   const { path, kind, write } = need
   const whole = resolve(path)
-  // Node takes a folder that does not exist yet for a file. The second form grants what will be in it.
+  // Node takes a folder that does not exist yet for a file. The form with `*` covers its future content.
   const forms = (kind === 'folder' ? [whole, join(whole, '*')] : [whole]).map(quoted)
   const asked = kind === 'folder' ? join(whole, 'any') : whole
   const missing = [
@@ -93,7 +93,7 @@ function flags(need: NeededPath | 'thread', permission: Permission): readonly st
   return missing
 }
 
-/** A value in NODE_OPTIONS, which separates its options by spaces. */
+/** Quotes a path for NODE_OPTIONS, which separates options by spaces. */
 function quoted(path: string): string {
   return /[\s"\\]/.test(path) ? `"${path.replace(/["\\]/g, '\\$&')}"` : path
 }

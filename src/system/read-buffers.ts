@@ -1,18 +1,18 @@
-/** What one read may take in (bytes): a wake-up of the peer for each 64 KiB costs more than to move the bytes. */
+/** The size of one large read (bytes). With Node's 64 KiB, the wake-up of the peer for each read costs more than the copy of the bytes. */
 export const LARGE_BUFFER: number = 512 * 1024
 
-/** All large buffers together take 4 MiB at most. A reader that gets none reads in smaller pieces. */
+/** The most large buffers: together 4 MiB. A reader that gets none reads in smaller pieces. */
 const MOST = 8
 
 interface Slot {
-  /** Weak, so that a full collection frees a buffer that is not in use, also one that was lent and never given back. */
+  /** A weak reference, so that a full collection frees an unused buffer, also one that was lent and never given back. */
   readonly memory: WeakRef<ArrayBuffer>
   lent: boolean
 }
 
 const slots: Slot[] = []
 
-/** A buffer of `LARGE_BUFFER` bytes, until `giveBack`; undefined if all are lent. */
+/** Lends a buffer of `LARGE_BUFFER` bytes until `giveBack`; undefined if all are lent. */
 export function lendBuffer(): Buffer | undefined {
   for (let i = 0; i < MOST; i += 1) {
     const slot = slots[i]
@@ -31,8 +31,8 @@ export function lendBuffer(): Buffer | undefined {
 }
 
 /**
- * Takes a lent buffer back, or a piece that begins it. Returns false for other memory. Call it once for each loan, when the bytes are
- * not read again: the next loan overwrites them.
+ * Takes back a lent buffer, or a piece at its beginning. Returns false for other memory. Call it once per loan, when the bytes are not read
+ * any more: the next loan overwrites them.
  */
 export function giveBack({ buffer, byteOffset }: Buffer): boolean {
   if (buffer.byteLength !== LARGE_BUFFER || byteOffset !== 0) return false

@@ -1,18 +1,17 @@
 /**
- * The sidecar cannot be set up as configured: a setting, a file, a folder or an address is wrong. Each problem is one line that
- * names what is wrong and what would be right. No line quotes a file's content, which may be secret. `main.ts` prints the lines
- * and exits.
+ * The sidecar cannot start as configured: a setting, a file, a folder or an address is wrong. Each problem is one line that names the fault
+ * and a correct value. No line quotes the content of a file, which may be secret. `main.ts` prints the lines and exits.
  */
 export class SetupError extends Error {
   override readonly name = 'SetupError'
   readonly problems: readonly string[]
   /** The problems without the key and the remedy. */
   readonly reason: string
-  /** What the operator can do, as a clause: the end of the last problem. */
+  /** What the operator can do, as a clause. It ends the last problem. */
   readonly remedy: string | undefined
-  /** The configuration key that is at fault, or the flag: the beginning of the problem. */
+  /** The configuration key or the flag that is at fault. It begins each problem. */
   readonly key: string | undefined
-  /** 2: the operator must correct something before a start can succeed. 1: another try may succeed unchanged. */
+  /** 2: the operator must correct something before a start can succeed. 1: another attempt may succeed without a change. */
   readonly exitCode: 1 | 2
 
   constructor(
@@ -39,8 +38,8 @@ export interface SetupErrorDetails {
 }
 
 /**
- * Whether an error is a bug of the sidecar, such as a call of `undefined`, and not a fault of the device or the operator. Bugs
- * are JavaScript's own errors without a code. Node's errors for a bad value have a code, and such values come from outside.
+ * Whether an error is a bug of the sidecar, such as a call of `undefined`, and not a fault of the device or the operator. Bugs are
+ * JavaScript's own error types without a code. Node's errors for a bad value have a code, and such values come from outside.
  */
 export function isBug(error: unknown): boolean {
   const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
@@ -54,16 +53,16 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** The errors of a process or a machine that has no descriptor or no memory left. */
+/** The error codes of a process or a machine without free descriptors or memory. */
 const SHORT: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS', 'EAGAIN'])
 
-/** Whether an error, or its cause, says that the system lacked descriptors or memory: the same attempt may succeed later. */
+/** Whether an error, or one of its causes, is a lack of descriptors or memory: the same attempt may succeed later. */
 export function lacksResources(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return SHORT.has(codeOf(error)) || lacksResources(error.cause)
 }
 
-/** The flag of Node that grants each permission; the first two take a path. */
+/** The flag of Node that grants each permission. The first two flags take a path. */
 const FLAGS: ReadonlyMap<unknown, string> = new Map([
   ['FileSystemRead', '--allow-fs-read='],
   ['FileSystemWrite', '--allow-fs-write='],
@@ -71,14 +70,14 @@ const FLAGS: ReadonlyMap<unknown, string> = new Map([
   ['WorkerThreads', '--allow-worker'],
 ])
 
-/** Whether Node's permission model refused the operation, and not the operating system. */
+/** Whether the refusal comes from Node's permission model, not from the operating system. */
 export function isWithheld(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_ACCESS_DENIED'
 }
 
 /**
- * The reason of a failure: the system's message, or, if Node's permission model (`--permission`) refused the operation, the
- * missing flag with its path.
+ * The reason of a failure: the system's message; after a refusal by Node's permission model (`--permission`), the missing flag with its
+ * path.
  */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
@@ -88,7 +87,7 @@ export function reasonOf(error: unknown): string {
   return `Node's permission model forbids it; add ${flag}${path} to NODE_OPTIONS`
 }
 
-/** The fields of a log line about a failure: its reason and what to do; for a bug the error with its stack. */
+/** The fields of a log line about a failure: its reason and its remedy; for a bug, the error with its stack. */
 export function causeOf(error: unknown): object {
   if (isBug(error)) return { err: error }
   if (!(error instanceof SetupError)) return { reason: reasonOf(error) }

@@ -2,39 +2,38 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import type { TurnBudget } from './turn-budget.ts'
 
-/** The most bytes that are let through at once: 400 frames of HTTP/2, or 180 records of TLS. */
+/** The most bytes that pass at once: about 400 HTTP/2 frames, or 180 TLS records. */
 const PIECE = 4 * 1024
 
-/** A byte of a frame or of a record without content takes the processor as long as so many bytes of a body. */
+/** The work of one byte, in bytes of a body: a byte of an empty HTTP/2 frame or TLS record costs the processor as much as 64 of a body. */
 const WORK_OF_BYTE = 64
 
 const NOTHING = Buffer.alloc(0)
 
 interface SluiceEvents {
-  /** The number of bytes that wait has changed, by a negative number if there are fewer. */
+  /** Called with the change in the number of waiting bytes; it is negative if there are fewer. */
   readonly onHeld: (change: number) => void
-  /** Whether the client has a grant by now: then a byte takes as much as one of a body. */
+  /** Whether the client has a grant by now. Then a byte counts like a byte of a body. */
   readonly isKnown: () => boolean
 }
 
 /**
- * The TCP connection of a client without a grant, as TLS gets it: what the client sends is let through in small pieces, by its turns. TLS
- * and `node:http2` serve all that they get within one turn of the event loop, and what is cheap to send may be dear to read: records and
- * frames of one byte. Reading through a stream of JavaScript costs about a tenth more than TLS on the socket itself, so a client
- * with a grant is spared it.
+ * The TCP connection of a client without a grant, as TLS reads it: the client's bytes pass in small pieces, by its turn budget. TLS and
+ * `node:http2` process all their input within one turn of the event loop, and records or frames of one byte are cheap to send but
+ * expensive to read. This stream costs about a tenth more than TLS on the socket itself, so clients with a grant do not get one.
  */
 export class Sluice extends Duplex {
   readonly #wire: Socket
   readonly #turns: TurnBudget
   readonly #events: SluiceEvents
-  /** Bytes that wait for a turn, or for their reader. Meanwhile the connection is not read. */
+  /** Received bytes that wait for a turn, or for their reader. Until they have passed, the connection is not read. */
   #waiting: Buffer = NOTHING
   #ended = false
   /** A piece waits for its turn. */
   #inTurn = false
 
   constructor(wire: Socket, turns: TurnBudget, events: SluiceEvents) {
-    // What a paused reader leaves in the stream is not told by `onHeld`.
+    // The buffer of the stream is small, because `onHeld` does not report the bytes in it.
     super({ readableHighWaterMark: PIECE })
     this.#wire = wire
     this.#turns = turns
@@ -45,7 +44,7 @@ export class Sluice extends Duplex {
       this.#letThrough()
     })
     wire.once('error', (error) => this.destroy(error))
-    // What came before the end may wait for its turn still.
+    // Bytes that arrived before the end may still wait for a turn.
     wire.once('close', () => {
       if (this.#ended && !this.readableEnded) this.once('end', () => this.destroy())
       else this.destroy()
@@ -84,7 +83,7 @@ export class Sluice extends Duplex {
     this.#letThrough()
   }
 
-  /** Lets the next piece through, now or in a later turn, and then those after it. */
+  /** Passes the next piece, now or in a later turn, and then the pieces behind it. */
   readonly #letThrough = (): void => {
     if (this.#inTurn) return
     const size = Math.min(this.#waiting.length, PIECE)
@@ -104,13 +103,13 @@ export class Sluice extends Duplex {
     this.#inTurn = false
     const piece = this.#waiting.subarray(0, size)
     this.#hold(this.#waiting.subarray(size))
-    // If the reader has paused, `_read` goes on.
+    // If the reader has paused, `_read` continues.
     if (!this.push(piece) && !this.#isLast) return
     if (this.#waiting.length > 0 || this.#ended) this.#letThrough()
     else this.#wire.resume()
   }
 
-  /** Only the end is left, for which `_read` is not called. */
+  /** Only the end of the stream is left. A paused reader makes no `_read` for it. */
   get #isLast(): boolean {
     return this.#waiting.length === 0 && this.#ended
   }

@@ -4,28 +4,28 @@ import { TLSSocket } from 'node:tls'
 import { afterTurn, turnOfLoop } from './clock.ts'
 import { giveBack } from './read-buffers.ts'
 
-/** A text that has to be sent, and may grow until it is. */
+/** A text to be sent. It may grow until it is written. */
 export interface Message {
   readonly socket: Socket
-  /** What is not written yet, in Latin-1. */
+  /** The part that is not written yet, in Latin-1. */
   text: string
   /** Called when the kernel has the message, or with the error; never before `writeSoon` and `finishSoon` return. */
   onWritten: ((error?: Error | null) => void) | undefined
-  /** It waits for the end of the turn, and `next` after it. */
+  /** The message is in the queue for the end of the turn; `next` is the message behind it. */
   waits: boolean
   next: Message | undefined
 }
 
 /** The turn of the event loop in which something was written, until `endTurn`. */
 let writtenIn: number | undefined
-/** The messages that wait for `endTurn`. A lone message needs none: an immediate costs more than to ask which turn this is. */
+/** The queue of messages for `endTurn`. */
 let first: Message | undefined
 let last: Message | undefined
 
 /**
  * Batches small writes. The first message of an event-loop turn is written immediately, later ones when the turn has read all
- * input: a write per message would wake the peer each time, which costs the kernel more than the bytes. Nothing else may be
- * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
+ * input: a write per message would wake the peer each time, which costs the kernel more than the bytes. The caller writes nothing else to
+ * the socket until `onWritten`. Do not use it for a message that ends an exchange early, because that must not be delayed.
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: Message['onWritten']): void {
   const turn = turnOfLoop()
@@ -37,7 +37,7 @@ export function writeSoon(socket: Socket, text: string, onWritten?: Message['onW
   socket.write(text, 'latin1')
 }
 
-/** The same for the last part of a message. */
+/** Batches a message like `writeSoon`. Call it when its text is complete. */
 export function finishSoon(message: Message): void {
   const turn = turnOfLoop()
   writeAtTurnEnd(message)
@@ -46,7 +46,7 @@ export function finishSoon(message: Message): void {
   write(message)
 }
 
-/** Writes a message when the turn has read all input. Until then it may grow. */
+/** Writes a message when the turn has read all input. Its text may grow until then. */
 export function writeAtTurnEnd(message: Message): void {
   if (message.waits) return
   message.waits = true
@@ -68,7 +68,7 @@ function endTurn(): void {
     if (message.text !== '') write(message)
     const { socket, onWritten } = message
     message.onWritten = undefined
-    // If the kernel took the whole message, which is usual, Node would say so only one tick later.
+    // If the kernel took the whole message, which is usual, the callback is called here: Node's would come one tick later.
     const isTaken = socket.writableLength === 0 && socket.errored === null && !socket.destroyed
     if (isTaken) onWritten?.()
     else if (onWritten !== undefined) socket.write('', onWritten)
@@ -76,7 +76,7 @@ function endTurn(): void {
   }
 }
 
-/** Writes what there is of a message. Over TLS, the kernel has it only when Node says so. */
+/** Writes the present text of a message. Over TLS only Node's callback tells when the kernel has it. */
 function write(message: Message): void {
   const { socket, text, onWritten } = message
   message.text = ''
@@ -87,18 +87,18 @@ function write(message: Message): void {
   }
 }
 
-/** Buffers of this size (bytes) or more have their own memory, which is worth freeing early. Smaller ones may share memory. */
+/** A buffer of at least this size (bytes) has memory of its own, which is worth freeing early. Smaller buffers may share memory. */
 export const LARGE_PIECE: number = 16 * 1024
 
 /**
- * Writes bytes that the caller does not use again. When they are sent, their memory goes back to who lent it, or is freed if no other
- * buffer shares it: V8 frees memory outside its heap only after tens of megabytes have accumulated.
+ * Writes bytes that the caller does not use again. When they are sent, `giveBack` takes lent memory, and other memory is freed if no other
+ * buffer shares it: V8 frees memory outside its heap only after tens of megabytes have accumulated. Returns as `Writable.write`.
  */
 export function writeSpent(to: Writable, bytes: Buffer): boolean {
   return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
 }
 
-/** Called when spent bytes were written, or never will be. After an error their memory is left to the collector, unless it was lent. */
+/** Recycles the memory of bytes that were written or never will be. After an error, memory that was not lent is left to the collector. */
 export function recycle(bytes: Buffer, error: Error | null | undefined): void {
   if (giveBack(bytes) || error instanceof Error) return
   const { buffer, length } = bytes

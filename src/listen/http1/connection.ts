@@ -26,11 +26,11 @@ export interface Http1Handlers {
   readonly onBug: (error: unknown) => void
 }
 
-/** What all connections of a server share. Times in ms, sizes in bytes. */
+/** The facts that all connections of a server share. Times in ms, sizes in bytes. */
 export interface ConnectionRules {
   readonly clock: Pick<Clock, 'monotonic' | 'after' | 'every'>
   readonly headerTimeout: number
-  /** The connections that are watched for silence, and those whose client has ended its side over TLS. */
+  /** The list that ends idle connections, and the stricter list for those whose client has closed its sending side over TLS. */
   readonly idle: IdleList
   readonly ended: IdleList
   readonly maxHeaderSize: number
@@ -39,20 +39,20 @@ export interface ConnectionRules {
   readonly memory: ListenMemory
   readonly keepAliveFields: string
   readonly dateLine: () => string
-  /** The server is stopping: it serves only requests that are already being sent. */
+  /** The sidecar stops: only requests that are already in flight are served. */
   draining: boolean
 }
 
-/** From this many chunks on, a piece of a body costs more than its bytes. */
+/** From this many chunks on, a read is charged for its chunks in addition to its bytes. */
 const MANY_CHUNKS = 64
 
-/** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
+/** How long (ms) a request may still arrive on an idle connection after the sidecar begins to stop. */
 export const LAST_REQUEST = 500
 
-/** How long (ms) the rest of a small unread body may take to arrive. It is drained to keep the connection. */
+/** How long (ms) the rest of an unread body is drained to keep the connection. */
 const DRAIN_TIMEOUT = 5_000
 
-/** One HTTP/1 connection. It serves one request after the other. */
+/** One HTTP/1 connection. It serves its requests one after the other. */
 export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Idling {
   readonly socket: Socket
   readonly wire: Socket
@@ -60,22 +60,22 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   readonly #intake: Http1Intake
   readonly #peer: string
   readonly #activity: Activity
-  /** What the connection holds. */
+  /** The memory of the connection. */
   readonly #holding: Holding
-  /** The budget by which its bytes are read. */
+  /** The budget for reading its bytes. */
   readonly #turns: TurnBudget
-  /** What the current request is charged to: `#holding`, or behind a trusted proxy a holding of the client there. */
+  /** The holding that the current request is charged to: `#holding`, or that of the client behind a trusted proxy. */
   #ofRequest: Holding
-  /** When a look first found that the client reads nothing of an own answer (ms); undefined if the last look did not. */
+  /** When `giveUpUnread` first found an own response with unread bytes (ms); undefined if the last call found none. */
   #unreadSince: number | undefined
   #current: Http1Exchange | undefined
   /** `half-closed`: the client has closed its sending side. `closing`: later bytes on the connection are not read as a request. */
   #state: 'open' | 'half-closed' | 'closing' = 'open'
   /** Runs while the connection waits for a head or drains an unread body. */
   #deadline: Timer | undefined
-  /** The deadline for a head has passed while what may complete it waited for a later turn. */
+  /** The deadline for a head has passed while received bytes, which may complete it, wait for a later turn. */
   #late = false
-  /** The client has closed its sending side, and what it sent before waits for a later turn. */
+  /** The client has closed its sending side while received bytes wait for a later turn. */
   #endWaits = false
 
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules, holding: Holding) {
@@ -98,7 +98,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     socket.on('data', this.#onData)
     socket.once('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    // The cause of a broken connection is not reported. Without a listener the error would end the process.
+    // Without a listener the error would end the process. The `close` event ends the exchange; the cause is not needed.
     socket.on('error', () => {})
     socket.once('close', this.#onClose)
     this.awaitHead()
@@ -144,7 +144,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     return this.#current === undefined && this.#state !== 'closing'
   }
 
-  /** The sidecar stops: the connection closes after the pending response, or soon if it stays idle, and a tunnel is closed. */
+  /** The sidecar begins to stop: the connection closes after the pending response, or soon if it is idle; a tunnel closes. */
   serverStopping(): void {
     this.#current?.serverStopping()
     this.#closeIdleSoon()
@@ -152,7 +152,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
 
   #closeIdleSoon(): void {
     this.rules.clock.after(LAST_REQUEST, () => {
-      // No byte of the next request has arrived. Empty lines before it do not count.
+      // Closes the connection if no byte of a next request has arrived. Empty lines before a request do not count.
       const { withinHead, withinBody, deferred } = this.#intake
       if (this.mayBegin && !withinHead && !withinBody && !deferred) this.socket.destroy()
     })
@@ -177,7 +177,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   mayTakeMore(count: number): boolean {
-    // A few chunks are part of what the read has cost.
+    // The charge for the read covers a few chunks.
     if (count < MANY_CHUNKS) return true
     this.#turns.spend(PIECE_WORK * count)
     if (this.#turns.take(0)) return true
@@ -211,7 +211,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
       serveInTurn(this.#ofRequest.client.turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
       const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
-      // The bytes that came with the head were pushed before it was known whose request it is.
+      // The bytes that came with the head are charged only here: when they were pushed, the client was not known.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
       serveInTurn(holding.client.turns, exchange, handlers.onExchange, handlers.onBug)
@@ -226,7 +226,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     const exchange = this.#current
     this.#state = 'closing'
     if (exchange === undefined) this.linger()
-    // A response in flight is completed; then the connection closes.
+    // A response in flight is completed first; then the connection closes.
     else if (!exchange.answered) exchange.breakBody()
   }
 
@@ -241,7 +241,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#intake.receive(chunk)
-      // What belongs to a request is told when that is served.
+      // During a request the activity is noted when the response is sent: see `#served`.
       if (this.#current === undefined) this.#activity.note(this.rules.clock.monotonic())
       if (this.#state === 'half-closed') this.#finishIfDone()
     } catch (bug) {
@@ -274,8 +274,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   lastActive(now: number): number {
-    // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
-    // nothing of the bytes queued for it is.
+    // A silent connection that waits for the device is not idle: the device's deadlines bound that wait. A client that does not read its
+    // queued bytes is idle.
     if (this.#current !== undefined && this.socket.writableLength === 0) this.#activity.note(now)
     return this.#activity.look(now)
   }
@@ -298,13 +298,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   readonly #onLateHead = (): void => {
-    // Judged when they are read: the client is not late because its turn is.
+    // The deadline is judged when the received bytes are read: the client is not late because its turn is.
     if (this.#intake.deferred) this.#late = true
     else if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
     else this.socket.destroy()
   }
 
-  /** An uncaught error would end the process, and with it every other connection. */
+  /** Reports a bug and closes this connection only: an uncaught error would end the process. */
   #fail(bug: unknown): void {
     this.rules.handlers.onBug(bug)
     this.socket.destroy()
@@ -313,7 +313,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
     if (this.rules.draining) exchange.afterwards = 'closes'
-    // Deferred: the body of a pipelined request is not read yet at this point.
+    // Postponed by a turn, because the body of a pipelined request is not read yet.
     if (this.#state === 'half-closed') {
       afterTurn(() => {
         if (this.#intake.deferred) this.#endWaits = true
@@ -323,9 +323,9 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     return exchange
   }
 
-  /** Charges the client for its request. If it holds too much, the gate refuses the request. */
+  /** Charges the client for its request. If the client holds too much, the gate refuses the request: see `overMemory`. */
   #charge<E extends Http1Exchange>(exchange: E): E {
-    // A tunnel is charged from its handshake on, because early bytes of the client are held.
+    // A tunnel is charged from its request on, because early bytes of the client are buffered.
     const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
     const cost = REQUEST + headCost(exchange.head)
     if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
@@ -338,13 +338,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     return exchange
   }
 
-  /** What a request holds that a trusted proxy carries: it belongs to the client behind it. */
+  /** Opens the holding for a request that a trusted proxy carries. It belongs to the client that the proxy names. */
   #holdingBehind({ head }: Http1Exchange): Holding {
     const { memory } = this.rules
     return memory.account.open(accountOf(memory, this.#peer, head.survey.forwardedFor), this)
   }
 
-  /** Gives back what the request was charged. */
+  /** Gives back the charge of the request. */
   #release(): void {
     const holding = this.#ofRequest
     if (holding === this.#holding) holding.set('requests', 0)
@@ -366,13 +366,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     })
   }
 
-  /** Called when the response is sent: closes the connection, or continues with the next request. */
+  /** Call this when the response is sent: closes the connection, or continues with the next request. */
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
     this.#activity.told = exchange.start + exchange.duration
     this.#release()
     if (exchange.afterwards === 'stays' && this.#state !== 'closing') {
-      // The response, sent before the stop, announced that the connection stays open.
+      // A response that was begun before the stop has announced that the connection stays open.
       if (this.rules.draining) this.#closeIdleSoon()
       if (this.#intake.withinBody) this.#deadline = this.rules.clock.after(DRAIN_TIMEOUT, this.linger)
       this.#intake.proceed()
@@ -382,17 +382,17 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
 
   readonly linger = (): void => this.#endInSteps('')
 
-  /** Ends the connection with its last bytes. Its silence is the matter of `lingering` from now on. */
+  /** Sends the last bytes and closes the connection in steps. From now on `lingering` bounds its silence. */
   #endInSteps(lastBytes: string): void {
     this.#close()
     this.#unwatch()
     this.rules.lingering.end(this.socket, lastBytes, this.wire)
   }
 
-  /** The client has closed its sending side: closes the sidecar's when every request is served. */
+  /** The client has closed its sending side. Closes the sidecar's side when every request is served. */
   #finishIfDone(): void {
     if (!this.mayBegin) return
-    // What waits for its turn may be a request.
+    // The bytes that wait for a turn may be a request.
     if (this.#intake.deferred) this.#endWaits = true
     else if (this.#intake.withinHead) this.refuse(MALFORMED)
     else {

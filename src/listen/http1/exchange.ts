@@ -22,25 +22,29 @@ export interface Http1Transport {
     /** The current `Date` line, with its line end. */
     readonly dateLine: () => string
   }
-  /** Closes the connection in steps, and discards what the client still sends. */
+  /** Closes the connection in steps, and discards the input of the client meanwhile. */
   readonly linger: () => void
-  /** The client reads too slowly: so many bytes of the response wait for it. */
+  /** Call this when the client reads too slowly. `bytes`: the queued bytes of the response. */
   readonly stalled: (bytes: number) => void
   /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void
 }
 
 /**
- * What becomes of the connection after the response. `stays`: the next request is read. `closes`: the connection lingers, so that bytes in
- * flight do not reset it under the response. `ends`: it closes, too, and only that ends the response. It is `undecided` until the head is
- * written.
+ * The state of the connection after the response.
+ *
+ * - `undecided`: until the head is written.
+ * - `stays`: the next request is read.
+ * - `closes`: the connection lingers and closes. Without the lingering, bytes in flight from the client would cause a reset, and the client
+ *   could lose the response.
+ * - `ends`: as `closes`, but only the close ends the response.
  */
 type Afterwards = 'undecided' | 'stays' | 'closes' | 'ends'
 
-/** One request on an HTTP/1 connection. The connection reports what the client does. */
+/** One request on an HTTP/1 connection. The connection calls its methods for the actions of the client. */
 export class Http1Exchange extends ListenerExchange {
   protected readonly transport: Http1Transport
-  /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
+  /** The client asked for `100 Continue`, which is not sent yet. It may send its body without waiting. */
   #expects: boolean
   /** The response, while it is being sent in pieces. */
   #response: Http1Response | undefined
@@ -83,7 +87,7 @@ export class Http1Exchange extends ListenerExchange {
 
   begin(head: ResponseHead): void {
     if (this.answered) return
-    // The device responds before the upload is complete: the rest of the upload must not be read as a request.
+    // The device responds before the upload is complete. The rest of the upload must not be read as a request.
     if (this.#leavesBody) this.afterwards = 'closes'
     this.#response = new Http1Response(this.transport.socket, this.#render(head, limitLines(this)))
   }
@@ -120,7 +124,8 @@ export class Http1Exchange extends ListenerExchange {
 
   cut(): void {
     if (this.ended) return
-    // A reset would take the response from a client that still sends. Without its last bytes it looks broken as it is.
+    // While the client still sends, a close would cause a reset, and the client would lose the received part of the response. Lingering
+    // avoids that, and the missing last bytes show that the response is broken.
     if (this.unread && this.#response !== undefined && this.afterwards !== 'ends') {
       this.#response.flush()
       this.transport.linger()
@@ -135,13 +140,13 @@ export class Http1Exchange extends ListenerExchange {
     else socket.destroy()
   }
 
-  /** The client has closed its sending side. */
+  /** Call this when the client has closed its sending side. */
   halfClosed(): void {
     if (this.unread) this.breakBody()
     else probeWhileContested(this.transport.rules.clock, this, () => this.othersWait?.() === true)
   }
 
-  /** The rest of the request body will never arrive, or its end is uncertain. */
+  /** Call this when the rest of the request body will never arrive, or its end is uncertain. */
   breakBody(): void {
     this.requestBody?.break()
   }
@@ -154,7 +159,7 @@ export class Http1Exchange extends ListenerExchange {
     this.settle('aborted')
   }
 
-  /** HTTP/1.0 has no interim responses. */
+  /** An interim response may be sent. HTTP/1.0 has none. */
   get #mayInform(): boolean {
     return this.head.version === '1.1' && !this.answered
   }
@@ -179,22 +184,21 @@ export class Http1Exchange extends ListenerExchange {
   }
 }
 
-/** The time between two probes (ms). The second probe detects a client that is gone, so it loses its place within a second. */
+/** The time between two probes (ms). The second probe detects a client that has left, so it loses its place within a second. */
 const INTERVAL = 250
 
 type Probed = Pick<Exchange, 'answered' | 'inform' | 'onEnd'>
 
 /**
- * Probes a client that has closed its sending side.
+ * Probes a half-closed client while its exchange is `contested`: other requests wait for its place at the device.
  *
- * A client that still waits for its response and a client that has closed its connection send the same FIN. Only a write
- * distinguishes them: the kernel of a client that is gone replies to the first probe with a reset, so the second probe fails. A
- * probe is an interim response, which primitive scripts take for the final one. So probes are sent only while `contested`: other
- * requests wait for this exchange's place at the device.
+ * A client that still waits for its response and a client that has closed its connection send the same FIN. Only a write tells them apart:
+ * the kernel of a client that has left replies to the first probe with a reset, so the second probe fails. A probe is an interim response.
+ * Primitive scripts take that for the final response, so probes are sent only while they are needed.
  *
- * Without probes the request of a client that is gone continues until the device responds and that write fails, or until the
- * device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). The same holds for HTTP/1.0 clients, because
- * HTTP/1.0 has no interim responses. A response that has begun needs no probes, because its own writes fail.
+ * Without probes, the request of a client that has left continues until the device responds and that write fails, or until the device's
+ * deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). HTTP/1.0 clients are never probed, because HTTP/1.0 has no interim
+ * responses. A response that has begun needs no probes, because its own writes fail.
  */
 export function probeWhileContested(
   clock: Pick<Clock, 'every'>,

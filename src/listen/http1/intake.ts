@@ -22,9 +22,9 @@ interface IntakeRules {
 export interface IntakeEvents {
   /** Whether the next request may be read: the previous one is served, and the connection stays open. */
   readonly mayBegin: boolean
-  /** Whether these received bytes may be read in this turn of the event loop. If not, the intake's `readOn` is called in a later one. */
+  /** Whether `bytes` received bytes may be read in this turn of the event loop. If not, `readOn` is called in a later turn. */
   mayRead(bytes: number): boolean
-  /** The bytes had this number of chunks of a body. Whether more may be read in this turn: see `mayRead`. */
+  /** Charges `count` chunks that were read. Returns whether more may be read in this turn, as `mayRead` does. */
   mayTakeMore(count: number): boolean
   /** A head has begun and is not complete. */
   awaitHead(): void
@@ -33,15 +33,15 @@ export interface IntakeEvents {
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
-  /** The number of received bytes that are not read yet has changed, by a negative number if there are fewer. */
+  /** The number of received bytes that are not read yet has changed; a negative change means fewer bytes. */
   waits(change: number): void
-  /** One more head is remembered, which costs `bytes`. */
+  /** One more head is remembered. It takes `bytes` of memory. */
   keepsHead(bytes: number): void
   /** The bytes are not a valid request. The intake reads nothing more. */
   refuse(refusal: Refusal): void
 }
 
-/** How many bytes are buffered while a request is being served, and of its body. Beyond that the connection is not read. */
+/** The most unread bytes of the connection, and of a body, that are buffered. Beyond it the connection is not read (back-pressure). */
 const MOST_WAITING = 64 * 1024
 
 /** Bounds on chunk framing: a body of extensions alone, or endless trailers, would make the sidecar work for free. */
@@ -52,14 +52,14 @@ const CHUNKS: ChunkRules = {
   tolerant: false,
 }
 
-/** How many chunks are read before the budget is asked again: one read of the socket may bring 10,000 of them. */
+/** How many chunks are read before the turn budget is asked again: one read of the socket may bring 10,000 chunks. */
 const MOST_CHUNKS = 256
 
-/** How many heads of one connection are remembered. They take up to 27 KiB, which a client can make each connection hold. */
+/** How many heads without and with a body one connection remembers. A client can make each connection hold up to 27 KiB by them. */
 const HEADS_KNOWN = 2
 const UPLOADS_KNOWN = 1
 
-/** A remembered head takes this many times its bytes in memory, because its parsed form is kept. */
+/** The memory of a remembered head, as a multiple of its bytes: its parsed form is kept, too. */
 const PARSED = 8
 
 const NOTHING = Buffer.alloc(0)
@@ -70,8 +70,8 @@ export const MALFORMED: Refusal = {
 }
 
 /**
- * Reads the requests of one connection, each only after the previous one is served. So pipelined requests reach the device in
- * order (RFC 9112 §9.3.2), cost only their bytes until then, and are never served on a connection that closes.
+ * Reads the requests of one connection, each only after the previous one is served. So pipelined requests reach the device in order
+ * (RFC 9112 §9.3.2), cost only their bytes while they wait, and are never served on a connection that closes.
  */
 export class Http1Intake {
   readonly #socket: Socket
@@ -80,24 +80,24 @@ export class Http1Intake {
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
-  /** Heads of requests that do not leave HTTP. Those with a body are kept apart: a length that changes displaces no other head. */
+  /** Heads of requests that do not leave HTTP. Heads of uploads are apart: with a changing `Content-Length` they would displace others. */
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
   readonly #knownUploads = new HeadMemory<Http1RequestHead>(UPLOADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
-  /** The bytes received after `#pending`, and their cost. They are joined to it once, when they can be read: a join of each would be quadratic. */
+  /** The bytes received after `#pending`, and their memory. They are joined to it once, when they can be read: each join copies all. */
   #later: Buffer[] = []
   #laterCost = 0
   /** The budget of the client is used up, so the received bytes are read in a later turn of the event loop. */
   #deferred = false
-  /** The bytes of a body of known length that are left; 0 without one. */
+  /** The remaining bytes of a body of known length; 0 without one. */
   #left = 0
   #chunked: ChunkedBody | undefined
   #pieces: BodyPieces | undefined
   #body: RequestBody | undefined
-  /** `paused`: the client sends faster than its requests are served or its body is read. */
+  /** `paused`: the client sends faster than the sidecar serves its requests or reads its body. */
   #state: 'reading' | 'paused' | 'stopped' = 'reading'
-  /** The unread bytes that were told by `waits`, and the number of heads by `keepsHead`. */
+  /** The unread bytes that `waits` has reported, and the number of heads that `keepsHead` has reported. */
   #waiting = 0
   #kept = 0
 
@@ -124,7 +124,7 @@ export class Http1Intake {
     return this.#body !== undefined
   }
 
-  /** Received bytes wait for a later turn of the event loop: they may be a request. */
+  /** Received bytes wait for a later turn of the event loop. They may contain a request. */
   get deferred(): boolean {
     return this.#deferred
   }
@@ -140,13 +140,13 @@ export class Http1Intake {
     this.proceed()
   }
 
-  /** The bytes that had to wait for a later turn may be read. */
+  /** Continues with the bytes that waited for a later turn. */
   readOn(): void {
     this.#deferred = false
     this.proceed()
   }
 
-  /** Continues with the pending bytes. */
+  /** Reads the pending bytes as far as possible now. */
   proceed(): void {
     while (!this.#deferred && this.#pending.length > 0 && !this.#socket.destroyed) {
       const body = this.#body
@@ -165,7 +165,7 @@ export class Http1Intake {
     this.#laterCost = 0
   }
 
-  /** Stops reading. Returns the bytes that are received but not read. */
+  /** Stops reading for good. Returns the received bytes that are not read. */
   stop(): Buffer {
     if (this.#later.length > 0) this.#join()
     const rest = this.#pending
@@ -177,10 +177,10 @@ export class Http1Intake {
     return rest
   }
 
-  /** False if the head is not complete. */
+  /** Reads a head. False if it is incomplete or refused. */
   #readHead(): boolean {
     const { length } = this.#pending
-    // Only at the first byte of a head: the rest of a begun one may look like a complete head.
+    // The memory is asked only at the first byte of a head, because the rest of a begun head may look like a complete one.
     const isStart = this.#head.length === 0
     const known = isStart
       ? (this.#known.find(this.#pending, 0, length) ?? this.#knownUploads.find(this.#pending, 0, length))
@@ -214,7 +214,7 @@ export class Http1Intake {
     }
   }
 
-  /** Charges only as many heads as are remembered: one that replaces another counts as equally large. */
+  /** Charges a remembered head. A head that replaces another one is not charged: it counts as equally large. */
   #keepsOneMore(length: number): void {
     if (this.#kept >= HEADS_KNOWN + UPLOADS_KNOWN) return
     this.#kept += 1
@@ -231,7 +231,7 @@ export class Http1Intake {
     this.#pending = length === this.#pending.length ? NOTHING : this.#pending.subarray(length)
   }
 
-  /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
+  /** Begins a request with a body. The body bytes that came with the head are read first: if malformed, the device gets no request. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
     const body = new RequestBody(this.#clock, this.#regulate, MOST_WAITING, () => this.#deferred)
     this.#body = body
@@ -249,7 +249,7 @@ export class Http1Intake {
     this.#events.bodyBroken()
   }
 
-  /** False if the bytes are not a valid body. */
+  /** Reads pending bytes of a body. False if they are malformed. */
   #readBody(body: RequestBody): boolean {
     const bytes = this.#pending
     const chunked = this.#chunked
@@ -262,7 +262,7 @@ export class Http1Intake {
     } else {
       const at = chunked.read(bytes, 0, bytes.length, pieces.add, MOST_CHUNKS)
       if (!this.#events.mayTakeMore(pieces.count)) this.#deferred = true
-      // The runs of data are joined, because the reader of the body works for each piece, whatever its size.
+      // The runs of data are joined, because each piece costs the reader of the body the same, whatever its size.
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
       if (at < 0) return false
@@ -282,7 +282,7 @@ export class Http1Intake {
     this.#waiting = waiting
   }
 
-  /** Pauses or resumes the connection. */
+  /** Pauses the connection while the buffers are full or the turn budget is used up, otherwise resumes it. */
   readonly #regulate = (): void => {
     this.#tellWaiting()
     if (this.#state === 'stopped') return

@@ -2,24 +2,24 @@ import type { Socket } from 'node:net'
 import type { RenderedHead, ResponseFraming } from '../../http1/response-writer.ts'
 import { finishSoon, type Message, writeAtTurnEnd, writeSpent } from '../../system/write-soon.ts'
 
-/** A piece of the body up to this size (bytes) is sent as text: a first piece with the head, others with their chunk lines. */
+/** A body piece up to this size (bytes) is written as text: the first piece together with the head, other pieces with their chunk lines. */
 const LARGEST_TEXT = 8 * 1024
 
 const LAST_CHUNK = '0\r\n\r\n'
 
 /**
- * A response in pieces. Its head is held until the end of the turn, so that body bytes of the same turn are sent with it: one write
- * costs much less than two.
+ * A response in pieces. The head is held until the end of the turn, and body bytes of the same turn are written with it: one write costs
+ * much less than two.
  */
 export class Http1Response implements Message {
   readonly socket: Socket
-  /** The head and the body bytes that are held with it. */
+  /** The held text: the head, and body bytes after it. */
   text: string
   onWritten: Message['onWritten'] = undefined
   waits = false
   next: Message | undefined = undefined
   readonly #framing: ResponseFraming
-  /** Bytes of the body so far. */
+  /** The number of body bytes so far. */
   #bytes = 0
 
   constructor(socket: Socket, head: RenderedHead) {
@@ -29,13 +29,13 @@ export class Http1Response implements Message {
     writeAtTurnEnd(this)
   }
 
-  /** Whether the body fits the length in the head with `size` more bytes, which may be its last ones. */
+  /** Whether the body with `size` more bytes fits the `Content-Length` in the head; with `last`, whether it then is exactly that long. */
   fits(size: number, last: boolean): boolean {
     if (typeof this.#framing !== 'number') return true
     return last ? this.#bytes + size === this.#framing : this.#bytes + size <= this.#framing
   }
 
-  /** False if the client reads more slowly than the sidecar writes. */
+  /** Writes a piece of the body. False if the client reads more slowly than the sidecar writes (back-pressure). */
   write(piece: Buffer): boolean {
     if (piece.length === 0 || this.#framing === 'none') return true
     const first = this.#bytes === 0
@@ -52,7 +52,11 @@ export class Http1Response implements Message {
     return taken
   }
 
-  /** @param onFlushed called when the kernel has taken the whole response, or with an error */
+  /**
+   * Writes the end of the response.
+   *
+   * @param onFlushed called when the kernel has taken the whole response, or with an error
+   */
   end(last: Buffer | undefined, onFlushed: (error?: Error | null) => void): void {
     if (last !== undefined && last.length <= LARGEST_TEXT) {
       if (last.length > 0 && this.#framing !== 'none') this.text += this.#asText(last)
@@ -62,7 +66,7 @@ export class Http1Response implements Message {
     finishSoon(this)
   }
 
-  /** Writes what is held. */
+  /** Writes the held text. */
   flush(): void {
     if (this.text === '') return
     this.socket.write(this.text, 'latin1')

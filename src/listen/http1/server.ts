@@ -6,12 +6,12 @@ import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
 import { type ConnectionRules, Http1Connection, type Http1Handlers } from './connection.ts'
 
-/** How much longer (ms) than announced an idle connection stays open, so that a late request still finds it open. */
+/** How much longer (ms) than announced in `Keep-Alive` an idle connection stays open, so that a late request still finds it open. */
 const IDLE_BUFFER = 1_000
 
 /**
- * How long (ms) a client that has ended its side over TLS may read nothing. If a reset comes while Node 26.10 sends session tickets,
- * Node reports such an end instead, and never that what is written to the connection was lost.
+ * How long (ms) a client that has closed its sending side over TLS may read nothing. The time is short because that end may be a reset: if
+ * a reset arrives while Node 26.10 sends session tickets, Node reports an end, and later no write error.
  */
 const ENDED_SILENCE = 5_000
 
@@ -40,17 +40,17 @@ export function createHttp1Server(
   }
 
   return {
-    /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. `holding`: what it holds. */
+    /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. `holding`: its memory. */
     accept(socket: Socket, wire: Socket, holding: Holding): void {
       const connection = new Http1Connection(socket, wire, rules, holding)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
-      // The TLS handshake was in progress when the sidecar began to stop.
+      // The TLS handshake was in progress when the stop began.
       if (rules.draining) connection.serverStopping()
     },
     /**
-     * From now on every connection closes after its response, and tunnels are closed. Idle connections are closed after
-     * `LAST_REQUEST`, so a request that is already in flight on one is still served.
+     * From now on every connection closes after its response, and tunnels close. Idle connections close after `LAST_REQUEST`, so a request
+     * that is already in flight is still served.
      */
     drain(): void {
       rules.draining = true
@@ -59,7 +59,7 @@ export function createHttp1Server(
   }
 }
 
-/** Formats the `Date` of responses (RFC 9110 §6.6.1), once a second. */
+/** Returns a function that gives the `Date` line of responses (RFC 9110 §6.6.1). It is formatted at most once a second. */
 function createDateLine(clock: Clock): () => string {
   let second = -1
   let line = ''

@@ -3,20 +3,20 @@ import type { UpgradeExchange } from '../../http/exchange.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 
-/** How many bytes a client may send before the response to its upgrade. WebSocket clients send none. */
+/** The most bytes that a client may send before the response to its upgrade. WebSocket clients send none. */
 const LARGEST_EARLY = 64 * 1024
 
-/** An upgrade request. It becomes a tunnel, or gets a response like any other request, and then the connection closes. */
+/** An upgrade request. It becomes a tunnel, or gets a response like any other request. Then the connection closes. */
 export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchange {
   readonly connection: Socket
   readonly #onTunnel: () => void
-  /** Byte counts of the connection when the tunnel began. */
+  /** The byte counts of the connection when the tunnel began; undefined before that. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
-  /** The bytes that the client sends after the head. */
+  /** The bytes of the client between the head and the tunnel. */
   #early: Buffer[]
   #earlySize: number
 
-  /** `early`: the bytes that came with the head. `onTunnel` is called when the connection leaves HTTP. */
+  /** `early`: the bytes that came with the head. `onTunnel`: called when the connection leaves HTTP. */
   constructor(transport: Http1Transport, request: Http1RequestHead, early: Buffer, onTunnel: () => void) {
     super(transport, request, undefined)
     this.connection = transport.socket
@@ -31,8 +31,8 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   }
 
   /**
-   * Until the tunnel begins nothing else reads the connection, and only a read detects a client that resets it. A half-closed
-   * client may still wait for its response. If it is gone, the device's deadlines end its upgrade.
+   * Reads the connection until the tunnel begins, because only a read detects a reset by the client. A half-closed client may still wait
+   * for its response. If it has left, the device's deadlines end its upgrade.
    */
   watch(): void {
     this.connection.on('data', this.#hold)
@@ -50,7 +50,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     return early
   }
 
-  /** The sidecar stops: closes a tunnel after the queued bytes are sent to the client. */
+  /** Closes a tunnel when its queued bytes are sent to the client. */
   override serverStopping(): void {
     if (this.#tunnel !== undefined) this.connection.destroySoon()
   }
@@ -68,7 +68,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     }
   }
 
-  /** Writes the bytes that passed the tunnel into the exchange, for the record. */
+  /** Writes the byte counts of the tunnel into the exchange, for the record. */
   #measure(): void {
     const tunnel = this.#tunnel
     if (tunnel === undefined) return
