@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { hasRead, nextAccepted } from '../support/accepted.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
+import { hasRead, nextAccepted } from '../support/waiting.ts'
 
 it('a reload has other deadlines in effect for new connections, and those that are open keep theirs', async () => {
   const sidecar = await startSidecar()

@@ -56,7 +56,9 @@ async function serve(): Promise<void> {
     question = asked
     vitest.invalidateFile(question.path)
     const files = known.filter((file) => orderOf(file) >= 0)
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files)
+    const { testModules: all, unhandledErrors } = await vitest.runTestSpecifications(files)
+    // Vitest also returns the files of earlier questions, with what came of them then.
+    const testModules = all.filter(({ moduleId }) => asked.tests.includes(moduleId))
     const failed = testModules.find((module) => !module.ok())
     const [test] = failed === undefined ? [] : failed.children.allTests('failed')
     const title = failed && (test?.fullName ?? failed.relativeModuleId)

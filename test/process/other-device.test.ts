@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { startDevice } from '../support/device.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { startDevice, startHoldingDevice } from '../support/device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { waitForQueued } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 /** A device that answers with its name. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { logInAs, makeNames, passwordOf } from '../support/names.ts'
+import { logInAs, makeNames, passwordOf } from '../support/passwords.ts'
 import { PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, type Serving, type Site } from './serve.ts'
 
