@@ -79,6 +79,8 @@ export function startHealthCheck(
   if (path === null) return undefined
   const request = { method: 'GET', target: path, fields: [] }
   let checking = false
+  /** A check that is cut off by the close says nothing of the device. */
+  let closed = false
 
   const report: HealthEvents['onResult'] = (up, failure) => {
     health.up = up
@@ -90,6 +92,7 @@ export function startHealthCheck(
     checking = true
     try {
       const { status } = await sendOwnRequest(connections, request, false)
+      if (closed) return
       breaker.succeeded()
       if (status < 500) report(true)
       else report(false, `status ${status}`)
@@ -98,6 +101,7 @@ export function startHealthCheck(
         onBug(error)
         return
       }
+      if (closed) return
       const failure = failureOf(error)
       breaker.failed(failure)
       onFault(failure)
@@ -108,7 +112,12 @@ export function startHealthCheck(
   }
 
   const timer = connections.clock.every(interval, () => void check())
-  const health: { up?: boolean; readonly close: () => void } = { close: () => timer.cancel() }
+  const health: { up?: boolean; readonly close: () => void } = {
+    close() {
+      closed = true
+      timer.cancel()
+    },
+  }
   void check()
   return health
 }

@@ -76,6 +76,14 @@ describe('upstream.health', () => {
     await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
   })
 
+  it('that a stop cuts off says nothing of the device', async () => {
+    const device = await startDevice(() => {})
+    const sidecar = await startSidecar({ device, config: { upstream: { health: { path: '/' } } } })
+    await device.waitForRequests(1)
+    await sidecar.stop()
+    expect(sidecar.logLines().filter((line) => line.includes('"level":50'))).toEqual([])
+  })
+
   it('is off by default, and readiness then does not depend on the device', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ device })
