@@ -124,7 +124,8 @@ export async function startDevice(
       byteCount += chunk.length
     })
   })
-  if (options.path === undefined) server.listen(options.port ?? (await unusedPort()), '127.0.0.1')
+  if (options.path === undefined)
+    server.listen(options.port ?? (await unusedPort({ forNode: true })), '127.0.0.1')
   else server.listen(options.path)
   await once(server, 'listening')
   const address = server.address()

@@ -32,7 +32,7 @@ export async function startRawDevice(...scripts: readonly DeviceScript[]): Promi
     const script = scripts[Math.min(peers.length, scripts.length) - 1]
     Promise.resolve(script?.(peer, peers.length)).catch(() => socket.destroy())
   })
-  server.listen(await unusedPort(), '127.0.0.1')
+  server.listen(await unusedPort({ forNode: true }), '127.0.0.1')
   await once(server, 'listening')
   async function stop(): Promise<void> {
     if (!server.listening) return

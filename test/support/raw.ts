@@ -151,11 +151,17 @@ const handedOut = new Set<number>()
 /**
  * A random port of 127.0.0.1 that no socket holds, and that this process did not get before. Until the test ends, no other process gets it
  * here, also while nothing listens on it.
+ *
+ * @param forNode a server of Node listens there: it does not mind connections that are over (see `isHeld`), whose table takes long to read
  */
-export async function unusedPort(ports: typeof PORTS = PORTS): Promise<number> {
+export async function unusedPort({
+  from = PORTS.from,
+  to = PORTS.to,
+  forNode = false,
+}: Partial<typeof PORTS> & { readonly forNode?: boolean } = {}): Promise<number> {
   for (;;) {
-    const port = randomInt(ports.from, ports.to)
-    if (handedOut.has(port) || isHeld(port)) continue
+    const port = randomInt(from, to)
+    if (handedOut.has(port) || (!forNode && isHeld(port))) continue
     // Linux alone has names of sockets without a file. They end with their process.
     const claim = isLinux ? await listening({ path: `\0postern-test-port-${port}` }) : undefined
     if (isLinux && claim === undefined) continue
