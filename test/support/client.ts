@@ -1,7 +1,6 @@
 import { connectHttp1 } from './http1-client.ts'
 import { connectHttp2 } from './http2-client.ts'
 import type { Connection, Request, Response } from './message.ts'
-import type { TestSidecar } from './sidecar.ts'
 import type { Transport } from './transports.ts'
 
 export interface Target {
@@ -27,16 +26,21 @@ export async function send(request: Request & Target): Promise<Response> {
   }
 }
 
+/** A server that opens connections to itself, such as a sidecar. */
+interface Connecting {
+  connect(): Promise<Connection>
+}
+
 /** Concurrent requests on one connection: pipelined in HTTP/1, streams in HTTP/2. */
 const PER_CONNECTION = 4
 
 /** Opens enough connections for `total` concurrent requests. `send` then starts all of them without waiting. */
 export async function prepareFlood(
-  sidecar: TestSidecar,
+  server: Connecting,
   total: number,
 ): Promise<{ send(request: Request): Promise<Response>[] }> {
   const connections = await Promise.all(
-    Array.from({ length: Math.ceil(total / PER_CONNECTION) }, () => sidecar.connect()),
+    Array.from({ length: Math.ceil(total / PER_CONNECTION) }, () => server.connect()),
   )
   return {
     send: (request) =>
@@ -48,6 +52,6 @@ export async function prepareFlood(
 }
 
 /** Sends `total` requests at once and waits for every response. */
-export async function flood(sidecar: TestSidecar, total: number, request: Request): Promise<Response[]> {
-  return Promise.all((await prepareFlood(sidecar, total)).send(request))
+export async function flood(server: Connecting, total: number, request: Request): Promise<Response[]> {
+  return Promise.all((await prepareFlood(server, total)).send(request))
 }
