@@ -2,11 +2,12 @@ import { createServer as createHttpServer } from 'node:http'
 import { type CreateServer, createAdminListener, type Readiness } from '../admin/admin-listener.ts'
 import { REQUEST_TIMEOUT } from '../admin/admin-wire.ts'
 import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
+import { pagePasswordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import { contextOf } from '../listen/handshakes.ts'
-import { type NamedSource, openPasswords, type Replacement } from '../password/sources.ts'
+import { NO_REPLACEMENT, openPasswords, type Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -27,7 +28,8 @@ interface Sources extends Omit<PageDependencies, 'files' | 'password' | 'secure'
 }
 
 /** Creates the admin listener. Rejects with `SetupError` if `admin.password_file` cannot be used. */
-export async function openAdmin({ admin: { address, tls, passwordFile: file } }: Config, sources: Sources) {
+export async function openAdmin({ admin }: Config, sources: Sources) {
+  const { address, tls } = admin
   const { clock, log, metrics, readiness, machine, current, onBug, files = shippedFiles } = sources
   let page: PageRoutes | undefined
   let stopped = false
@@ -41,10 +43,11 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
+  const ownSources = pagePasswordSources(admin)
   const password =
-    address === 'off' || file === undefined
+    address === 'off' || ownSources.length === 0
       ? undefined
-      : await openPasswords(pageSource(file), {
+      : await openPasswords(ownSources, {
           clock,
           events,
           memory: sources.hashMemory,
@@ -87,8 +90,8 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
     server,
     closeDenied,
     /** Opens the password of another configuration: see `Passwords`. None is set or removed without a restart. */
-    replacePassword: async ({ admin: { passwordFile: next } }: Config): Promise<Replacement> =>
-      (await password?.replace(pageSource(next))) ?? { swap() {}, discard() {} },
+    replacePassword: async ({ admin: next }: Config): Promise<Replacement> =>
+      (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT,
     /** What the viewers of the page have not read (bytes). */
     unread: (): number => page?.unread() ?? 0,
     endStreams,
@@ -99,10 +102,6 @@ export async function openAdmin({ admin: { address, tls, passwordFile: file } }:
       closeAll()
     },
   }
-}
-
-function pageSource(file: string | undefined): readonly NamedSource[] {
-  return file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }]
 }
 
 /**

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { secretFiles } from '../config/files.ts'
-import { passwordSources } from '../config/password-fields.ts'
+import { pagePasswordSources, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { type SecretFacts, type UnsafeSetting, unsafeSettings } from '../config/unsafe.ts'
 import { readSource } from '../password/read-source.ts'
@@ -15,10 +15,9 @@ export async function warningsOf(config: Config): Promise<readonly UnsafeSetting
 /** What the files with secrets hold. One that cannot be read is no warning: the code that opens it reports it. */
 async function lookAtSecrets(config: Config): Promise<readonly SecretFacts[]> {
   const files = secretFiles(config)
-  const page = config.admin.passwordFile
-  const sources = new Map(passwordSources(config).map((source) => [source.key, source]))
-  if (page !== undefined)
-    sources.set('admin.password_file', { name: '', file: page, key: 'admin.password_file' })
+  const sources = new Map(
+    [...passwordSources(config), ...pagePasswordSources(config.admin)].map((source) => [source.key, source]),
+  )
   const sent = new Set(files.filter(({ key }) => key.startsWith('upstream.')).map(({ file }) => file))
   const looks = files.map(async (secret): Promise<SecretFacts> => {
     const found = await stat(secret.file).catch(() => undefined)

@@ -81,12 +81,20 @@ export interface DeviceService {
   readonly upstream: Upstream
 }
 
-/** The keys that decide about the connections, about the places, and about header fields, which a reload changes in place. */
+/** Another value of these keys needs other connections. */
 const CONNECTIONS = [
-  ...(['url', 'tls', 'reuse', 'parser', 'version'] as const),
-  ...(['connectTimeout', 'responseTimeout', 'idleTimeout'] as const),
-]
+  'url',
+  'tls',
+  'reuse',
+  'parser',
+  'version',
+  'connectTimeout',
+  'responseTimeout',
+  'idleTimeout',
+] as const
+/** Another value of these needs other places. */
 const PLACES = ['url', 'maxInFlight', 'queue'] as const
+/** Header fields and the longest body: a reload changes them in place. */
 const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
 
 type Key = keyof ServiceConfig
@@ -192,20 +200,24 @@ export async function openDeviceService(
   })
   const { shared: onShared } = metrics
   return {
-    ...{
-      route,
-      config: service,
-      downloadTimeout,
-      target,
-      metrics,
-      changes,
-      places,
-      open,
-      quirks,
-      connections,
-      breaker,
-    },
-    ...{ trouble, events, fields, body, signIn, buffering, health },
+    route,
+    config: service,
+    downloadTimeout,
+    target,
+    metrics,
+    changes,
+    places,
+    open,
+    quirks,
+    connections,
+    breaker,
+    trouble,
+    events,
+    fields,
+    body,
+    signIn,
+    buffering,
+    health,
     upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared }),
   }
 }

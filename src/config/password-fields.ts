@@ -125,6 +125,15 @@ export function passwordSources({ password, passwords }: PasswordConfig): readon
   return (passwords ?? []).flatMap((entry, index) => sourcesIn(entry.name, entry, `passwords.${index}`))
 }
 
+/** The source of the password of the live page; none if it has no password. */
+export function pagePasswordSources({
+  passwordFile: file,
+}: {
+  readonly passwordFile?: string | undefined
+}): readonly NamedSource[] {
+  return file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }]
+}
+
 /** Whether the device checks the password of each grant. */
 export function checkedByDevice({ password }: PasswordConfig): boolean {
   return password !== undefined && 'device' in password

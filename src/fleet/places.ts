@@ -249,6 +249,11 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     if (each.member.alone()) each.share = 1
   }
 
+  /** Tells the store that the places of these members are free, if it can be reached. Never rejects. */
+  async function giveBack(leaving: readonly Asking[]): Promise<void> {
+    if (store.up) await Promise.allSettled(leaving.map((each) => exchange(each, undefined, true)))
+  }
+
   return {
     /** Adds a service. Resolves when the store has answered, or has failed to. */
     async join(member: PlacesMember): Promise<void> {
@@ -262,11 +267,10 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
       members.push(each)
       await ask(each)
     },
-    /** Gives back the places of a member whose service has another device from now on, or other bounds. Resolves when the store has answered, or has failed to. */
+    /** Removes a member whose service has another device from now on, or other bounds, and gives its places back. Never rejects. */
     async leave(member: PlacesMember): Promise<void> {
       const at = members.findIndex((each) => each.member === member)
-      const [each] = at < 0 ? [] : members.splice(at, 1)
-      if (each !== undefined && store.up) await exchange(each, undefined, true).catch(() => {})
+      await giveBack(at < 0 ? [] : members.splice(at, 1))
     },
     /** Asks at once, because of an event here or at another sidecar. Resolves when the store has answered, or has failed to. */
     async news(): Promise<void> {
@@ -285,8 +289,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     /** Tells the store that this sidecar stops: its places are free if it does not start again soon. Never rejects. */
     async close(): Promise<void> {
       life.abort()
-      if (!store.up) return
-      await Promise.allSettled(members.map((each) => exchange(each, undefined, true)))
+      await giveBack(members)
     },
   }
 }

@@ -41,6 +41,9 @@ export interface Replacement {
   discard(): void
 }
 
+/** Of a part that has nothing to replace. */
+export const NO_REPLACEMENT: Replacement = { swap() {}, discard() {} }
+
 /** A source, and where it reads. */
 interface Opened {
   readonly location: PasswordLocation

@@ -36,7 +36,7 @@ it('C24 a reload that replaces the device: requests and WebSockets in flight end
   await openWebSocket(sidecar.url, { token })
   expect(held).toHaveLength(1)
   expect(sidecar.overview.condition().services[0]?.url).toBe(other.url)
-  // The old connections are kept for nobody.
+  // The sidecar has closed its idle connections to the old device. The WebSocket is open.
   await expect.poll(() => openSockets(old)).toBe(1)
   expect(await inFlight(sidecar)).toBe(0)
 })
