@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { writePapers } from '../deploy/build/papers.ts'
@@ -11,6 +12,7 @@ import { downloadAndTry, putBeforeDevice } from './pages/five-minutes.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { replaceIn, shellBlock } from './support/pages.ts'
+import { childrenOf, stateOf } from './support/processes.ts'
 import { PASSWORD, startSidecar } from './support/sidecar.ts'
 import { needs, run } from './support/tools.ts'
 
@@ -52,7 +54,6 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
     [/ready> /, 'stty -a\nexit\n'],
   ]
   let [screen, read] = ['', 0]
-  let interrupting: NodeJS.Timeout | undefined
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     screen += text
     const [cue, input] = dialogue[0] ?? []
@@ -60,16 +61,24 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
     if (found === null || found === undefined || input === undefined) return
     read += found.index + found[0].length
     dialogue.shift()
-    clearInterval(interrupting)
-    child.stdin.write(input)
-    // A shell misses an interrupt between its prompt and its `read`. Nothing shows when it reads, so Ctrl-C is pressed again.
-    if (input.endsWith(CTRL_C)) interrupting = setInterval(() => child.stdin.write(CTRL_C), 200)
+    // A shell misses an interrupt between its prompt and its `read`.
+    const ready = input.endsWith(CTRL_C) ? waitsForInput(child.pid ?? 0) : Promise.resolve()
+    void ready.then(() => child.stdin.write(input))
   })
   await once(child, 'exit')
   return { screen, history: readFileSync(history, 'utf8'), commandLines: readFileSync(commandLines, 'utf8') }
 }
 
 const CTRL_C = '\x03'
+
+/** Resolves when the last process in the line of children below `pid` sleeps: the one with the terminal waits for input. */
+async function waitsForInput(pid: number): Promise<void> {
+  const last = (of: number): number => {
+    const [child] = childrenOf(of)
+    return child === undefined ? of : last(child)
+  }
+  while (stateOf(last(pid)) !== 'S') await delay(1)
+}
 
 const blocks = {
   'README.md': shellBlock('README.md', 'ACCESS_TOKEN='),

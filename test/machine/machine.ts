@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { childrenOf } from '../support/processes.ts'
 import { runningTest } from '../support/running-test.ts'
 import { needs, type Run, run } from '../support/tools.ts'
 import { makeCgroup } from './cgroup.ts'
@@ -142,7 +142,7 @@ function start(root: string, { filtersPackets = false }: MachineOptions): Runnin
     },
     async kill() {
       // With the first process of a namespace, the kernel kills all. systemd-nspawn ends when it has.
-      const children = hasEnded(child) ? [] : childrenOf(child)
+      const children = hasEnded(child) ? [] : childrenOf(child.pid ?? 0)
       for (const pid of children) process.kill(pid, 'SIGKILL')
       if (children.length === 0) child.kill('SIGKILL')
       await ended
@@ -154,7 +154,7 @@ function start(root: string, { filtersPackets = false }: MachineOptions): Runnin
 async function leaderOf(nspawn: ChildProcess): Promise<number> {
   for (;;) {
     // While it starts, it has more than one child, or none.
-    const [leader, ...others] = childrenOf(nspawn)
+    const [leader, ...others] = childrenOf(nspawn.pid ?? 0)
     if (leader !== undefined && others.length === 0) {
       const { stdout } = await runInside(leader, 'systemctl is-system-running --wait')
       if (/^(running|degraded)/.test(stdout)) return leader
@@ -166,18 +166,6 @@ async function leaderOf(nspawn: ChildProcess): Promise<number> {
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
-}
-
-function childrenOf({ pid }: ChildProcess): readonly number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      .trim()
-      .split(' ')
-      .filter(Boolean)
-      .map(Number)
-  } catch {
-    return []
-  }
 }
 
 function runInside(leader: number, command: string, input = ''): Promise<Run> {

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { closeLater } from './cleanup.ts'
+import { stateOf } from './processes.ts'
 
 const LISTENER = `
   const server = require('node:net').createServer(() => {})
@@ -39,10 +40,6 @@ export async function startBlackHole(): Promise<string> {
   while (queuedAt(port) < QUEUE) await delay(1)
   return `http://127.0.0.1:${port}`
 }
-
-/** The state of a process in its line of `/proc`, behind its name. */
-const stateOf = (pid: number): string | undefined =>
-  / \(.*\) (\w) /s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]
 
 /** How many open connections wait in the queue of a port on 127.0.0.1, as the kernel tells of a socket that listens (state 0A). */
 function queuedAt(port: number): number {

@@ -36,6 +36,25 @@ function isSocket(path: string): boolean {
   }
 }
 
+/** The state of a process in its line of /proc, behind its name, as `S` while it sleeps and `T` while it is stopped; undefined if it has ended. */
+export function stateOf(pid: number): string | undefined {
+  return / \(.*\) (\w) /s.exec(readIfThere(`/proc/${pid}/stat`))?.[1]
+}
+
+/** The processes that a process has started with its main thread and that have not ended. */
+export function childrenOf(pid: number): number[] {
+  const children = readIfThere(`/proc/${pid}/task/${pid}/children`)
+  return children.split(' ').filter(Boolean).map(Number)
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
 /** Collects all garbage of this thread. What a `WeakRef` was asked for in this turn stays until the next. */
 export function collectGarbage(): void {
   if (globalThis.gc === undefined) throw new Error('vitest.config.ts starts the tests with --expose-gc')
