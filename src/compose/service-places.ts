@@ -159,8 +159,7 @@ export class ServicePlaces {
 function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {
   return {
     isFull: () => queue.places === 1 || learner?.isBounded === true,
-    places: () => queue.places,
-    isCrowded: () => queue.inside > queue.places,
+    load: queue,
     opens: (present) => learner?.opens(present),
     refused: () => learner?.refused(),
     reset: () => learner?.reset(),

@@ -129,8 +129,9 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#write(request)
   }
 
-  othersWait(): void {
-    this.#handler?.othersWait?.()
+  /** What gets the response to the request in flight. */
+  get handler(): ResponseHandler | undefined {
+    return this.#handler
   }
 
   pause(): void {

@@ -56,6 +56,8 @@ export interface ResponseHandler {
   readonly repeatsUnread?: boolean
   /** Whether pieces of half a MiB may come; default: no. */
   readonly takesLarge?: boolean
+  /** More requests are at the device than it is known to carry with ease. */
+  crowded?(): void
   /** Other requests wait for a place at the device. */
   othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */

@@ -6,18 +6,18 @@ import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
-import { mayRepeat } from '../http1/request-writer.ts'
+import { isSafe, mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { Timer } from '../system/clock.ts'
 import { Backpressure } from './backpressure.ts'
 import type { DevicePlace } from './device-places.ts'
 import type { Forwarded } from './forwarded.ts'
-import type { Observed } from './learner.ts'
 import { type Pace, watchUpload } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
 import { type Extent, extentOf, streamStart, TOO_MANY_STREAMS } from './streams.ts'
+import { FAST } from './usual-times.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
@@ -48,7 +48,7 @@ export function forwardToDevice(
  * the test that counts the objects left after a request.
  */
 export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = Substitutes>
-  implements ResponseHandler, DeviceRequest, Observed
+  implements ResponseHandler, DeviceRequest
 {
   readonly method: string
   readonly target: string
@@ -64,8 +64,15 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   readonly #onEnd: OnEnd
   readonly #start: number
   protected loan: Loan | undefined
-  place: DevicePlace | undefined
-  changes = false
+  /** When the present attempt began, and when its last byte was sent; 0: it is not sent yet. */
+  #attemptedAt: number
+  #sentAt = 0
+  /** The head of its response has come. */
+  #responded = false
+  /** Undefined if the learner was not told of the request. */
+  #place: DevicePlace | undefined
+  /** The request has reached the device, and its method may change the device. */
+  #changes = false
   /** Whether the request may be sent a second time if the device closed the connection while it was idle. */
   readonly #mayRepeat: boolean
   /** The request was sent again, which happens at most once. */
@@ -96,6 +103,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.#onEnd = onEnd
     this.#mayRepeat = mayRepeat(this)
     this.#start = service.clock.monotonic()
+    this.#attemptedAt = this.#start
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
     client.onEnd(() => this.#clientLeft())
@@ -103,6 +111,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   attempt(now: number = this.#start): void {
     const { connections, uploadTimeout } = this.service
+    this.#attemptedAt = now
     try {
       const loan = connections.borrow(this.#mayRepeat && !this.#repeated, this.upgrade, now)
       const { connection } = loan
@@ -123,15 +132,54 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   }
 
   sent(reused: boolean): void {
-    this.service.learner?.begun(this)
+    if (!this.#mayRepeat) this.#begunToChange()
     this.request.attempts += 1
     this.request.reused = reused
-    if (this.body === undefined) this.uploaded()
+    // A connection that was open has sent the head at once.
+    if (this.body === undefined) this.#whole(reused ? this.#attemptedAt : this.service.clock.monotonic())
   }
 
   uploaded(): void {
-    if (this.upgrade || this.#client.answered) return
-    this.service.learner?.sent(this)
+    this.#whole(this.service.clock.monotonic())
+  }
+
+  #begunToChange(): void {
+    if (this.#changes || isSafe(this.method)) return
+    this.#changes = true
+    this.service.learner?.changing(1)
+  }
+
+  /** The whole request was sent. */
+  #whole(now: number): void {
+    const { learner } = this.service
+    if (learner === undefined || this.upgrade || this.#client.answered) return
+    // An earlier attempt, on a connection that broke, is over.
+    if (this.#place !== undefined) learner.left(this.#place)
+    this.#sentAt = now
+    learner.calm.target = this.target
+    this.#place = learner.watches ? learner.sent(this.target, now) : undefined
+  }
+
+  crowded(): void {
+    if (this.#sentAt === 0 || this.#place !== undefined) return
+    this.#place = this.service.learner?.sent(this.target, this.#sentAt, 1)
+    if (this.#place !== undefined) this.#place.answered = this.#responded
+  }
+
+  /** Tells the learner of the head of the response, unless it came as fast as usual while the device had little to do. */
+  #answered(now: number): void {
+    const { learner } = this.service
+    if (learner === undefined || this.#sentAt === 0) return
+    this.#responded = true
+    if (this.#place === undefined && now - this.#sentAt <= FAST) {
+      const { calm } = learner
+      if (calm.answers === 0) calm.firstAt = now
+      calm.answers += 1
+      calm.lastAt = now
+      return
+    }
+    this.crowded()
+    if (this.#place !== undefined) learner.answered(this.#place, now)
   }
 
   inform(status: number, fields: Fields): void {
@@ -142,8 +190,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   head(head: DeviceHead, now: number): void {
     const { request, service } = this
-    const { connections, fields, breaker, events, learner } = service
-    learner?.answered(this, now)
+    const { connections, fields, breaker, events } = service
+    this.#answered(now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
     const extent = extentOf(head)
@@ -163,7 +211,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
       this.loan?.connection.abort(error)
       return
     }
-    breaker.succeeded()
+    if (!breaker.responds) breaker.succeeded()
     request.headAt = now
     events.responded(now - this.#start)
   }
@@ -232,6 +280,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   #repeat(): void {
     this.#repeated = true
+    this.#sentAt = 0
     this.#uploadWatch?.cancel()
     this.loan?.release(false)
     this.loan = undefined
@@ -250,7 +299,9 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.#uploadWatch?.cancel()
     this.#backpressure?.end()
     this.#leaveStreams?.()
-    this.service.learner?.left(this, end.kind === 'failed' ? end.error : undefined)
+    if (this.#changes) this.service.learner?.changing(-1)
+    if (this.#place !== undefined)
+      this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     loan?.release(end.kind === 'relayed')
     this.#onEnd(end, this.request)
   }

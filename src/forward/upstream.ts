@@ -15,6 +15,7 @@ import { isBug } from '../system/setup-error.ts'
 import { cutOff } from './body-bound.ts'
 import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { atForward, type Forwarded } from './forwarded.ts'
+import type { Learner } from './learner.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { nameOf, type RoundTripEnd, type RoundTripService, type Substitutes } from './round-trip-service.ts'
@@ -72,9 +73,9 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { queue, buffering, breaker, signIn, clock, events, route, upgrading } = deps
+  const { queue, learner, connections, buffering, breaker, signIn, clock, events, route, upgrading } = deps
   const idle = new IdleList(clock, deps.tunnelIdleTimeout)
-  const isOld = deps.connections.version === '1.0'
+  const isOld = connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
 
   /** The refusal if the device is known to be down. */
@@ -89,6 +90,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Called from a socket event, where no caller would catch a bug. */
   function onEnd(end: RoundTripEnd, request: Forwarded): void {
     request.leavePlace?.()
+    if (learner?.watches) watchNoMore(learner)
     try {
       request.listener?.ended(request, report(end, request))
     } catch (bug) {
@@ -122,11 +124,23 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     else guard(waitThenSend(request, listener, substitutes), request, listener)
   }
 
+  /** From now on the learner is told of each request at the device, also of those that are there. */
+  function watch(by: Learner): void {
+    if (by.watches) return
+    by.watches = true
+    connections.each((handler) => handler.crowded?.())
+  }
+
+  function watchNoMore(by: Learner): void {
+    by.watches = queue.waiting > 0 || queue.inside > by.calm.most
+  }
+
   async function waitThenSend(
     request: Forwarded,
     listener: ForwardEnd,
     substitutes?: Substitutes,
   ): Promise<void> {
+    if (learner !== undefined) watch(learner)
     const entry = await waitForPlace(deps, request, clock, substitutes?.client)
     if (typeof entry === 'function') sendThenLeave(request, listener, substitutes, entry)
     else listener.ended(request, entry)
@@ -184,6 +198,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     substitutes: Substitutes | undefined,
     leave: Leave,
   ): void {
+    if (learner !== undefined && queue.inside > learner.calm.most) watch(learner)
     request.othersWait = othersWait
     request.leavePlace = leave
     request.listener = listener
