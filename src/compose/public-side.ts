@@ -56,7 +56,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     maxConnections: boundConnections(from, log),
   })
   const accessLog = createAccessLog(log, clock, settings)
-  const requests = createRecentRequests(clock, state.issued)
+  const requests = createRecentRequests(state.issued)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live, history }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
@@ -66,11 +66,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     clock,
     settings,
     onBug,
-    record(exchange) {
-      metrics.exchange(exchange)
-      requests.add(exchange)
-      accessLog.write(exchange)
-    },
+    records: [metrics.exchange, requests.add, accessLog.write],
     onUnrecordedRefusal: metrics.refused,
   })
   const listener = createPublicListener({

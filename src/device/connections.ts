@@ -222,7 +222,8 @@ class PooledConnection implements ConnectionEvents {
     const { memory, clock, acks, turns, all, idle, retired } = this.#pool
     const { load } = this.#pool.capacity
     const { connection } = this
-    const now = clock.monotonic()
+    // A tunnel ends later than it began.
+    const now = responded && connection.state !== 'switched' ? connection.heardAt : clock.monotonic()
     const isFirst = this.#state === 'new'
     let delayed = false
     if (responded) {

@@ -87,6 +87,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   /** How many requests the connection has carried, and the most that the device takes on it. */
   #carried = 0
   #most = Number.POSITIVE_INFINITY
+  /** When bytes were last read (ms). One reading of the clock serves all that they bring. */
+  heardAt = 0
   /** When the present wait ends (ms): for a response, for more of its body, or for the next request. */
   #due = 0
   /** When the timer fires (ms). */
@@ -223,6 +225,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   onEnd(inOrder: boolean): void {
+    this.heardAt = this.#settings.clock.monotonic()
     this.#reading.finish(inOrder)
   }
 
@@ -235,37 +238,36 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   onInterim({ status, fields }: Http1ResponseHead): void {
-    this.wait(this.#settings.deadlines.response)
+    this.wait(this.#settings.deadlines.response, this.heardAt)
     this.#handler?.inform(status, fields)
   }
 
   onHead(head: Http1ResponseHead): void {
-    const { clock, deadlines } = this.#settings
-    if (this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
+    const now = this.heardAt
+    if (head.status === 408 && this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
       this.#owner.onTimedOut()
       this.close()
       this.#giveUp(TERMINATED, 'unread')
       return
     }
-    const now = clock.monotonic()
     this.keptFor = head.keptFor
     // Some devices count the present request in `max`, and Apache does not. The lower reading is safe with both.
     if (head.most !== undefined) this.#most = Math.min(this.#most, this.#carried + head.most)
     this.#carried += 1
-    this.wait(deadlines.idle, now)
+    this.wait(this.#settings.deadlines.idle, now)
     this.#handler?.head(head, now)
   }
 
   /**
-   * Whether the head is a 408 with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
+   * Whether a head of 408 is that with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
    * request, so it is the first head on a reused connection.
    */
-  #isIdleTimeout({ status, closes }: Http1ResponseHead): boolean {
-    return status === 408 && closes && this.state === 'reused' && this.#reading.isFirst
+  #isIdleTimeout({ closes }: Http1ResponseHead): boolean {
+    return closes && this.state === 'reused' && this.#reading.isFirst
   }
 
   onBody(chunk: Buffer): void {
-    this.wait(this.#settings.deadlines.idle)
+    this.wait(this.#settings.deadlines.idle, this.heardAt)
     this.#handler?.data(chunk)
   }
 
@@ -398,6 +400,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
       } else this.#dropStray()
       return 'small'
     }
+    this.heardAt = this.#settings.clock.monotonic()
     try {
       return this.#reading.receive(bytes, length, keepable)
     } catch (error) {

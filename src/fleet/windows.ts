@@ -96,7 +96,7 @@ export function createSharedWindows(policy: WindowPolicy, given: Options): Windo
   let present = windowsOf(policy, options)
 
   return {
-    count: (key) => present.count(key),
+    count: (key, now) => present.count(key, now),
     get size() {
       return present.size
     },
@@ -184,8 +184,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   }
 
   return {
-    count(key) {
-      const now = clock.monotonic()
+    count(key, now = clock.monotonic()) {
       const found = windows.find(key, now, options.maxKeys)
       const isFull = found === 'overflow'
       const known = isFull ? overflow : found === 'new' ? undefined : found

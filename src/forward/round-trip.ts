@@ -37,10 +37,11 @@ export function forwardToDevice(
   request: Forwarded,
   onEnd: OnEnd,
   substitutes: Substitutes = AS_SENT,
+  now?: number,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
   if ((substitutes.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-  else new RoundTrip(service, request, onEnd, substitutes).attempt()
+  else new RoundTrip(service, request, onEnd, substitutes, now).attempt()
 }
 
 /**
@@ -86,7 +87,13 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   /** Undefined until the client first reads more slowly than the device sends. */
   #backpressure: Backpressure | undefined
 
-  constructor(service: RoundTripService, request: R, onEnd: OnEnd, substitutes: S) {
+  constructor(
+    service: RoundTripService,
+    request: R,
+    onEnd: OnEnd,
+    substitutes: S,
+    now: number = service.clock.monotonic(),
+  ) {
     const { head, classified } = request
     const { client = request, framing = classified.framing, fields } = substitutes
     this.method = head.method
@@ -102,8 +109,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.substitutes = substitutes
     this.#onEnd = onEnd
     this.#mayRepeat = mayRepeat(this)
-    this.#start = service.clock.monotonic()
-    this.#attemptedAt = this.#start
+    this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
     client.onEnd(() => this.#clientLeft())
@@ -194,7 +200,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.#answered(now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    const extent = extentOf(head)
+    // Most responses have a length, and are no streams.
+    const extent = typeof head.framing === 'number' && head.isStream !== true ? 'counted' : extentOf(head)
     this.#extent = extent
     request.streamAt =
       extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, service.streamAfter)

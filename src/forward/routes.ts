@@ -11,10 +11,10 @@ const AMBIGUOUS: Refusal = {
 export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string, Upstream>): Upstream {
   if (routes.size === 0) return main
   const serviceFor = createRouter(main, routes)
-  return (request, listener) => {
+  return (request, listener, now) => {
     const service = serviceFor(request.classified.target)
     if (service === undefined) listener.ended(request, AMBIGUOUS)
-    else service(request, listener)
+    else service(request, listener, now)
   }
 }
 

@@ -65,7 +65,7 @@ function share(
 
   function forward(request: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
     try {
-      inner(request, listener, substitutes)
+      inner(request, listener, undefined, substitutes)
     } catch (bug) {
       listener.onBug(request, bug)
     }
@@ -111,15 +111,15 @@ function share(
     }
   }
 
-  return atForward((request, listener: ForwardListener) => {
+  return atForward((request, listener: ForwardListener, now?: number) => {
     if (!mayAsk(request) || request.classified.framing !== null) {
-      inner(request, listener)
+      inner(request, listener, now)
       return
     }
     request.route = route
     const fields = requestFields(request, null, settings.request)
     const key = keyOf(request, fields, settings.request.set)
-    const since = clock.monotonic()
+    const since = now ?? clock.monotonic()
     ask({ exchange: request, listener, key, fields, since, again: false })
   })
 }
@@ -178,9 +178,9 @@ export function createSharing(
      */
     watch(inner: Upstream): Upstream {
       if (paths.length === 0) return inner
-      return (request, listener) => {
+      return (request, listener, now) => {
         if (isChange(request)) changes.begin(request)
-        inner(request, listener)
+        inner(request, listener, now)
       }
     },
   }

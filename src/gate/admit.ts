@@ -1,4 +1,5 @@
 import {
+  type Client,
   type Identity,
   type LimitDecision,
   type Per,
@@ -97,10 +98,13 @@ export function createGate(deps: GateDependencies): Admit {
   const denied: Steps = [{ find: unusedWindow, judge: limit }]
 
   function admit(exchange: GateExchange): Decided {
-    const { gate: rules, clientOf } = settings
+    const { gate: rules } = settings
     const { head } = exchange
-    exchange.classified = classify(head, rules)
-    exchange.client = clientOf(head.peer, head.survey.forwardedFor)
+    exchange.start = clock.monotonic()
+    const { classified, client } = head
+    const isKnown = classified?.rules === rules && client !== undefined
+    exchange.classified = isKnown ? classified : classify(head, rules)
+    exchange.client = isKnown ? client : clientIn(head, settings)
     const { admitted } = exchange.client
     const bySession = admitted && rules.browser && isOfSession(exchange, deps)
     exchange.endpoint = bySession ? 'browser' : exchange.classified.endpoint
@@ -111,8 +115,8 @@ export function createGate(deps: GateDependencies): Admit {
   }
 
   /** Counts the request in the window of its endpoint type or session. */
-  function count({ endpoint, per, client, identity }: GateExchange): Later<LimitDecision> {
-    return tables[endpoint].count(windowKey(per, client, identity))
+  function count({ endpoint, per, client, identity, start }: GateExchange): Later<LimitDecision> {
+    return tables[endpoint].count(windowKey(per, client, identity), start)
   }
 
   /**
@@ -264,6 +268,13 @@ function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
   return request.grant !== undefined || readsSignedIn(request, findPublic)
 }
 
+/** The client of a request. It is kept with the head, beside what `classify` finds. */
+function clientIn(head: GateExchange['head'], { clientOf }: GateSettings): Client {
+  const client = clientOf(head.peer, head.survey.forwardedFor)
+  head.client = client
+  return client
+}
+
 const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
 const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
@@ -271,13 +282,11 @@ const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
  * Judges a forwarded exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
  * Returns the refusal. Undefined if the exchange stays admitted: it then gets the present scope.
  */
-export function judgeAnew(
-  exchange: GateExchange,
-  { gate: rules, clientOf }: GateSettings,
-): Refusal | undefined {
+export function judgeAnew(exchange: GateExchange, settings: GateSettings): Refusal | undefined {
+  const { gate: rules } = settings
   const { head, identity, grant } = exchange
   const classified = classify(head, rules)
-  const client = clientOf(head.peer, head.survey.forwardedFor)
+  const client = clientIn(head, settings)
   // The record keeps the facts of the arrival.
   const anew: Judged = { head, classified, client, identity, grant, scope: undefined, confined: false }
   if (!client.admitted) return ADDRESS_DENIED

@@ -112,7 +112,7 @@ export function identifyCredential(
   const { presented } = head
   switch (presented.kind) {
     case 'token':
-      return identify(presented.token, client.key)
+      return identify(presented.token, client.key, exchange.start)
     case 'session':
       if (!browser) return MISSING
       if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key, exchange.start)

@@ -118,8 +118,12 @@ class Window extends Listed {
 
 /** The windows of one endpoint type, by key. */
 export interface WindowTable {
-  /** Counts a request and decides whether it passes. Tables that several sidecars share return a promise, which never rejects. */
-  count(key: string): LimitDecision | Promise<LimitDecision>
+  /**
+   * Counts a request and decides whether it passes. Tables that several sidecars share return a promise, which never rejects.
+   *
+   * @param now ms on the monotonic clock, if the caller has read it in this turn
+   */
+  count(key: string, now?: number): LimitDecision | Promise<LimitDecision>
   /** The number of windows, including closed ones that are not removed yet. */
   readonly size: number
   /**
@@ -137,7 +141,7 @@ export interface WindowTable {
 
 /** A table of this process alone: `count` returns no promise. */
 export interface LocalWindows extends WindowTable {
-  count(key: string): LimitDecision
+  count(key: string, now?: number): LimitDecision
 }
 
 /**
@@ -161,8 +165,7 @@ export function createWindowTable(
      * Checks and counts in one step, so that no interleaving admits more than `policy.requests` per window. A refused request does
      * not raise the count and does not prolong the window.
      */
-    count(key) {
-      const now = clock.monotonic()
+    count(key, now = clock.monotonic()) {
       const found = windows.find(key, now, maxKeys)
       let window: Window
       if (found === 'new') {

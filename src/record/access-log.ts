@@ -39,13 +39,14 @@ export function createAccessLog(
   const timestamp = createTimestamp()
 
   return {
-    write: atRecord((exchange): void => {
+    /** Writes the line of an exchange that has ended, at `wall` (ms since the Unix epoch). */
+    write: atRecord((exchange, wall: number): void => {
       const { refusal, client } = exchange
       const { access } = settings.config.log
       if (access !== true && (access === false || !mayChange(exchange))) return
       if (refusal !== undefined && !mayHaveChanged(exchange) && !refusals.take(refusal.kind, client.key))
         return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(wall)))
     }),
     /** Logs that the public listener closed a connection unread because of its address. Bounded like the lines of refused requests. */
     refusedConnection(reason: string, peer: string): void {

@@ -19,7 +19,7 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
     handOut: () => 'unavailable',
     sharesTokens: false,
-    requests: createRecentRequests(stillClock()),
+    requests: createRecentRequests(),
     inFlight: () => [],
     clock: stillClock(),
     listening: () => [],

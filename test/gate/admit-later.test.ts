@@ -196,10 +196,12 @@ function createWaitingPassage(): WaitingPassage {
     live,
     clock: stillClock(),
     settings,
-    record(record) {
-      records.push(record)
-      recorded.resolve()
-    },
+    records: [
+      (record) => {
+        records.push(record)
+        recorded.resolve()
+      },
+    ],
     onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (error) => bugs.push(error),
   })

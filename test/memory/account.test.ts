@@ -121,7 +121,7 @@ it('H245 new HTTP/2 connections are offered fewer streams as the account fills, 
 it('H246 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
   const { account, hold } = bench()
   const granted = hold('granted', 60)
-  granted.admitted('grant')
+  granted.client.grant = 'grant'
   for (let i = 0; i < 90; i += 1) hold(`other ${i}`, 10)
   expect(account.mayHold(granted.client, 100, 'request')).toBe(true)
   expect(account.mayHold(account.client('other 1', false), 100, 'connection')).toBe(false)
@@ -133,7 +133,7 @@ it('H246 at the end clients with a live grant share first, and a client that hol
 it('H246 a client with a grant is known when it comes back, until the grant ends', () => {
   const { account, hold } = bench()
   const holding = hold('a', 10)
-  holding.admitted('grant')
+  holding.client.grant = 'grant'
   holding.close()
   expect(account.client('a', false).grant).toBe('grant')
   account.grantsEnded(new Set(['grant']))

@@ -34,7 +34,7 @@ function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules =
     config: { log: rules },
   })
   closeLater(log.close)
-  log.write(exchange)
+  log.write(exchange, clock.wall())
   return lines
 }
 
@@ -222,7 +222,7 @@ function refusing() {
     log,
     refuse(client: string, times: number, kind: Kind = 'wrong-passwords'): void {
       for (let i = 0; i < times; i += 1)
-        log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }))
+        log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }), clock.wall())
     },
     pass: clock.advance,
     endPeriod: () => clock.advance(10_000),
@@ -240,7 +240,7 @@ it('H221 of the refusals of a client, ten in ten seconds have a line each, and t
   refuse('192.0.2.2', 3)
   expect(clients()).toEqual([...times('192.0.2.1', 10), ...times('192.0.2.2', 3)])
   refuse('192.0.2.1', 12, 'rate-limited')
-  log.write(RECORD)
+  log.write(RECORD, 0)
   expect(clients()).toHaveLength(24)
   await endPeriod()
   expect(sums()).toMatchObject([
@@ -261,7 +261,7 @@ it.each<readonly [string, string, number, number]>([
   const { log, clients } = refusing()
   const refusal = { kind: 'upstream', failure: 'connection_terminated' } as const
   for (let i = 0; i < 20; i += 1)
-    log.write(exchangeRecord({ head: requestHead({ method }), client: '192.0.2.1', attempts, refusal }))
+    log.write(exchangeRecord({ head: requestHead({ method }), client: '192.0.2.1', attempts, refusal }), 0)
   expect(clients()).toHaveLength(lines)
 })
 

@@ -71,8 +71,8 @@ function logFields(): readonly string[] {
   const log = createAccessLog(createLogOn('info', stream), stillClock(), { config: { log: rules } })
   const head = requestHead({ target: '/page?a=1' })
   const refusal = { kind: 'overloaded' } as never
-  log.write(exchangeRecord({ head, grant: 'monitor.0123456789abcdef', refusal, wouldRefuse: refusal }))
-  log.write(exchangeRecord({ head, outcome: 'aborted', endedFor: refusal }))
+  log.write(exchangeRecord({ head, grant: 'monitor.0123456789abcdef', refusal, wouldRefuse: refusal }), 0)
+  log.write(exchangeRecord({ head, outcome: 'aborted', endedFor: refusal }), 0)
   log.close()
   const seen = lines.flatMap((line) => Object.keys(JSON.parse(line)))
   const source = readFileSync(new URL('../../src/record/access-log.ts', import.meta.url), 'utf8')

@@ -1,6 +1,7 @@
 import type { Exchange } from '../../http/exchange.ts'
 import { afterTurn } from '../../system/clock.ts'
-import { serveInTurn } from '../turn.ts'
+import { REQUEST_WORK } from '../../system/turn-budget.ts'
+import { serveLater } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
 
@@ -42,7 +43,8 @@ export class Arrivals {
       exchange.next = undefined
       const turns = exchange.holding?.client.turns
       if (exchange.ended || turns === undefined) continue
-      serveInTurn(turns, exchange, this.#pass, this.#handlers.onBug)
+      if (turns.take(REQUEST_WORK)) this.#pass(exchange)
+      else serveLater(turns, exchange, this.#pass, this.#handlers.onBug)
     }
   }
 

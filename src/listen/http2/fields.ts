@@ -58,6 +58,7 @@ export class HeadsOfSession {
       framing: requestFraming('2', survey, endsWithHead),
       survey,
       classified: undefined,
+      client: undefined,
       presented: undefined,
       outgoing: undefined,
       shown: undefined,
