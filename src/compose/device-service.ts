@@ -251,7 +251,7 @@ export function loadOf({ places, buffering, connections }: DeviceService): Devic
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.ceiling)
+  const limit = learner && roomUnder(learner.measure.ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -265,7 +265,7 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: learner?.measure.ceiling.wall?.kind ?? 'guess', limit },
   }
 }
 

@@ -152,7 +152,7 @@ export async function openDeviceServices(
       ),
       maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
     }),
-    places: () => all.map(({ route, places }) => ({ route: route ?? null, ...places.condition() })),
+    places: () => all.map(({ places }) => places),
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
@@ -161,8 +161,6 @@ export async function openDeviceServices(
       fleet = places
       return Promise.all(all.map((each) => each.places.join(places)))
     },
-    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
-    retry: () => all.filter(({ places }) => places.forgetCeiling()).length,
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
     unreadyReasons: () =>

@@ -50,7 +50,7 @@ export class FleetMember implements PlacesMember {
     this.#queue = queue
     this.#clock = clock
     this.#log = log
-    this.#ceiling = learner.ceiling
+    this.#ceiling = learner.measure.ceiling
     this.#known = knownFrom(this.#ceiling.wall, clock.monotonic())
   }
 
@@ -70,7 +70,7 @@ export class FleetMember implements PlacesMember {
     const { wall: before } = this.#ceiling
     const { wall } = next
     this.#ceiling = next
-    const { at } = this.#learner.outage
+    const { at } = this.#learner.measure.outage
     if (isStrike(cause) && wall !== undefined && wall.fleet === undefined && wall !== before) {
       this.#tell({ kind: 'broke', limit: wall.limit, at })
     } else if (before?.fleet === undefined) return
@@ -91,7 +91,7 @@ export class FleetMember implements PlacesMember {
   standing(): Standing {
     const now = this.#clock.monotonic()
     const { inside, places } = this.#queue
-    const { answers, outage } = this.#learner
+    const { answers, outage } = this.#learner.measure
     if (inside > 0 || answers !== this.#answers) this.#activeAt = now
     this.#answers = answers
     const share = this.#share
@@ -102,7 +102,7 @@ export class FleetMember implements PlacesMember {
       // An outage ends requests: those count that worked before it.
       level: now - outage.at < SAME_OUTAGE ? outage.had : inside,
       isActive: now - this.#activeAt < ACTIVE,
-      carries: share !== undefined && inside >= share && this.#learner.carries(share),
+      carries: share !== undefined && inside >= share && this.#learner.measure.carries(share),
       known: this.#known && { ...this.#known, left: leftOf(this.#ceiling.wall, now) },
     }
   }
@@ -148,7 +148,7 @@ export class FleetMember implements PlacesMember {
     const isNew = this.#known?.version !== version
     if (!isNew && given === this.#share) return
     this.#share = given
-    if (given === 0) this.#learner.wait()
+    if (given === 0) this.#learner.measure.wait()
     else {
       const { guess } = this.#ceiling
       const fleet = { sum, version }

@@ -11,6 +11,7 @@ import {
   mostUnder,
   nextAttempt,
   roomUnder,
+  UNKNOWN,
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
@@ -94,9 +95,9 @@ export class ServicePlaces {
   }
 
   /** Forgets what broke the device, because the operator says so. Returns whether anything was known. */
-  forgetCeiling(): boolean {
-    const known = this.learner?.isBounded === true
-    this.learner?.forget()
+  retry(): boolean {
+    const known = isBounded(this.learner)
+    this.learner?.measure.forget()
     this.#member?.lifted()
     if (known) this.#deps.log.info('what the device can take at once is forgotten, as the operator says')
     return known
@@ -104,14 +105,15 @@ export class ServicePlaces {
 
   /** The wall clock was set, and with it the times of the ceiling. */
   retime(): void {
-    this.learner?.retime(this.#kept())
+    this.learner?.measure.retime(this.#kept())
   }
 
   /** What `postern status` shows. */
-  condition(): Omit<PlacesCondition, 'route'> {
-    const { ceiling } = this.learner ?? {}
+  condition(): PlacesCondition {
+    const { ceiling } = this.learner?.measure ?? {}
     const until = ceiling && nextAttempt(ceiling)
     return {
+      route: this.#deps.route ?? null,
       used: this.queue.inside,
       limit: this.queue.places,
       learned: this.learner !== undefined,
@@ -156,9 +158,14 @@ export class ServicePlaces {
   }
 }
 
+/** Whether the device has shown that some number of requests is too many. */
+function isBounded(learner: Learner | undefined): boolean {
+  return learner !== undefined && learner.measure.ceiling !== UNKNOWN
+}
+
 function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {
   return {
-    isFull: () => queue.places === 1 || learner?.isBounded === true,
+    isFull: () => queue.places === 1 || isBounded(learner),
     load: queue,
     opens: (present) => learner?.opens(present),
     refused: () => learner?.refused(),

@@ -225,7 +225,6 @@ async function openParts(
     places: services.places,
     quirks: services.quirks,
     memory: memory.status,
-    retry: services.retry,
     clock,
     inFlight: live.granted,
     listening: () => listeners.listening,

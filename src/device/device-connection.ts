@@ -212,7 +212,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#socket = socket
     this.state = request === undefined ? 'idle' : 'fresh'
     if (request === undefined) return
-    if (request.answered === true) {
+    if (this.#handler?.answered === true) {
       this.abort(TERMINATED)
       return
     }
@@ -315,15 +315,15 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     const socket = this.#socket
     if (socket === undefined) return
     this.#handler?.sent?.(this.state === 'reused')
-    if (request.transmit !== undefined) this.#transmit(request, socket)
+    if (this.#handler?.transmit !== undefined) this.#transmit(this.#handler, socket)
     else if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
   }
 
   /** Fails the request if `transmit` throws: a socket event may have led here, where no caller catches a bug. */
-  #transmit(request: DeviceRequest, socket: Socket): void {
+  #transmit(handler: ResponseHandler, socket: Socket): void {
     try {
-      request.transmit?.(socket, this.#settings.host)
+      handler.transmit?.(socket, this.#settings.host)
     } catch (error) {
       this.destroy(error)
     }

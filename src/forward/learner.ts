@@ -6,7 +6,6 @@ import type { CeilingCause, LimitReason } from './bound.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
 import { type Calm, Measure } from './measure.ts'
-import type { Outage } from './outages.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
@@ -16,24 +15,11 @@ const LOOK = 50
  * asked (`calm`).
  */
 export interface Learner {
+  /** What is learned. */
+  readonly measure: Measure
   readonly calm: Calm
   /** More requests are at the device than tell nothing: it is told of each. `forward/upstream.ts` writes this. */
   watches: boolean
-  readonly ceiling: Ceiling
-  /** Whether the device has shown that some number of requests is too many. */
-  readonly isBounded: boolean
-  /** The operator says that what broke the device may be tried again. */
-  forget(): void
-  /** The wall clock was set: the same ceiling has other times. */
-  retime(ceiling: Ceiling): void
-  /** When the device last went away. */
-  readonly outage: Outage
-  /** How many responses have come. */
-  readonly answers: number
-  /** Whether the device has answered this many requests at once for a while. */
-  carries(limit: number): boolean
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
-  wait(): void
   /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
   share(ceiling: Ceiling, isNew: boolean): void
   /** A request waits for a place. */
@@ -118,24 +104,9 @@ export function createPlaces({
   }
 
   const learner: Learner = {
+    measure,
     calm: measure.calm,
     watches: false,
-    get ceiling() {
-      return measure.ceiling
-    },
-    get isBounded() {
-      return measure.ceiling !== UNKNOWN
-    },
-    forget: () => measure.forget(),
-    retime: (ceiling) => measure.retime(ceiling),
-    get outage() {
-      return measure.outage
-    },
-    get answers() {
-      return measure.answers
-    },
-    carries: (limit) => measure.carries(limit),
-    wait: () => measure.wait(),
     share(ceiling, isNew) {
       measure.share(ceiling, isNew, clock.monotonic())
       queue.fill()

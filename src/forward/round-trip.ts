@@ -1,7 +1,6 @@
 import type { Loan } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, DeviceRequest, Loss, ResponseHandler } from '../device/request.ts'
-import type { Classified } from '../http/admission.ts'
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
@@ -20,6 +19,12 @@ import { type Extent, extentOf, streamStart, TOO_MANY_STREAMS } from './streams.
 import { FAST } from './usual-times.ts'
 
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
+
+/** The request as the device gets it. Each attempt opens its body anew. */
+interface Outgoing extends DeviceRequest {
+  readonly upgrade: boolean
+  body: DeviceRequest['body']
+}
 
 type OnEnd = (end: RoundTripEnd, request: Forwarded) => void
 
@@ -49,15 +54,9 @@ export function forwardToDevice(
  * the test that counts the objects left after a request.
  */
 export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = Substitutes>
-  implements ResponseHandler, DeviceRequest
+  implements ResponseHandler
 {
-  readonly method: string
-  readonly target: string
-  readonly framing: Classified['framing']
-  readonly lines: string | undefined
-  readonly fields: Fields
-  readonly upgrade: boolean = false
-  body: AsyncIterable<Buffer> | undefined
+  protected readonly outgoing: Outgoing
   protected readonly service: RoundTripService
   protected readonly request: R
   protected readonly substitutes: S
@@ -96,19 +95,24 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   ) {
     const { head, classified } = request
     const { client = request, framing = classified.framing, fields } = substitutes
-    this.method = head.method
-    this.target = classified.target
-    this.framing = framing
     const plain = substitutes === AS_SENT && service.connections.version === '1.1'
-    this.lines = plain ? requestLines(request, service.fields.request) : undefined
-    const needed = this.lines === undefined && fields === undefined
-    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS)
+    const lines = plain ? requestLines(request, service.fields.request) : undefined
+    const needed = lines === undefined && fields === undefined
+    this.outgoing = {
+      method: head.method,
+      target: classified.target,
+      framing,
+      lines,
+      fields: needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS),
+      upgrade: head.upgrade,
+      body: undefined,
+    }
     this.service = service
     this.request = request
     this.#client = client
     this.substitutes = substitutes
     this.#onEnd = onEnd
-    this.#mayRepeat = mayRepeat(this)
+    this.#mayRepeat = mayRepeat(this.outgoing)
     this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
@@ -116,18 +120,19 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   }
 
   attempt(now: number = this.#start): void {
+    const { outgoing } = this
     const { connections, uploadTimeout } = this.service
     this.#attemptedAt = now
     try {
-      const loan = connections.borrow(this.#mayRepeat && !this.#repeated, this.upgrade, now)
+      const loan = connections.borrow(this.#mayRepeat && !this.#repeated, outgoing.upgrade, now)
       const { connection } = loan
       this.loan = loan
-      if (this.framing !== null && this.framing !== 0) {
-        this.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
+      if (outgoing.framing !== null && outgoing.framing !== 0) {
+        outgoing.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
         if (this.request.arrived < Number.POSITIVE_INFINITY)
           this.#uploadWatch = watchUpload(this.request, connection, this.service.pace)
       }
-      connection.send(this, this)
+      connection.send(outgoing, this)
     } catch (error) {
       this.finish({ kind: 'bug', error })
     }
@@ -142,7 +147,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.request.attempts += 1
     this.request.reused = reused
     // A connection that was open has sent the head at once.
-    if (this.body === undefined) this.#whole(reused ? this.#attemptedAt : this.service.clock.monotonic())
+    if (this.outgoing.body === undefined)
+      this.#whole(reused ? this.#attemptedAt : this.service.clock.monotonic())
   }
 
   uploaded(): void {
@@ -150,7 +156,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   }
 
   #begunToChange(): void {
-    if (this.#changes || isSafe(this.method)) return
+    if (this.#changes || isSafe(this.outgoing.method)) return
     this.#changes = true
     this.service.learner?.changing(1)
   }
@@ -158,17 +164,18 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   /** The whole request was sent. */
   #whole(now: number): void {
     const { learner } = this.service
-    if (learner === undefined || this.upgrade || this.#client.answered) return
+    const { target, upgrade } = this.outgoing
+    if (learner === undefined || upgrade || this.#client.answered) return
     // An earlier attempt, on a connection that broke, is over.
     if (this.#place !== undefined) learner.left(this.#place)
     this.#sentAt = now
-    learner.calm.target = this.target
-    this.#place = learner.watches ? learner.sent(this.target, now) : undefined
+    learner.calm.target = target
+    this.#place = learner.watches ? learner.sent(target, now) : undefined
   }
 
   crowded(): void {
     if (this.#sentAt === 0 || this.#place !== undefined) return
-    this.#place = this.service.learner?.sent(this.target, this.#sentAt, 1)
+    this.#place = this.service.learner?.sent(this.outgoing.target, this.#sentAt, 1)
     if (this.#place !== undefined) this.#place.answered = this.#responded
   }
 
@@ -266,7 +273,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   /** True without a body, or with one that is buffered whole; false once the request was sent again. */
   get repeatsUnread(): boolean {
-    const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
+    const isKept = this.outgoing.body === undefined || this.substitutes.body?.repeatable === true
     return isKept && !this.#repeated
   }
 

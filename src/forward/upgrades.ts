@@ -42,7 +42,6 @@ export function sendUpgrade(
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
 class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> implements Idling {
-  override readonly upgrade = true
   #handshake: Handshake | undefined
   /** The activity of the client's connection, once there is a tunnel. All data of both directions passes that connection. */
   #activity: Activity | undefined
@@ -58,9 +57,10 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
   transmit(device: Socket, host: string): void {
     // An earlier connection broke without a response.
     this.#handshake?.drop()
-    const isNamed = fieldValues(this.fields, 'host').length > 0
-    const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
-    this.#handshake = new Handshake(this.#socket, device, this.target, fields, this.#onPiece)
+    const { target, fields: sent } = this.outgoing
+    const isNamed = fieldValues(sent, 'host').length > 0
+    const fields = [...(isNamed ? [] : ['Host', host]), ...sent, ...SWITCH]
+    this.#handshake = new Handshake(this.#socket, device, target, fields, this.#onPiece)
   }
 
   /** Connects client and device. `rest`: the bytes that the device sent behind its 101. */

@@ -47,7 +47,7 @@ function startMember(ceiling: Ceiling) {
       await pass(3)
       expect(other.share).toBe(6)
     },
-    most: () => learner.ceiling.wall?.limit,
+    most: () => learner.measure.ceiling.wall?.limit,
     /** The share that it has said last. */
     said: () => fields.get('a')?.split(' ')[2],
   }
@@ -135,7 +135,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     await clock.advance(50)
     learner.refused()
   }
-  expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
+  expect(learner.measure.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
   await nextTurn()
   expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -114,8 +114,9 @@ async function play({ clock, learner, ...device }: Upstream, does: string, by: n
       return
     case 'refused':
     case 'reset':
-    case 'forget':
       return learner[does]()
+    case 'forget':
+      return learner.measure.forget()
     default:
       if (device.atDevice.length > 0) device[does as 'answer' | 'fail' | 'drop'](by)
   }
@@ -130,8 +131,12 @@ it('C25 learns the same from the requests that it is told of late, or not at all
         await nextTurn()
         const [calm, told] = both.map(({ queue, learner, atDevice }) => ({
           ...{ places: queue.places, inside: queue.inside, atDevice: atDevice.length },
-          ...{ ceiling: learner.ceiling, outage: learner.outage, answers: learner.answers },
-          carries: [1, 2, 3, 4, 5, 6, 7, 8].filter((limit) => learner.carries(limit)),
+          ...{
+            ceiling: learner.measure.ceiling,
+            outage: learner.measure.outage,
+            answers: learner.measure.answers,
+          },
+          carries: [1, 2, 3, 4, 5, 6, 7, 8].filter((limit) => learner.measure.carries(limit)),
         }))
         expect(calm).toEqual(told)
       }
