@@ -10,12 +10,13 @@ import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { nameOfGrant, windowOfName } from '../http/scope.ts'
 import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../tokens/state.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
-import { type ClientOf, windowKey } from './client-address.ts'
+import type { ClientOf } from './client-address.ts'
 import { corsFields } from './cors.ts'
 import {
   type CredentialRules,
@@ -235,6 +236,20 @@ const OVER_MEMORY: Refusal = { kind: 'overloaded', retryAfter: 1 }
 function unusedWindow({ endpoint }: GateExchange, { limits }: GateRules): LimitDecision {
   const { requests, window } = limits[endpoint]
   return { admitted: true, limit: requests, remaining: requests, closesIn: window }
+}
+
+/** The key of a window. Grants, names and clients share one table, so the prefix distinguishes them. */
+export function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
+  switch (per) {
+    case 'device':
+      return '*'
+    case 'grant':
+      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
+    case 'name':
+      return identity?.kind === 'valid' ? windowOfName(nameOfGrant(identity.grant)) : client.key
+    case 'client':
+      return client.key
+  }
 }
 
 /** The policy of the window that decided about a request. */

@@ -225,7 +225,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   bodyRead(): void {
-    if (this.#current === undefined) this.#stopDeadline()
+    if (this.#current === undefined && this.#deadline !== undefined) this.#stopDeadline()
   }
 
   bodyBroken(): void {
