@@ -87,7 +87,7 @@ export async function openDeviceServices(
     const [main, ...routes] = services
     if (main === undefined) throw new Error('there is no main service')
     const upstreams = new Map(routes.map(({ route = '', upstream }) => [route, upstream]))
-    return shared.watch(createRoutedUpstream(main.upstream, upstreams))
+    return createRoutedUpstream(main.upstream, upstreams, shared.note)
   }
 
   const first = await openAll(config, deps.settings)

@@ -18,6 +18,7 @@ import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-s
 import { type Extent, extentOf, streamStart, TOO_MANY_STREAMS } from './streams.ts'
 import { FAST } from './usual-times.ts'
 
+const CLIENT_LEFT: Error = new Error('the client has left')
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
 
 /** The request as the device gets it. Each attempt opens its body anew. */
@@ -116,7 +117,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
-    client.onEnd(() => this.#clientLeft())
+    // This ends the attempt and all watches of the client. After the end there is no loan to abort.
+    client.onEnd(() => this.loan?.connection.abort(CLIENT_LEFT))
   }
 
   attempt(now: number = this.#start): void {
@@ -299,11 +301,6 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.loan?.release(false)
     this.loan = undefined
     this.attempt(this.service.clock.monotonic())
-  }
-
-  /** Aborts the attempt, which ends it and all watches of the client. After the end there is no loan to abort. */
-  #clientLeft(): void {
-    this.loan?.connection.abort(new Error('the client has left'))
   }
 
   /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */

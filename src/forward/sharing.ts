@@ -173,15 +173,14 @@ export function createSharing(
     of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
     /**
-     * Watches the whole device for changes. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD
-     * with a query for a path that is not shared: much firmware acts on such a GET.
+     * Notes a change of the device; undefined if nothing is shared. A change is each request that is not a plain GET or HEAD, each upgrade,
+     * and each GET or HEAD with a query for a path that is not shared: much firmware acts on such a GET.
      */
-    watch(inner: Upstream): Upstream {
-      if (paths.length === 0) return inner
-      return (request, listener, now) => {
-        if (isChange(request)) changes.begin(request)
-        inner(request, listener, now)
-      }
-    },
+    note:
+      paths.length === 0
+        ? undefined
+        : (request: Forward): void => {
+            if (isChange(request)) changes.begin(request)
+          },
   }
 }

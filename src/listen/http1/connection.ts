@@ -207,14 +207,14 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { handlers } = this.rules
     if (head.leavesHttp) {
-      const exchange = this.#charge(this.#serve(this.#upgradeOf(head)), cost)
+      const exchange = this.#serve(this.#upgradeOf(head), cost)
       // The next bytes may belong to another protocol.
       this.#state = 'closing'
       const { turns } = this.#ofRequest.client
       if (turns.take(REQUEST_WORK)) handlers.onUpgrade(exchange)
       else serveLater(turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
-      const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)), cost)
+      const exchange = this.#serve(new Http1Exchange(this, head, body), cost)
       // The bytes that came with the head are charged only here: when they were pushed, the client was not known.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
@@ -316,7 +316,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     this.socket.destroy()
   }
 
-  #serve<E extends Http1Exchange>(exchange: E): E {
+  /** Begins a request, and charges its client. If the client holds too much, the gate refuses the request: see `overMemory`. */
+  #serve<E extends Http1Exchange>(exchange: E, cost: number): E {
     this.#current = exchange
     if (this.rules.draining) exchange.afterwards = 'closes'
     // Postponed by a turn, because the body of a pipelined request is not read yet.
@@ -326,18 +327,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
         else exchange.halfClosed()
       })
     }
-    return exchange
-  }
-
-  /** Charges the client for its request. If the client holds too much, the gate refuses the request: see `overMemory`. */
-  #charge<E extends Http1Exchange>(exchange: E, cost: number): E {
-    // A tunnel is charged from its request on, because early bytes of the client are buffered.
-    const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
     if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
     const holding = this.#ofRequest
     this.#charged = cost
     exchange.memory = holding
-    exchange.overMemory = !holding.take(cost, ofTunnel)
+    // A tunnel is charged from its request on, because early bytes of the client are buffered.
+    exchange.overMemory = !holding.take(cost, exchange.head.upgrade ? TUNNEL : 0)
     return exchange
   }
 
