@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, it, onTestFinished } from 'vitest'
 import { Account, type Holder, type Holding, type Shed, type Stage } from '../../src/memory/account.ts'
 import { nextTurn } from '../../src/system/clock.ts'
@@ -66,6 +67,33 @@ it('H245 a client above its share gets nothing more, and one that holds little d
   expect(account.mayHold(modest.client, 10, 'stream')).toBe(true)
   expect(account.mayHold(account.client('new', false), 10, 'connection')).toBe(true)
   expect(shed).toEqual(['shares stream'])
+})
+
+const works = fc.array(
+  fc.record({
+    does: fc.constantFrom('take', 'take', 'take', 'take', 'take', 'give back', 'look', 'measure', 'turn'),
+    by: fc.nat(3),
+    bytes: fc.integer({ min: 1, max: 400 }),
+  }),
+  { maxLength: 60 },
+)
+
+it('H245 a request is refused for memory exactly if its client may not hold it, whenever the account last looked', async () => {
+  await fc.assert(
+    fc.asyncProperty(works, async (all) => {
+      const { account, hold } = bench()
+      const holdings = ['a', 'a', 'b', 'c'].map((key) => hold(key, 0))
+      for (const { does, by, bytes } of all) {
+        const holding = holdings[by] ?? expect.fail()
+        if (does === 'take') {
+          const may = account.mayHold(holding.client, bytes, 'request')
+          expect(holding.take(bytes, 0)).toBe(may)
+        } else if (does === 'give back') holding.set('requests', 0)
+        else if (does === 'turn') await nextTurn()
+        else account.measured(does === 'look' ? 0 : bytes / 400)
+      }
+    }),
+  )
 })
 
 it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
