@@ -84,7 +84,7 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
-    // Then a reload has found a usable file.
+    // A reload has found a usable file.
     if (material !== unstored) unstored = undefined
     reached.clear()
     if (closed) return

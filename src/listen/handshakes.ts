@@ -117,7 +117,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
       })
       last.push(silent, slow)
     },
-    /** All connections are closed. */
+    /** Call this when all connections are closed. */
     close(): void {
       for (const timer of last) timer.cancel()
     },
