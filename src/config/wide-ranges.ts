@@ -35,7 +35,7 @@ const widthOf = (kind: 'ipv4' | 'ipv6'): number => (kind === 'ipv4' ? 32 : 128)
 
 const sizeOf = (spans: readonly Span[]): bigint => spans.reduce((sum, [from, to]) => sum + to - from, 0n)
 
-/** The ranges of a kind, without overlaps; `to` is the first address behind. */
+/** The ranges of a kind, without overlaps. `to`: the first address after the range. */
 function spansOf(ranges: readonly string[], kind: 'ipv4' | 'ipv6'): readonly Span[] {
   const spans = ranges
     .map(parseCidr)
