@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { shellWord } from '../system/text.ts'
 
-/** What tells how a person started the process. */
+/** The facts that show how a person started the process. */
 export interface Start {
   /** The first word of the command line, as it was typed. */
   readonly argv0: string
