@@ -24,7 +24,7 @@ export interface DemoOptions {
 }
 
 /** The parts of the process that the demo uses, without the environment. */
-export interface DemoIo
+interface DemoIo
   extends Pick<DaemonIo, 'stdout' | 'stderr' | 'clock' | 'openLog' | 'onStop'>,
     Pick<ProgramIo, 'node' | 'program'> {}
 

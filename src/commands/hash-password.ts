@@ -10,7 +10,7 @@ export interface HashPasswordOptions {
   readonly weak?: boolean
 }
 
-export interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
+interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
 
 const BLANK = 'the password begins or ends with a blank, which is part of it'
 /** The remedy for a weak password. */

@@ -190,7 +190,7 @@ async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<v
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
 }
 
-export interface Made {
+interface Made {
   /** The words that start Postern. */
   readonly program: string
   readonly config: string

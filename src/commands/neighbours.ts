@@ -10,7 +10,7 @@ import { DEFAULT_CONFIG } from './help.ts'
 import { folderOf, type Places, readInstances } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
-export interface OwnAddress {
+interface OwnAddress {
   readonly key: 'listen.address' | 'admin.address'
   readonly address: ListenAddress
 }

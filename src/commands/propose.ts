@@ -24,7 +24,7 @@ export interface ProposeOptions {
   readonly instance?: string
 }
 
-export interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
+interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
   readonly stdout: CommandIo['stdout']
   readonly stderr: Pick<Output, 'write' | 'isTTY'>
   /** A function, because Node opens standard input at the first look. */

@@ -9,7 +9,7 @@ import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
 import { type ConfigurationSource, createReloader, snapshotOf } from './reloader.ts'
 
-export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
+interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   /** Begins to handle signals. */
   readonly daemon: () => DaemonIo
 }

@@ -17,7 +17,7 @@ export interface VerifyCommandFlags extends VerifyFlags {
   readonly dryRun?: boolean
 }
 
-export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {}
+interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {}
 
 /** The checks. A test passes others. */
 export interface Checks {

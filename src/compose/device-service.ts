@@ -46,7 +46,7 @@ export interface ServiceDependencies {
 }
 
 /** The facts and parts that all services of the device share. */
-export interface Shared {
+interface Shared {
   /** The sidecars of a fleet share tokens, and the wall of each service. */
   readonly inFleet: boolean
   readonly ceilings: Ceilings

@@ -51,7 +51,7 @@ export interface Sidecar {
 /** How often the names of the machine are compared with the certificate (ms). */
 const COMPARE_EVERY = 60_000
 
-export interface SidecarDependencies {
+interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
   /** The names and addresses of this machine; default: read from the system. */

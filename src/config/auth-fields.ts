@@ -19,7 +19,7 @@ import { integer, oneOf, path, plainText, unless } from './value-fields.ts'
 const passwordSection = section({ file: path() })
 
 /** The file that holds the password of the account. */
-export type PasswordFile = ValueOf<typeof passwordSection>
+type PasswordFile = ValueOf<typeof passwordSection>
 
 const accountName = plainText('a user name', {
   problemOf: unless(

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 
 /** The values that a first configuration sets. All other keys stay at their defaults. */
-export interface FirstSettings extends FirstPassword {
+interface FirstSettings extends FirstPassword {
   readonly file: string
   /** The first lines: comments. */
   readonly title: string

@@ -3,7 +3,7 @@ import { type Field, type FieldOptions, field, z } from './field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
 /** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
-export type HeaderValue = string | { readonly file: string } | ClientName | null
+type HeaderValue = string | { readonly file: string } | ClientName | null
 
 interface ClientName {
   readonly client_name: true

@@ -25,7 +25,7 @@ export interface ConfigFile {
 }
 
 /** Where the configuration comes from, in ascending order of precedence; defaults come before all of them. */
-export interface Sources {
+interface Sources {
   readonly file?: ConfigFile
   /** In place of the file: its values as an object. */
   readonly object?: unknown

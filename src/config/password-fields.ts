@@ -101,13 +101,13 @@ export const passwordsField = optional(
   ),
 )
 
-export interface PasswordConfig {
+interface PasswordConfig {
   readonly password?: ValueOf<typeof passwordField>
   readonly passwords?: ValueOf<typeof passwordsField>
 }
 
 /** The file of one password. */
-export interface NamedSource {
+interface NamedSource {
   /** Empty for the source of `password`. */
   readonly name: string
   readonly file: string

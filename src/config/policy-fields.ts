@@ -85,7 +85,7 @@ export const browserField = section({
 })
 
 /** The limit of one session: a page of a device loads up to about a hundred files. */
-export const SESSION_LIMIT = { requests: 600, window: 60_000 } as const
+const SESSION_LIMIT = { requests: 600, window: 60_000 } as const
 
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
@@ -121,7 +121,7 @@ interface Limit {
 type LimitPer = Limit & { readonly per: Per }
 
 /** `own`: the limits of single windows, by their keys. */
-export type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
+type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
 
 /** The limits of all windows, by type. The limits of names are limits of the API. */
 export function limitsOf({

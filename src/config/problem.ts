@@ -14,7 +14,7 @@ import { gluedKey } from './yaml-faults.ts'
 const LONGEST_SHOWN = 60
 
 /** The file of a configuration, and the lines of its keys. */
-export interface FileLines extends Pick<YamlDocument, 'lineOf'> {
+interface FileLines extends Pick<YamlDocument, 'lineOf'> {
   readonly path: string
 }
 

@@ -5,7 +5,7 @@ import { headerValueProblem } from './header-field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
 /** What clients get under a name in each response of the device: text; `null`: no field of that name. */
-export type ResponseHeaders = Readonly<Record<string, string | null>>
+type ResponseHeaders = Readonly<Record<string, string | null>>
 
 /** Fields set on every response of the device, and fields left out of it, by name. */
 export function responseHeaders(options: FieldOptions): Field<ResponseHeaders> {

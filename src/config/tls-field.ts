@@ -20,7 +20,7 @@ const keys = section({
   names: optional(hostNames()),
 })
 
-export interface OwnPair {
+interface OwnPair {
   readonly cert: string
   readonly key: string
 }

@@ -131,7 +131,7 @@ function routeProblem(path: string): string | undefined {
 export type ServiceConfig = ValueOf<typeof serviceField>
 
 /** The device: its main service, and the services of `routes`. */
-export type UpstreamConfig = ValueOf<typeof upstreamField>
+type UpstreamConfig = ValueOf<typeof upstreamField>
 
 /** A service of the device, and the path of its section in the configuration. */
 export interface NamedService {

@@ -154,7 +154,7 @@ export function writeYaml(tree: unknown): string {
 }
 
 /** Where a value stands in a tree. */
-export type YamlPath = readonly (string | number)[]
+type YamlPath = readonly (string | number)[]
 
 /**
  * As `writeYaml`, with some lists on one line and a comment after some values. A comment must be printable ASCII: a line end would end it.

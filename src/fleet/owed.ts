@@ -1,14 +1,12 @@
 import { namesInText } from '../http/scope.ts'
 import type { Ending } from '../tokens/state.ts'
 
-export interface OwedName {
+interface OwedName {
   /** The latest epoch whose tokens are void; empty if this sidecar knew none yet. */
   readonly epoch: string
   /** As for `Tokens.revoke`. */
   readonly reason: string
 }
-
-export type OwedRevocations = ReturnType<typeof createOwedRevocations>
 
 /**
  * The revocations of this sidecar that the shared store does not have yet. At this sidecar they apply at once. `agreement.ts` sends them

@@ -17,7 +17,7 @@ import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 /** The most reached addresses that are remembered. Through a NAT of the kernel a client may reach every address of 127.0.0.0/8. */
 const MOST_REACHED = 256
 
-export interface CertificateDependencies {
+interface CertificateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'certificateServed'>

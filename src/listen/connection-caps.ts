@@ -93,7 +93,7 @@ export interface ConnectedClient {
   readonly admitted: boolean
 }
 
-export interface ConnectionCapsDependencies {
+interface ConnectionCapsDependencies {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly limits: Pick<ListenLimits, 'maxConnectionsPerClient' | 'idleTimeout'>
   readonly clientOf: (peer: string) => ConnectedClient

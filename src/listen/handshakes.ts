@@ -12,7 +12,7 @@ import type { TlsMaterial } from './tls-pair.ts'
 /** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
 const LAST_HANDSHAKE = 2_000
 
-export interface HandshakeDependencies {
+interface HandshakeDependencies {
   readonly clock: Pick<Clock, 'after'>
   readonly limits: Pick<ListenLimits, 'tlsTimeout'>
   readonly material: TlsMaterial

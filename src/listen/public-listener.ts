@@ -33,7 +33,7 @@ const PLAIN_HTTP: Refusal = {
   description: 'This port speaks HTTPS: use https:// in place of http://.',
 }
 
-export interface PublicListenerDependencies extends Http1Handlers {
+interface PublicListenerDependencies extends Http1Handlers {
   readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */

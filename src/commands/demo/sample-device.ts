@@ -6,7 +6,7 @@ import type { Clock } from '../../system/clock.ts'
 import { formatHostPort } from '../../system/listen-address.ts'
 import { isBug } from '../../system/setup-error.ts'
 
-export interface SampleDeviceDeps {
+interface SampleDeviceDeps {
   readonly clock: Clock
   /** Time between server-sent events (ms). Default: 1000. */
   readonly eventInterval?: number

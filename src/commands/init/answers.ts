@@ -20,7 +20,7 @@ import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
 
 /** The URL of the device, and the value of `upstream.tls` as YAML. */
-export interface DeviceAddress {
+interface DeviceAddress {
   readonly url: string
   readonly tls?: string | undefined
 }

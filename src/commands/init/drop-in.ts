@@ -9,7 +9,7 @@ import type { CommandIo, ExitCode } from '../command.ts'
 import { configPath, loadedFrom, located } from '../configuration.ts'
 import { type AddressRules, addressRules, allow, overNetwork } from './address-rules.ts'
 
-export interface DropInOptions {
+interface DropInOptions {
   readonly config?: string
   readonly instance?: string
 }

@@ -25,7 +25,7 @@ export interface LoggedRequest {
  * The kind of a log line: a request to the device, `own`: a request to an endpoint of Postern itself, `dropped`: a sum of dropped lines,
  * `other`: another line of Postern, `foreign`: a line of another program.
  */
-export type LogLine = LoggedRequest | 'own' | 'dropped' | 'other' | 'foreign'
+type LogLine = LoggedRequest | 'own' | 'dropped' | 'other' | 'foreign'
 
 /** Reads a line. Text before its object is skipped, such as the prefix of `docker compose logs`. No part of the line is trusted. */
 export function readLogLine(line: string): LogLine {

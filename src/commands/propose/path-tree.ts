@@ -15,7 +15,7 @@ export interface FoundPath extends Readonly<Seen> {
 }
 
 /** From this many different names on, the names in a folder count as varying. */
-export const MANY = 20
+const MANY = 20
 
 /** The most paths, and folders above them, of all methods. It caps the memory for any log. */
 export const MOST_NODES = 20_000
@@ -45,7 +45,7 @@ const newNode = (): Node => ({
 })
 
 /** The number of nodes that may still be made. */
-export interface NodeBudget {
+interface NodeBudget {
   left: number
 }
 

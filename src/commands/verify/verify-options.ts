@@ -86,7 +86,7 @@ function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFla
 }
 
 /** The password in a file of one line. Rejects with `SetupError` if the file is missing or contains anything else. */
-export async function readPlainPassword(file: string | undefined): Promise<string> {
+async function readPlainPassword(file: string | undefined): Promise<string> {
   if (file === undefined) {
     throw new SetupError('--password-file is missing: name a file with one line, the password of the device')
   }
