@@ -24,12 +24,12 @@ export class StreamErrors {
         return
       }
       const before = this.#resets
-      const look = (turns: number): void => {
+      const awaitReset = (turns: number): void => {
         if (this.#resets !== before) return
         if (turns === 0) destroy(error, code)
-        else afterTurn(() => look(turns - 1))
+        else afterTurn(() => awaitReset(turns - 1))
       }
-      afterTurn(() => look(TURNS))
+      afterTurn(() => awaitReset(TURNS))
     }
   }
 
