@@ -15,7 +15,7 @@ import { headerNameProblem } from './header-field.ts'
 import { sentField } from './sent-field.ts'
 import { integer, oneOf, path, plainText, unless } from './value-fields.ts'
 
-/** Names the file with the password of the account. */
+/** The section with the password file of the account. */
 const passwordSection = section({ file: path() })
 
 /** The file that holds the password of the account. */

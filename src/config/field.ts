@@ -83,7 +83,7 @@ export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> |
 }
 
 /** A key that may be left out and has no default: its value is then absent. */
-interface OptionalField<T> extends Field<T> {
+export interface OptionalField<T> extends Field<T> {
   readonly optional: true
 }
 

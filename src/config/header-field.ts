@@ -2,8 +2,10 @@ import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
-/** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
-type HeaderValue = string | { readonly file: string } | ClientName | null
+/**
+ * The value of a field for the device: text, the text of a file, or the name of the login; `null`: the device gets no field of that name.
+ */
+export type HeaderValue = string | { readonly file: string } | ClientName | null
 
 interface ClientName {
   readonly client_name: true

@@ -4,7 +4,7 @@ import { type Field, type FieldOptions, field, z } from './field.ts'
 import { headerValueProblem } from './header-field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
-/** What clients get under a name in each response of the device: text; `null`: no field of that name. */
+/** The values of fields in each response of the device, by name; `null`: clients get no field of that name. */
 type ResponseHeaders = Readonly<Record<string, string | null>>
 
 /** Fields set on every response of the device, and fields left out of it, by name. */

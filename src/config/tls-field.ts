@@ -20,7 +20,7 @@ const keys = section({
   names: optional(hostNames()),
 })
 
-interface OwnPair {
+export interface OwnPair {
   readonly cert: string
   readonly key: string
 }

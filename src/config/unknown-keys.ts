@@ -53,7 +53,9 @@ function meantBy(path: Path): Path | undefined {
   return isBelow && meant?.length === written.length ? meant : undefined
 }
 
-/** What to write in place of a key with dots. `...` stands for a value that may be secret, is a mapping, or would be wrong there, too. */
+/**
+ * The line to write in place of a key with dots. `...` stands for a value that may be secret, is a mapping, or would be wrong there, too.
+ */
 function nested(path: Path, meant: Path, tree: YamlValue): string {
   const value = valueAt(tree, path)
   const fields = fieldsAlong(meant)

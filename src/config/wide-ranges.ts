@@ -17,10 +17,7 @@ const WIDE = { ipv4: 8, ipv6: 16 }
 
 type Span = readonly [from: bigint, to: bigint]
 
-/**
- * Whether ranges together hold as many addresses of the internet as an IPv4 /8 or an IPv6 /16, in whatever pieces they are written. Other
- * texts, such as `unix`, are no ranges.
- */
+/** Whether ranges together hold as many internet addresses as an IPv4 /8 or an IPv6 /16. Ignores other texts, such as `unix`. */
 export function areWide(ranges: readonly string[]): boolean {
   return (['ipv4', 'ipv6'] as const).some((kind) => {
     const [given, inner] = [spansOf(ranges, kind), spansOf(INNER, kind)]

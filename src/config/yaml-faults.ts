@@ -24,7 +24,7 @@ const INDIRECT: ReadonlySet<string> = new Set([
   'UNEXPECTED_TOKEN',
 ])
 
-/** What is wrong with a text, and where (its offset). */
+/** A fault of a text: a clause that describes it, and its offset. */
 interface Fault {
   readonly what: string
   readonly at: number

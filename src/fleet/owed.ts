@@ -1,7 +1,7 @@
 import { namesInText } from '../http/scope.ts'
 import type { Ending } from '../tokens/state.ts'
 
-interface OwedName {
+export interface OwedName {
   /** The latest epoch whose tokens are void; empty if this sidecar knew none yet. */
   readonly epoch: string
   /** As for `Tokens.revoke`. */

@@ -12,7 +12,7 @@ export async function readLines(
   take: (line: string) => void,
   onRead: (bytes: number) => void,
 ): Promise<void> {
-  /** The beginning of a line whose end has not arrived. Empty while the rest of a too long line is skipped. */
+  /** The beginning of a line whose end has not arrived. Empty while the rest of a line that is too long is skipped. */
   let begun = Buffer.alloc(0)
   let skips = false
   for await (const piece of stream) {
