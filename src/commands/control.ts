@@ -7,13 +7,13 @@ import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
 
-/** The status of a command that names what the configuration does not have: its caller has to correct it. */
+/** The status of a command with a name that the configuration does not have. The caller has to correct it. */
 const MISNAMED = 422
 
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
- * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command that names what the
- * configuration does not have.
+ * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command with a name that the
+ * configuration does not have, otherwise 1.
  */
 export async function control<Response extends object = object>(
   stateDir: string,

@@ -39,7 +39,7 @@ interface Sources extends Pick<About, 'node'> {
   readonly memory: Pick<Memory, 'condition'>
 }
 
-/** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
+/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until `close`. */
 export function openOverview(sources: Sources): Overview & { readonly close: () => void } {
   const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
@@ -98,7 +98,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       run: randomUUID(),
       version: VERSION,
       node: sources.node,
-      // Read when the page asks: a sidecar with a certificate of its own needs no names.
+      // Read only when the page asks: a sidecar with the operator's certificate has no other use for the names.
       get machine() {
         return sources.machine().names[0] ?? ''
       },

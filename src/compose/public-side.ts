@@ -34,7 +34,7 @@ interface Parts {
   readonly onBug: (error: unknown) => void
 }
 
-/** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
+/** Opens the side of the sidecar that clients reach: the public listener, the gate behind it, and the record of each exchange. */
 export function openPublicSide(config: Config, parts: Parts) {
   const {
     clock,
@@ -95,7 +95,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     sweeping.close()
     accessLog.close()
   }
-  /** Has the caps and deadlines of another configuration in effect. */
+  /** Puts the caps and deadlines of another configuration into effect. */
   const applyLimits = (next: Config): void => listener.applyLimits(limitsOf(next))
   return { listener, applyLimits, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
 }

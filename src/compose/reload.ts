@@ -34,13 +34,13 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
   }
 }
 
-/** What is wrong with a configuration or certificate that was refused. */
+/** The problems of a refused configuration or certificate. */
 export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
   return error instanceof SetupError ? error.problems : [reasonOf(error)]
 }
 
-/** A reload came too late. */
+/** The error for a reload that comes after the stop. */
 export class SidecarStopped extends SetupError {
   constructor() {
     super('the sidecar was stopped: it does not reload', { exitCode: 1 })
@@ -48,7 +48,7 @@ export class SidecarStopped extends SetupError {
 }
 
 interface ReloadedParts extends Reloaded {
-  /** What each part reads. A reload replaces what it holds. */
+  /** The settings that all parts read. A reload replaces their values. */
   readonly settings: Settings
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
@@ -56,7 +56,7 @@ interface ReloadedParts extends Reloaded {
     readonly closeDenied: () => void
     readonly replacePassword: (next: Config) => Promise<Replacement>
   }
-  /** Has the caps and deadlines of connections in effect. */
+  /** Puts the caps and deadlines of connections into effect. */
   readonly applyLimits: (next: Config) => void
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
   readonly isStopping: () => boolean
@@ -84,10 +84,10 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
   } = parts
   let last = Promise.resolve()
 
-  /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
+  /** Does everything that can fail first, then the change in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const applied = appliedTo(start, next)
-    /** Closes what was opened for a reload that is refused. */
+    /** Closes the parts that were opened for a refused reload. */
     const refused = new AsyncDisposableStack()
     try {
       const nextSettings = await deriveSettings(applied, settings.bounds)

@@ -44,23 +44,23 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
-  /** What the admin listener shows. For tests. */
+  /** The facts that the admin listener shows. For tests. */
   readonly overview: Overview
 }
 
 /** How often the names of the machine are compared with the certificate (ms). */
 const COMPARE_EVERY = 60_000
 
-export interface SidecarDependencies {
+interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
-  /** What clients may call this machine; default: what the system says. */
+  /** The names and addresses of this machine; default: read from the system. */
   readonly machine?: () => MachineNames
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
   /** Bounds in place of the usual ones. For tests. */
   readonly bounds?: SomeBounds | undefined
-  /** This process runs nothing else. Absent when Postern is embedded: the memory of the host program is not ours to judge. */
+  /** This process runs only Postern. Absent when Postern is embedded: then the memory of the process is not measured. */
   readonly ownsProcess?: boolean
 }
 
@@ -75,7 +75,7 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
   })
 }
 
-/** @param opened gets the end of each part where the part is opened: for a stop, and for a later part that cannot be opened */
+/** @param opened gets the close of each part when the part opens. It closes them at a stop, and if a later part cannot be opened. */
 async function openParts(
   config: Config,
   { clock, log, ownsProcess = false, machine = machineNames, waitsForAddresses, bounds }: SidecarDependencies,
@@ -84,7 +84,7 @@ async function openParts(
   opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
   const timeline = createTimeline(log, clock)
   opened.defer(timeline.close)
-  /** Always the present ones: a reload replaces what it holds. */
+  /** Always the present settings: a reload replaces their values. */
   const settings = await deriveSettings(config, bounds)
   const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
   const memory = openMemory(await planMemory(config), {
@@ -127,7 +127,7 @@ async function openParts(
   const tokens = revocable(state.tokens, history)
   if (places !== undefined) {
     await services.join(places)
-    // No request of this sidecar is at the device when the store hears, by the end of `state`, that its places are free.
+    // Runs before the close of `state`, which frees the places in the store: then no request of this sidecar is at the device.
     opened.defer(services.close)
   }
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
@@ -242,7 +242,7 @@ async function openParts(
     reload,
     overview,
 
-    /** Drains, then disposes all that was opened, in reverse. */
+    /** Drains, then closes all opened parts in reverse order. */
     async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
       await drain(graceMs, { clock, admin, listeners, listener, services, endRequests })
@@ -252,7 +252,7 @@ async function openParts(
   }
 }
 
-/** Grants that end give their clients no precedence in memory any more. */
+/** The exchanges, whose `cut` also tells the account that the grants have ended: they give their clients no precedence any more. */
 function tellMemory(exchanges: LiveExchanges, { account }: Memory): LiveExchanges {
   return {
     ...exchanges,

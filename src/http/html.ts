@@ -59,7 +59,7 @@ export function fieldsBesideBody({ fields }: Reply): Fields {
   return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
 }
 
-export interface Page {
+interface Page {
   readonly language: string
   /** `title`, `head` (further elements of the head) and `main` are HTML: the caller escapes texts. */
   readonly title: string

@@ -48,7 +48,7 @@ const NONE: Identity = { kind: 'refused', cause: 'missing' }
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
 
 /** What sessions need of the requests in flight. */
-export interface LiveSessions extends Pick<LiveRequests, 'granted'> {
+interface LiveSessions extends Pick<LiveRequests, 'granted'> {
   /** The requests in flight of the first grant go on with the second one. */
   handOver(from: string, to: string): void
 }

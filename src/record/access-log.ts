@@ -121,7 +121,7 @@ function mayHaveChanged(exchange: Recorded): boolean {
 }
 
 /** The name of a refusal in the access log. */
-export type RefusalName =
+type RefusalName =
   | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
   | `unauthorized: ${AuthFailure}`
   | 'invalid-grant: other-name'

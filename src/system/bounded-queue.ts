@@ -16,7 +16,7 @@ type OnWait = (withdraw: () => void) => void
 
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
-export interface QueueBounds {
+interface QueueBounds {
   /** How many callers may be inside. It may change. If it falls below the places in use, no caller enters until enough have left. */
   readonly inside: number
   readonly waiting: number

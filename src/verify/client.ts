@@ -26,7 +26,7 @@ export interface Client {
 }
 
 /** The server under test: its address, and the authorities that are trusted. */
-export type Target = Pick<VerifyOptions, 'url' | 'tls'>
+type Target = Pick<VerifyOptions, 'url' | 'tls'>
 
 /** A request without a whole response after this time has failed (ms). */
 const RESPONSE_TIMEOUT = 10_000

@@ -5,8 +5,7 @@ import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 
 /**
- * Opens a service with its login, as `serve` does. `told` then says what was wrong with the login, its end or a response. `close` ends the
- * session.
+ * Opens a service with its login, as `serve` does. `told` collects problems of the login, its end and responses. `close` ends the session.
  */
 export async function openService(service: ServiceConfig, key: string) {
   const told: { problem?: string; unended?: string; malformed?: Malformed } = {}

@@ -74,7 +74,7 @@ async function askBehindLogin(opened: OpenService, page: string) {
   return { failure, isChanging: await changesSession(opened, page) }
 }
 
-/** Whether the device sets another session in its response to a signed-in GET. False without a response. */
+/** Whether the device sets another session in its response to a signed-in GET. False if there is no response. */
 async function changesSession(
   { connections, settings, signIn }: OpenService,
   page: string,
