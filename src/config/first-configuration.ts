@@ -64,7 +64,7 @@ upstream:
   # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
   # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
-  # The firmware's own login, if it has one. The kind is basic, digest, form or session.
+  # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}
