@@ -61,7 +61,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   listen: ['http', 'http1', 'memory', 'record', 'system'],
   memory: ['http', 'system'],
-  admin: ['gate', 'http', 'overview', 'password', 'record', 'system', 'tokens'],
+  admin: ['gate', 'http', 'limits', 'overview', 'password', 'record', 'system', 'tokens'],
   overview: ['config', 'http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
   oauth: ['http', 'limits', 'system', 'tokens'],

@@ -1,4 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
+import { secondsToReset } from '../http/limit-fields.ts'
 import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
@@ -88,7 +89,7 @@ export function createPasswordGrant(
       }
       if ('accessToken' in result) return result
       if ('slowedFor' in result)
-        return { kind: 'wrong-passwords', retryAfter: Math.ceil(result.slowedFor / 1000) }
+        return { kind: 'wrong-passwords', retryAfter: secondsToReset(result.slowedFor) }
       onUnavailable(result.unavailable)
       return { kind: 'upstream', failure: result.unavailable }
     },
