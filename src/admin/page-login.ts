@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
-import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
@@ -25,14 +24,6 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
   const { clock, sessions, password, log, files } = deps
   const beginAttempt = createLoginAttempts(clock)
 
-  /** Verifies again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it. */
-  async function verified(candidate: string, client: string): Promise<Verification> {
-    for (;;) {
-      const { result, generation } = await password.verify(candidate, prefix64(client))
-      if (generation === password.generation) return result
-    }
-  }
-
   return async (req) => {
     if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
       return errorAnswer(
@@ -54,7 +45,11 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
       const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
       return failedLogin(files, 429, sentence, { 'Retry-After': seconds })
     }
-    const result = await verified(candidate, client)
+    let verified: Awaited<ReturnType<PagePassword['verify']>>
+    // Again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it.
+    do verified = await password.verify(candidate, prefix64(client))
+    while (verified.generation !== password.generation)
+    const { result } = verified
     if (result === 'wrong' || result === 'other-name') {
       const failures = attempt.count
       if (failures === 1 || failures === MOST_FAILURES)
@@ -65,10 +60,10 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
     if (result === 'overloaded') {
       return failedLogin(files, 503, 'Too many logins at once. Try again.', { 'Retry-After': '1' })
     }
-    const earlier = sessions.find(req.headers.cookie)
-    if (earlier !== undefined) sessions.end(earlier)
+    const earlier = sessions.carriedBy(req.rawHeaders)
+    if (earlier !== undefined) sessions.end([earlier])
     log.info({ client }, 'live page: signed in')
-    return goToPage({ 'Set-Cookie': sessions.begin() })
+    return goToPage({ 'Set-Cookie': sessions.begin(undefined) })
   }
 }
 

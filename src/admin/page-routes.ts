@@ -66,7 +66,7 @@ export function createPageRoutes(
   }
 
   function logOut(access: Access): Answer {
-    if (access.kind === 'viewer' && access.session !== undefined) sessions.end(access.session)
+    if (access.kind === 'viewer' && access.session !== undefined) sessions.end([access.session])
     return goToPage({ 'Set-Cookie': sessions.clearedCookie })
   }
 

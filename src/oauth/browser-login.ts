@@ -9,7 +9,7 @@ import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 import { type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
-import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
+import { LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
@@ -83,7 +83,7 @@ export function createBrowserLogin(
     const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
     if (method === 'POST') {
       await sessions.end(fields)
-      const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
+      const more = ['Set-Cookie', sessions.clearedCookie, ...CLEARED_CACHE]
       return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
     // A link of another site carries no cookie, so its request does not show whether there is a session.

@@ -1,0 +1,133 @@
+import { LRUCache } from 'lru-cache'
+import { type SessionCookie, sessionIdsIn, setCookie } from '../http/browsers.ts'
+import type { Fields } from '../http/fields.ts'
+import type { Clock } from '../system/clock.ts'
+import { mintToken } from '../tokens/mint.ts'
+import type { Later } from '../tokens/state.ts'
+
+/** The session of a browser that has logged in. Times are on the monotonic clock (ms). */
+export interface Session<Of> {
+  readonly id: string
+  /** What the session stands for. */
+  readonly of: Of
+  /** When the last request came, or when one was last seen in flight. */
+  usedAt: number
+  /** When the session ends, however it is used. */
+  readonly endsAt: number
+}
+
+/** Why a session ends without a request, and after its lifetime: values of the `reason` label of `postern_tokens_revoked_total`. */
+const IDLE = 'browser_idle'
+const OVER = 'browser_session_over'
+/** A further value: a logout or a login ended the session. */
+const BY_CLIENT = 'client'
+
+interface SessionRules<Of> {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly cookie: SessionCookie
+  /** Sessions of browsers that never log out pile up. Above this number, the session that is unused for longest ends. */
+  readonly most: number
+  /** How long a session may be unused (ms). */
+  readonly idle: () => number
+  /** How long a session lasts, however it is used (ms). */
+  readonly lifetime: () => number
+  /** Returns whether a request in flight uses a session. Default: none does. */
+  readonly inFlight?: () => (of: Of) => boolean
+  /** Called with the sessions that one event ends. Its result is that of `end`. */
+  readonly onEnd: (ended: readonly Session<Of>[], reason: string) => Later<boolean>
+}
+
+export type SessionTable<Of> = ReturnType<typeof createSessionTable<Of>>
+
+/**
+ * The sessions of the browsers that have logged in at one listener, by a random id in a cookie. Only the sidecar chooses ids, so a cookie
+ * that an attacker sets gains nothing (session fixation). A look-up compares a hash of the whole id with a secret seed, so its time tells
+ * nothing about a part of the id.
+ */
+export function createSessionTable<Of>({
+  clock,
+  cookie,
+  most,
+  idle,
+  lifetime,
+  inFlight = () => () => false,
+  onEnd,
+}: SessionRules<Of>) {
+  /** In the order of use. With `max` in place of `maxSize`, the cache would allocate memory for all its entries at the start. */
+  const sessions = new LRUCache<string, Session<Of>>({
+    maxSize: most,
+    sizeCalculation: () => 1,
+    disposeAfter(session, _, why) {
+      if (why === 'evict') void onEnd([session], BY_CLIENT)
+    },
+  })
+
+  /** Ends the sessions that have not ended yet. */
+  function end(some: readonly Session<Of>[], reason = BY_CLIENT): Later<boolean> {
+    const ended = some.filter(({ id }) => sessions.delete(id))
+    return ended.length === 0 || onEnd(ended, reason)
+  }
+
+  /** Why a session is over at this time; undefined if it is not. */
+  function endOf({ usedAt, endsAt }: Session<Of>, now: number): string | undefined {
+    if (now >= endsAt) return OVER
+    return now - usedAt >= idle() ? IDLE : undefined
+  }
+
+  /** Whether a session is live. Ends it if it is over; otherwise this is a use of it. */
+  function keep(session: Session<Of>, now = clock.monotonic()): boolean {
+    const reason = endOf(session, now)
+    // `sweep` may have looked for requests in flight a second ago, or longer.
+    if (reason === OVER || (reason === IDLE && !inFlight()(session.of))) void end([session], reason)
+    return use(session, now)
+  }
+
+  /** False if the session has ended. */
+  function use(session: Session<Of>, now: number): boolean {
+    session.usedAt = now
+    return sessions.get(session.id) !== undefined
+  }
+
+  /** The live session of an id. This is a use of it. */
+  function find(id: string, now?: number): Session<Of> | undefined {
+    const session = sessions.peek(id)
+    return session !== undefined && keep(session, now) ? session : undefined
+  }
+
+  return {
+    /** The value of `Set-Cookie` that removes the cookie. */
+    clearedCookie: setCookie({ ...cookie, maxAge: 0 }, ''),
+    has: (id: string): boolean => sessions.has(id),
+    find,
+    keep,
+    end,
+    /** The live session of the cookie in these fields. This is a use of it. */
+    carriedBy(fields: Fields): Session<Of> | undefined {
+      for (const id of sessionIdsIn(fields, cookie)) {
+        const session = find(id)
+        if (session !== undefined) return session
+      }
+      return undefined
+    },
+    /** Begins a session and returns the value of `Set-Cookie`. */
+    begin(of: Of): string {
+      const id = mintToken()
+      const now = clock.monotonic()
+      sessions.set(id, { id, of, usedAt: now, endsAt: now + lifetime() })
+      return setCookie(cookie, id)
+    },
+    /** Removes a session without `onEnd`: what it stands for has ended. */
+    forget: ({ id }: Session<Of>): boolean => sessions.delete(id),
+    endAll: (reason?: string): Later<boolean> => end([...sessions.values()], reason),
+    /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
+    sweep(): void {
+      if (sessions.size === 0) return
+      const now = clock.monotonic()
+      const isInFlight = inFlight()
+      const all = [...sessions.values()]
+      for (const session of all) if (isInFlight(session.of)) use(session, now)
+      for (const [reason, some] of Map.groupBy(all, (session) => endOf(session, now)))
+        if (reason !== undefined) void end(some, reason)
+    },
+  }
+}
