@@ -31,7 +31,7 @@ export function createPageRevocation(
     }
     const body = await readSmallBody(req)
     if (body === undefined) return tooLarge()
-    const which = readRevocation(body)
+    const which = readRevocation(String(body))
     if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
       return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
     }

@@ -131,9 +131,9 @@ it('H152 a wrong password is told on the page, and ten a minute are the most fro
   const attempt = (password: string) => viewed.ask('/page/login', loginForm(viewed.url, password))
   const wrong = await attempt('wrong & <b>')
   expect([wrong.status, wrong.headers['set-cookie']]).toEqual([401, undefined])
-  expect(wrong.text).toContain('<p id="message" class="message" role="alert">Wrong password.</p>')
+  expect(wrong.text).toContain('<p id="message" role="alert">Wrong password.</p>')
   // Relative to /page/login, where the browser is now.
-  expect(wrong.text).toContain('href="style.css"')
+  expect(wrong.text).toContain('href="icon.svg"')
   expect(wrong.text).toContain('action="login"')
   expect((await viewed.ask('/page/login')).headers.location).toBe('../')
 
