@@ -1,6 +1,6 @@
 import { prefix64 } from '../http/ip.ts'
 import { secondsToReset } from '../http/limit-fields.ts'
-import { FixedWindow, WindowList } from '../limits/window-list.ts'
+import { Window, WindowList } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** The most failed logins of a client in a window. */
@@ -15,7 +15,7 @@ const MOST_CLIENTS = 1_000
  * further guesses.
  */
 export function createLoginAttempts(clock: Pick<Clock, 'monotonic'>) {
-  const windows = new WindowList((now) => new FixedWindow(now + WINDOW))
+  const windows = new WindowList((now) => new Window(now + WINDOW))
   /** Begins an attempt. `count`: the failed attempts of this window, with this one. `retryAfter`: refused, for this time (s). */
   return (client: string) => {
     const now = clock.monotonic()

@@ -2,15 +2,16 @@ import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { LimitDecision, WindowType } from '../http/admission.ts'
 import { createOwnWindows } from '../limits/own-windows.ts'
-import { Listed, WindowList } from '../limits/window-list.ts'
 import {
   createUsedUpWindows,
   createWindowTable,
   decide,
   isSamePolicy,
+  Listed,
   type LocalWindows,
   OVERFLOW,
   type UsedUpWindow,
+  WindowList,
   type WindowPolicy,
   type WindowTable,
 } from '../limits/window-table.ts'

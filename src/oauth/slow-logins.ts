@@ -1,4 +1,4 @@
-import { Listed, WindowList } from '../limits/window-list.ts'
+import { Listed, WindowList } from '../limits/window-table.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import type { LogIn, LogInResult, LoginRequest } from '../tokens/state.ts'
 import type { FormSettings } from './form-request.ts'
