@@ -74,7 +74,7 @@ export function createPageRoutes(
   const openStream: Handler<Viewer> = (req, res, { session, mayRevoke }) => {
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
-    const mayView = (): boolean => session === undefined || sessions.keep(session)
+    const mayView = (): boolean => session === undefined || sessions.find(session.id) !== undefined
     const view = queryOf(req).get('view')?.slice(0, LONGEST_VIEW)
     if (streams.open(req, res, { session, view, mayRevoke, mayView })) return undefined
     const description = 'As many pages are open as the sidecar serves. Close one of them.'

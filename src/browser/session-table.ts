@@ -75,23 +75,21 @@ export function createSessionTable<Of>({
   }
 
   /** Whether a session is live. Ends it if it is over; otherwise this is a use of it. */
-  function keep(session: Session<Of>, now = clock.monotonic()): boolean {
+  function isLive(session: Session<Of>, now: number): boolean {
     const reason = endOf(session, now)
     // `sweep` may have looked for requests in flight a second ago, or longer.
-    if (reason === OVER || (reason === IDLE && !inFlight()(session.of))) void end([session], reason)
-    return use(session, now)
-  }
-
-  /** False if the session has ended. */
-  function use(session: Session<Of>, now: number): boolean {
+    if (reason === OVER || (reason === IDLE && !inFlight()(session.of))) {
+      void end([session], reason)
+      return false
+    }
     session.usedAt = now
-    return sessions.get(session.id) !== undefined
+    return true
   }
 
   /** The live session of an id. This is a use of it. */
-  function find(id: string, now?: number): Session<Of> | undefined {
-    const session = sessions.peek(id)
-    return session !== undefined && keep(session, now) ? session : undefined
+  function find(id: string, now = clock.monotonic()): Session<Of> | undefined {
+    const session = sessions.get(id)
+    return session !== undefined && isLive(session, now) ? session : undefined
   }
 
   return {
@@ -99,7 +97,6 @@ export function createSessionTable<Of>({
     clearedCookie: setCookie({ ...cookie, maxAge: 0 }, ''),
     has: (id: string): boolean => sessions.has(id),
     find,
-    keep,
     end,
     /** The live session of the cookie in these fields. This is a use of it. */
     carriedBy(fields: Fields): Session<Of> | undefined {
@@ -125,7 +122,11 @@ export function createSessionTable<Of>({
       const now = clock.monotonic()
       const isInFlight = inFlight()
       const all = [...sessions.values()]
-      for (const session of all) if (isInFlight(session.of)) use(session, now)
+      for (const session of all) {
+        if (!isInFlight(session.of)) continue
+        session.usedAt = now
+        sessions.get(session.id)
+      }
       for (const [reason, some] of Map.groupBy(all, (session) => endOf(session, now)))
         if (reason !== undefined) void end(some, reason)
     },
