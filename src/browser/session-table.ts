@@ -74,22 +74,30 @@ export function createSessionTable<Of>({
     return now - usedAt >= idle() ? IDLE : undefined
   }
 
-  /** Whether a session is live. Ends it if it is over; otherwise this is a use of it. */
-  function isLive(session: Session<Of>, now: number): boolean {
-    const reason = endOf(session, now)
-    // `sweep` may have looked for requests in flight a second ago, or longer.
-    if (reason === OVER || (reason === IDLE && !inFlight()(session.of))) {
-      void end([session], reason)
-      return false
+  /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
+  function sweep(now = clock.monotonic()): void {
+    if (sessions.size === 0) return
+    const all = [...sessions.values()]
+    const isInFlight = inFlight()
+    for (const session of all) {
+      if (!isInFlight(session.of)) continue
+      session.usedAt = now
+      sessions.get(session.id)
     }
-    session.usedAt = now
-    return true
+    for (const [reason, some] of Map.groupBy(all, (session) => endOf(session, now)))
+      if (reason !== undefined) void end(some, reason)
   }
 
   /** The live session of an id. This is a use of it. */
   function find(id: string, now = clock.monotonic()): Session<Of> | undefined {
     const session = sessions.get(id)
-    return session !== undefined && isLive(session, now) ? session : undefined
+    if (session === undefined) return undefined
+    if (endOf(session, now) !== undefined) {
+      sweep(now)
+      if (!sessions.has(id)) return undefined
+    }
+    session.usedAt = now
+    return session
   }
 
   return {
@@ -99,13 +107,10 @@ export function createSessionTable<Of>({
     find,
     end,
     /** The live session of the cookie in these fields. This is a use of it. */
-    carriedBy(fields: Fields): Session<Of> | undefined {
-      for (const id of sessionIdsIn(fields, cookie)) {
-        const session = find(id)
-        if (session !== undefined) return session
-      }
-      return undefined
-    },
+    carriedBy: (fields: Fields): Session<Of> | undefined =>
+      sessionIdsIn(fields, cookie)
+        .map((id) => find(id))
+        .find((session) => session !== undefined),
     /** Begins a session and returns the value of `Set-Cookie`. */
     begin(of: Of): string {
       const id = mintToken()
@@ -116,19 +121,6 @@ export function createSessionTable<Of>({
     /** Removes a session without `onEnd`: what it stands for has ended. */
     forget: ({ id }: Session<Of>): boolean => sessions.delete(id),
     endAll: (reason?: string): Later<boolean> => end([...sessions.values()], reason),
-    /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
-    sweep(): void {
-      if (sessions.size === 0) return
-      const now = clock.monotonic()
-      const isInFlight = inFlight()
-      const all = [...sessions.values()]
-      for (const session of all) {
-        if (!isInFlight(session.of)) continue
-        session.usedAt = now
-        sessions.get(session.id)
-      }
-      for (const [reason, some] of Map.groupBy(all, (session) => endOf(session, now)))
-        if (reason !== undefined) void end(some, reason)
-    },
+    sweep,
   }
 }
