@@ -6,10 +6,10 @@ import { mintToken } from '../tokens/mint.ts'
 import type { Later } from '../tokens/state.ts'
 
 /** The session of a browser that has logged in. Times are on the monotonic clock (ms). */
-export interface Session<Of> {
+export interface Session<Login> {
   readonly id: string
   /** What the session stands for. */
-  readonly of: Of
+  readonly login: Login
   /** When the last request came, or when one was last seen in flight. */
   usedAt: number
   /** When the session ends, however it is used. */
@@ -22,7 +22,7 @@ const OVER = 'browser_session_over'
 /** A further value: a logout or a login ended the session. */
 const BY_CLIENT = 'client'
 
-interface SessionRules<Of> {
+interface SessionRules<Login> {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly cookie: SessionCookie
   /** Sessions of browsers that never log out pile up. Above this number, the session that is unused for longest ends. */
@@ -32,19 +32,19 @@ interface SessionRules<Of> {
   /** How long a session lasts, however it is used (ms). */
   readonly lifetime: () => number
   /** Returns whether a request in flight uses a session. Default: none does. */
-  readonly inFlight?: () => (of: Of) => boolean
+  readonly inFlight?: () => (login: Login) => boolean
   /** Called with the sessions that one event ends. Its result is that of `end`. */
-  readonly onEnd: (ended: readonly Session<Of>[], reason: string) => Later<boolean>
+  readonly onEnd: (ended: readonly Session<Login>[], reason: string) => Later<boolean>
 }
 
-export type SessionTable<Of> = ReturnType<typeof createSessionTable<Of>>
+export type SessionTable<Login> = ReturnType<typeof createSessionTable<Login>>
 
 /**
  * The sessions of the browsers that have logged in at one listener, by a random id in a cookie. Only the sidecar chooses ids, so a cookie
  * that an attacker sets gains nothing (session fixation). A look-up compares a hash of the whole id with a secret seed, so its time tells
  * nothing about a part of the id.
  */
-export function createSessionTable<Of>({
+export function createSessionTable<Login>({
   clock,
   cookie,
   most,
@@ -52,9 +52,9 @@ export function createSessionTable<Of>({
   lifetime,
   inFlight = () => () => false,
   onEnd,
-}: SessionRules<Of>) {
+}: SessionRules<Login>) {
   /** In the order of use. With `max` in place of `maxSize`, the cache would allocate memory for all its entries at the start. */
-  const sessions = new LRUCache<string, Session<Of>>({
+  const sessions = new LRUCache<string, Session<Login>>({
     maxSize: most,
     sizeCalculation: () => 1,
     disposeAfter(session, _, why) {
@@ -63,13 +63,13 @@ export function createSessionTable<Of>({
   })
 
   /** Ends the sessions that have not ended yet. */
-  function end(some: readonly Session<Of>[], reason = BY_CLIENT): Later<boolean> {
+  function end(some: readonly Session<Login>[], reason = BY_CLIENT): Later<boolean> {
     const ended = some.filter(({ id }) => sessions.delete(id))
     return ended.length === 0 || onEnd(ended, reason)
   }
 
   /** Why a session is over at this time; undefined if it is not. */
-  function endOf({ usedAt, endsAt }: Session<Of>, now: number): string | undefined {
+  function endOf({ usedAt, endsAt }: Session<Login>, now: number): string | undefined {
     if (now >= endsAt) return OVER
     return now - usedAt >= idle() ? IDLE : undefined
   }
@@ -80,7 +80,7 @@ export function createSessionTable<Of>({
     const all = [...sessions.values()]
     const isInFlight = inFlight()
     for (const session of all) {
-      if (!isInFlight(session.of)) continue
+      if (!isInFlight(session.login)) continue
       session.usedAt = now
       sessions.get(session.id)
     }
@@ -89,7 +89,7 @@ export function createSessionTable<Of>({
   }
 
   /** The live session of an id. This is a use of it. */
-  function find(id: string, now = clock.monotonic()): Session<Of> | undefined {
+  function find(id: string, now = clock.monotonic()): Session<Login> | undefined {
     const session = sessions.get(id)
     if (session === undefined) return undefined
     if (endOf(session, now) !== undefined) {
@@ -107,19 +107,19 @@ export function createSessionTable<Of>({
     find,
     end,
     /** The live session of the cookie in these fields. This is a use of it. */
-    carriedBy: (fields: Fields): Session<Of> | undefined =>
+    carriedBy: (fields: Fields): Session<Login> | undefined =>
       sessionIdsIn(fields, cookie)
         .map((id) => find(id))
         .find((session) => session !== undefined),
     /** Begins a session and returns the value of `Set-Cookie`. */
-    begin(of: Of): string {
+    begin(login: Login): string {
       const id = mintToken()
       const now = clock.monotonic()
-      sessions.set(id, { id, of, usedAt: now, endsAt: now + lifetime() })
+      sessions.set(id, { id, login, usedAt: now, endsAt: now + lifetime() })
       return setCookie(cookie, id)
     },
     /** Removes a session without `onEnd`: what it stands for has ended. */
-    forget: ({ id }: Session<Of>): boolean => sessions.delete(id),
+    forget: ({ id }: Session<Login>): boolean => sessions.delete(id),
     endAll: (reason?: string): Later<boolean> => end([...sessions.values()], reason),
     sweep,
   }

@@ -76,7 +76,7 @@ export function createSessions(
      * revocation is written to disk, or told to the shared store.
      */
     onEnd(ended, reason) {
-      const grants = ended.flatMap(({ of: { grant } }) => grant ?? [])
+      const grants = ended.flatMap(({ login: { grant } }) => grant ?? [])
       return grants.length === 0 || tokens.end({ grants }, reason)
     },
   })
@@ -89,7 +89,7 @@ export function createSessions(
   async function settled(session: Session<Login>, client: string, asked: Later<Identity>): Promise<Identity> {
     const found = await asked
     if (found.kind !== 'refused') return found
-    const login = session.of
+    const { login } = session
     login.renewal ??= Promise.resolve(tokens.refresh(login.tokens.refreshToken)).finally(() => {
       login.renewal = undefined
     })
@@ -116,7 +116,7 @@ export function createSessions(
     identify(id: string, client: string, at: number): Later<Identity> {
       const session = sessions.find(id, at)
       if (session === undefined) return NONE
-      const asked = tokens.identify(session.of.tokens.accessToken, client)
+      const asked = tokens.identify(session.login.tokens.accessToken, client)
       return asked instanceof Promise || asked.kind === 'refused' ? settled(session, client, asked) : asked
     },
     /** Begins a session with the tokens of a new grant. Returns the value of `Set-Cookie`. */
@@ -134,7 +134,7 @@ export function createSessions(
     async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
       const session = sessions.carriedBy(fields)
       if (session === undefined) return 'continued'
-      const { grant: earlier } = session.of
+      const { grant: earlier } = session.login
       const isSame = earlier !== undefined && nameOfGrant(earlier) === nameOfGrant(grant ?? '')
       if (isSame && grant !== undefined) live.handOver(earlier, grant)
       await sessions.end([session])
