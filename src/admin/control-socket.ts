@@ -194,7 +194,7 @@ export async function openControlSocket(
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {
-    const which = readRevocation((await readSmallBody(req)) ?? '')
+    const which = readRevocation(String(await readSmallBody(req)))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -204,7 +204,7 @@ export async function openControlSocket(
   }
 
   async function issue(req: IncomingMessage): Promise<Answer> {
-    const handout = readHandout((await readSmallBody(req)) ?? '')
+    const handout = readHandout(String(await readSmallBody(req)))
     return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 
