@@ -7,7 +7,6 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { finishLog } from '../record/log.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
@@ -62,8 +61,8 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     // Without the environment: variables for a real device must not affect the demo.
     const config = loadConfig({ file: readConfigFile(configFile) })
     const log = await io.openLog(config.log)
-    opened.defer(() => finishLog(log))
-    const sidecar = await createSidecar(config, { clock: io.clock, log })
+    opened.use(log.destination)
+    const sidecar = await createSidecar(config, { clock: io.clock, ...log })
     opened.defer(() => sidecar.stop(STOP_GRACE))
     const addresses = await sidecar.start()
     const running = {

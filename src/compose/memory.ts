@@ -8,7 +8,7 @@ import { type MemoryBounds, memoryBounds, memoryInUse } from '../memory/machine-
 import type { Condition } from '../overview/model.ts'
 import { readSource } from '../password/read-source.ts'
 import { type HashMemory, memoryOf } from '../password/verifier.ts'
-import { type Logger, unwrittenBytes } from '../record/log.ts'
+import type { OpenLog } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
@@ -65,9 +65,8 @@ const EMPTY = 0.7
 
 export type Memory = ReturnType<typeof openMemory>
 
-interface MemoryDependencies {
+interface MemoryDependencies extends OpenLog {
   readonly clock: Clock
-  readonly log: Logger
   readonly metrics: Pick<Metrics, 'shed'>
   /** This process runs nothing else, so what it takes is Postern's. Its memory is then looked at once a second. */
   readonly ownsProcess: boolean
@@ -81,7 +80,7 @@ const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 /** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
 export function openMemory(
   plan: MemoryPlan,
-  { clock, log, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
+  { clock, log, destination, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
 ) {
   // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
@@ -99,7 +98,7 @@ export function openMemory(
   })
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const looks = everySecond(clock, () => {
-    account.set('log', unwrittenBytes(log))
+    account.set('log', destination.unwritten())
     account.set('page', pageBytes())
     if (!ownsProcess) return
     // With so little held there is nothing to shed, and an idle process reads no files.

@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
 import type { Replacement } from '../password/sources.ts'
-import { reformat } from '../record/log.ts'
+import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -50,6 +50,7 @@ export class SidecarStopped extends SetupError {
 interface ReloadedParts extends Reloaded {
   /** What each part reads. A reload replaces what it holds. */
   readonly settings: Settings
+  readonly destination: Pick<LogDestination, 'reformat'>
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: {
@@ -72,6 +73,7 @@ interface ReloadedParts extends Reloaded {
 export function createReload(start: Config, parts: ReloadedParts): Reload {
   const {
     settings,
+    destination,
     services,
     certificate,
     admin,
@@ -96,7 +98,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
       refused.defer(passwords.discard)
       const pagePassword = await admin.replacePassword(applied)
       refused.defer(pagePassword.discard)
-      const applyFormat = await reformat(ofState.log, applied.log.format)
+      const applyFormat = await destination.reformat(applied.log.format)
       const device = await services.replace(applied, nextSettings)
       refused.defer(device.discard)
       await certificate.reload(applied.listen.tls)

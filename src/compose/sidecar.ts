@@ -8,7 +8,7 @@ import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
-import type { Logger } from '../record/log.ts'
+import type { OpenLog } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
@@ -51,9 +51,8 @@ export interface Sidecar {
 /** How often the names of the machine are compared with the certificate (ms). */
 const COMPARE_EVERY = 60_000
 
-export interface SidecarDependencies {
+export interface SidecarDependencies extends OpenLog {
   readonly clock: Clock
-  readonly log: Logger
   /** What clients may call this machine; default: what the system says. */
   readonly machine?: () => MachineNames
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
@@ -78,7 +77,15 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
 /** @param opened gets the end of each part where the part is opened: for a stop, and for a later part that cannot be opened */
 async function openParts(
   config: Config,
-  { clock, log, ownsProcess = false, machine = machineNames, waitsForAddresses, bounds }: SidecarDependencies,
+  {
+    clock,
+    log,
+    destination,
+    ownsProcess = false,
+    machine = machineNames,
+    waitsForAddresses,
+    bounds,
+  }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
@@ -90,6 +97,7 @@ async function openParts(
   const memory = openMemory(await planMemory(config), {
     clock,
     log,
+    destination,
     metrics,
     ownsProcess,
   })
@@ -153,6 +161,7 @@ async function openParts(
   const built = {
     clock,
     log,
+    destination,
     metrics,
     settings,
     memory,
