@@ -90,41 +90,37 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
   async function apply(next: Config): Promise<Changes> {
     const applied = appliedTo(start, next)
     /** Closes what was opened for a reload that is refused. */
-    const refused = new AsyncDisposableStack()
-    try {
-      const nextSettings = await deriveSettings(applied, settings.bounds)
-      refuseIfStopping()
-      const passwords = await ofState.state.password.replace(passwordSources(applied))
-      refused.defer(passwords.discard)
-      const pagePassword = await admin.replacePassword(applied)
-      refused.defer(pagePassword.discard)
-      const applyFormat = await destination.reformat(applied.log.format)
-      const device = await services.replace(applied, nextSettings)
-      refused.defer(device.discard)
-      await certificate.reload(applied.listen.tls)
-      refuseIfStopping()
-      const changes = {
-        live: changesBetween(settings.config, applied),
-        restart: changesBetween(applied, next),
-      }
-      const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
-      const names = [...(settings.gate.scopes?.keys() ?? [])]
-      Object.assign(settings, nextSettings)
-      refused.move()
-      passwords.swap()
-      pagePassword.swap()
-      device.swap()
-      if (!isListenSame) applyLimits(applied)
-      admin.closeDenied()
-      ofState.log.level = applied.log.level
-      applyFormat()
-      await applyToState(settings, names, ofState)
-      await warnOf(next)
-      await warnOfNextStart(next, ofState.log).catch(onBug)
-      return changes
-    } finally {
-      await refused.disposeAsync()
+    await using refused = new AsyncDisposableStack()
+    const nextSettings = await deriveSettings(applied, settings.bounds)
+    refuseIfStopping()
+    const passwords = await ofState.state.password.replace(passwordSources(applied))
+    refused.defer(passwords.discard)
+    const pagePassword = await admin.replacePassword(applied)
+    refused.defer(pagePassword.discard)
+    const applyFormat = await destination.reformat(applied.log.format)
+    const device = await services.replace(applied, nextSettings)
+    refused.defer(device.discard)
+    await certificate.reload(applied.listen.tls)
+    refuseIfStopping()
+    const changes = {
+      live: changesBetween(settings.config, applied),
+      restart: changesBetween(applied, next),
     }
+    const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
+    const names = [...(settings.gate.scopes?.keys() ?? [])]
+    Object.assign(settings, nextSettings)
+    refused.move()
+    passwords.swap()
+    pagePassword.swap()
+    device.swap()
+    if (!isListenSame) applyLimits(applied)
+    admin.closeDenied()
+    ofState.log.level = applied.log.level
+    applyFormat()
+    await applyToState(settings, names, ofState)
+    await warnOf(next)
+    await warnOfNextStart(next, ofState.log).catch(onBug)
+    return changes
   }
 
   function refuseIfStopping(): void {
