@@ -53,7 +53,10 @@ export async function openDeviceServices(
   const of = (services: readonly DeviceService[], route: string | undefined): DeviceService | undefined =>
     services.find((each) => each.route === route)
 
-  /** Opens the services of a configuration. What is the same as now goes on. Rejects, and closes what it has opened, if one cannot be opened. */
+  /**
+   * Opens the services of a configuration. What is the same as now goes on. Rejects, and closes what it has opened, if one cannot be opened;
+   * `undo` does the same later.
+   */
   async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
     const downloadTimeout = listen.idleTimeout
     const named = servicesOf(upstream)
@@ -62,25 +65,22 @@ export async function openDeviceServices(
       sharing,
     )
     const next: DeviceService[] = []
-    const close = async (): Promise<void> => {
-      for (const each of next) if (!all.includes(each)) await discard(each, of(all, each.route))
-    }
-    try {
-      for (const each of named) {
-        const before = of(all, each.path[2])
-        const isSame = before !== undefined && isUnchanged(before, each.service, downloadTimeout)
+    await using undo = new AsyncDisposableStack()
+    for (const each of named) {
+      const before = of(all, each.path[2])
+      if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
+      else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        next.push(isSame ? before : await openDeviceService(each, shared, { ...deps, settings }, before))
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
+        undo.defer(() => discard(service, before))
+        next.push(service)
       }
-      if (fleet !== undefined) {
-        const present = new Set(all.map(({ places }) => places))
-        for (const { places } of next) if (!present.has(places)) await places.join(fleet)
-      }
-    } catch (error) {
-      await close()
-      throw error
     }
-    return { next, nextSharing, close }
+    if (fleet !== undefined) {
+      const present = new Set(all.map(({ places }) => places))
+      for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+    }
+    return { next, nextSharing, undo: undo.move() }
   }
 
   function upstreamOf(services: readonly DeviceService[], shared: Sharing) {
@@ -176,19 +176,18 @@ export async function openDeviceServices(
      * has them in effect: requests in flight end with the service that they began with.
      */
     async replace(applied: Config, settings: ServiceSettings) {
-      const { next, nextSharing, close: closeNext } = await openAll(applied, settings)
+      const { next, nextSharing, undo } = await openAll(applied, settings)
+      await using refused = undo
       const kept = all.filter((each) => next.some(({ target }) => target === each.target))
       const renewals = await Promise.all(
         kept.map(async ({ target, config: service, route }) => {
           const key = route === undefined ? 'upstream' : `upstream.routes.${route}`
           return { target, renewed: (await upstreamTarget(service, key)).tls }
         }),
-      ).catch(async (error: unknown) => {
-        await closeNext()
-        throw error
-      })
+      )
+      const unused = refused.move()
       return {
-        discard: closeNext,
+        discard: () => unused.disposeAsync(),
         swap(): void {
           const before = all
           all = next

@@ -136,7 +136,7 @@ export function openMemory(
     watchPage(bytes: () => number): void {
       pageBytes = bytes
     },
-    close(): void {
+    [Symbol.dispose](): void {
       looks.close()
       account.close()
     },

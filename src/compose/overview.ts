@@ -40,7 +40,7 @@ interface Sources extends Pick<About, 'node'> {
 }
 
 /** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
-export function openOverview(sources: Sources): Overview & { readonly close: () => void } {
+export function openOverview(sources: Sources): Overview & Disposable {
   const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
@@ -110,7 +110,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     timeline: timeline.entries,
     grants: createGrantRows(state.tokens, clock),
     findGrants: createGrantSearch(state.tokens, clock),
-    close: history.close,
+    [Symbol.dispose]: history.close,
   }
 }
 

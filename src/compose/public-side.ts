@@ -92,12 +92,18 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   certificate.serve(listener.applyTls)
   const sweeping = everySecond(clock, credentials.sessions.sweep)
-  function close(): void {
-    listener.destroy()
-    sweeping.close()
-    accessLog.close()
-  }
   /** Has the caps and deadlines of another configuration in effect. */
   const applyLimits = (next: Config): void => listener.applyLimits(limitsOf(next))
-  return { listener, applyLimits, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
+  return {
+    listener,
+    applyLimits,
+    endRequests: passage.stop,
+    requests,
+    sessions: credentials.sessions,
+    [Symbol.dispose]() {
+      listener.destroy()
+      sweeping.close()
+      accessLog.close()
+    },
+  }
 }

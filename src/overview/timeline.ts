@@ -55,7 +55,7 @@ export function createTimeline(log: Logger, clock: Clock) {
   return {
     /** The entries with an id above `after`, oldest first. */
     entries: (after: number): readonly TimelineEntry[] => entries.filter(({ id }) => id > after),
-    close(): void {
+    [Symbol.dispose](): void {
       closed = true
     },
   }

@@ -13,16 +13,14 @@ const PLAN: MemoryPlan = {
 /** The stage of a sidecar whose clients hold a part of their account, while the process uses a part of its memory. */
 async function stageWith(held: number, used: number): Promise<string | undefined> {
   const clock = stillClock()
-  const memory = openMemory(PLAN, {
+  using memory = openMemory(PLAN, {
     ...openLogOn('silent', { write() {} }),
     ...{ clock, metrics: { shed() {} }, ownsProcess: true },
     inUse: () => used,
   })
   memory.watchPage(() => held * LIMIT)
   await clock.advance(1_000)
-  const { stage } = memory.account
-  memory.close()
-  return stage
+  return memory.account.stage
 }
 
 it('C26 what V8 and the C library keep after floods takes nothing from clients that hold little', async () => {

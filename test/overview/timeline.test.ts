@@ -96,7 +96,7 @@ it('H150 an entry is short and has no control characters, and the last 100 are k
 
 it('H150 a closed timeline hears nothing, and the log goes on', () => {
   const { log, lines, timeline, shown } = start()
-  timeline.close()
+  timeline[Symbol.dispose]()
   log.info('stopped')
   expect(shown()).toEqual([])
   expect(lines).toHaveLength(1)
