@@ -155,7 +155,7 @@ export async function openControlSocket(
     retry,
     onFailure,
   }: Dependencies,
-): Promise<{ close(): Promise<void> }> {
+): Promise<AsyncDisposable> {
   async function status(): Promise<Answer> {
     const found = await tokens.grants()
     const late = waiting()
@@ -252,7 +252,7 @@ export async function openControlSocket(
     onFailure(error, 'postern status, explain, issue and revoke will not work')
   }
   return {
-    async close() {
+    async [Symbol.asyncDispose]() {
       await remove()
       await new Promise<void>((resolve) => {
         server.close(() => resolve())

@@ -1,4 +1,4 @@
-import type { Logger, LogSettings } from '../record/log.ts'
+import type { LogSettings, OpenLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
@@ -23,7 +23,7 @@ export interface CommandIo {
 /** The further parts for a command that runs until it is stopped. */
 export interface DaemonIo extends CommandIo {
   readonly clock: Clock
-  readonly openLog: (settings: LogSettings) => Promise<Logger>
+  readonly openLog: (settings: LogSettings) => Promise<OpenLog>
   /** Calls back on each signal to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
   readonly onCrash: (listener: (error: unknown) => void) => void

@@ -7,7 +7,6 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { finishLog } from '../record/log.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
@@ -47,43 +46,39 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
   }
   // mkdtemp creates the folder with mode 0700: no other user can read it or plant a symbolic link in it.
   const folder = await mkdtemp(join(tmpdir(), 'postern-demo-'))
-  const opened = new AsyncDisposableStack()
+  await using opened = new AsyncDisposableStack()
   opened.defer(() => rm(folder, { recursive: true, force: true }))
-  try {
-    const upstream = await device.start()
-    opened.defer(device.stop)
-    const password = generatePassword()
-    const configFile = await writeDemoFiles(folder, {
-      upstream,
-      port: options.port ?? (await portOrAny(PORT)),
-      adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
-      passwordHash: await hashPassword(password),
-    })
-    // The environment is left out, because variables for a real device must not affect the demo.
-    const config = loadConfig({ file: readConfigFile(configFile) })
-    const log = await io.openLog(config.log)
-    opened.defer(() => finishLog(log))
-    const sidecar = await createSidecar(config, { clock: io.clock, log })
-    opened.defer(() => sidecar.stop(STOP_GRACE))
-    const addresses = await sidecar.start()
-    const running = {
-      folder,
-      upstream,
-      configFile,
-      password,
-      // The name in the self-signed certificate.
-      publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
-      adminUrl: addresses.admin ?? 'off',
-      certificate: join(folder, 'state', 'tls', 'cert.pem'),
-      node: io.node,
-      program: io.program,
-    }
-    io.stdout.write(describe(running, options))
-    await stopped
-    return 0
-  } finally {
-    await opened.disposeAsync()
+  const upstream = await device.start()
+  opened.defer(device.stop)
+  const password = generatePassword()
+  const configFile = await writeDemoFiles(folder, {
+    upstream,
+    port: options.port ?? (await portOrAny(PORT)),
+    adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
+    passwordHash: await hashPassword(password),
+  })
+  // The environment is left out, because variables for a real device must not affect the demo.
+  const config = loadConfig({ file: readConfigFile(configFile) })
+  const log = await io.openLog(config.log)
+  opened.use(log.destination)
+  const sidecar = await createSidecar(config, { clock: io.clock, ...log })
+  opened.defer(() => sidecar.stop(STOP_GRACE))
+  const addresses = await sidecar.start()
+  const running = {
+    folder,
+    upstream,
+    configFile,
+    password,
+    // The name in the self-signed certificate.
+    publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
+    adminUrl: addresses.admin ?? 'off',
+    certificate: join(folder, 'state', 'tls', 'cert.pem'),
+    node: io.node,
+    program: io.program,
   }
+  io.stdout.write(describe(running, options))
+  await stopped
+  return 0
 }
 
 async function runAlone(

@@ -45,12 +45,8 @@ async function readAll(stdin: NodeJS.ReadableStream, weak: boolean): Promise<str
 }
 
 async function ask(streams: HashPasswordStreams, weak: boolean): Promise<string> {
-  const prompt = openPrompt(streams)
-  try {
-    return await askTwice(prompt, weak)
-  } finally {
-    prompt.close()
-  }
+  using prompt = openPrompt(streams)
+  return await askTwice(prompt, weak)
 }
 
 /**

@@ -86,7 +86,8 @@ async function askOverTls(
   const expected = configured && (await readCertificate(configured.tls, configured.stateDir))
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
   // The time covers the handshake and the response.
-  const { signal, cancel } = abortAfter(systemClock, TIMEOUT)
+  using deadline = abortAfter(systemClock, TIMEOUT)
+  const { signal } = deadline
   signal.addEventListener('abort', () => socket.destroy())
   try {
     await once(socket, 'secureConnect', { signal })
@@ -97,7 +98,6 @@ async function askOverTls(
   } catch (error) {
     throw signal.aborted ? noResponse(TIMEOUT) : error
   } finally {
-    cancel()
     socket.destroy()
   }
 }

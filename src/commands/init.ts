@@ -149,18 +149,14 @@ async function answersFromTerminal(
   passwordFile: string,
   io: Terminal,
 ): Promise<Answers> {
-  const prompt = openPrompt(io, 'cancelled; nothing is written')
-  try {
-    const device =
-      skipChecks && given.device !== undefined
-        ? given.device
-        : await askForDevice(given.device, given.password?.auth, prompt)
-    if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-    const stored = { file: passwordFile, weak, login: device.login }
-    return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
-  } finally {
-    prompt.close()
-  }
+  using prompt = openPrompt(io, 'cancelled; nothing is written')
+  const device =
+    skipChecks && given.device !== undefined
+      ? given.device
+      : await askForDevice(given.device, given.password?.auth, prompt)
+  if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
+  const stored = { file: passwordFile, weak, login: device.login }
+  return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
 }
 
 async function answersFromFlags(

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import type { Logger, LogSettings, LogSink } from '../record/log.ts'
+import type { LogSettings, LogSink, OpenLog } from '../record/log.ts'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 export interface Output {
@@ -85,9 +85,9 @@ export function lostReason(error: unknown): string {
 }
 
 /** Opens the log of a long-running command. Its code is loaded here, because no other command has a log. */
-export async function openLog(settings: LogSettings, sink: LogSink): Promise<Logger> {
-  const { createLog } = await import('../record/log.ts')
-  return createLog(settings, sink)
+export async function openLog(settings: LogSettings, sink: LogSink): Promise<OpenLog> {
+  const log = await import('../record/log.ts')
+  return log.openLog(settings, sink)
 }
 
 const WIDTH = 80

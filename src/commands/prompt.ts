@@ -12,7 +12,7 @@ export interface Terminal {
 export class Cancelled extends SetupError {}
 
 /** Asks questions. Every question rejects with `Cancelled` when the operator cancels. */
-export interface Prompt {
+export interface Prompt extends Disposable {
   say(text: string): void
   /** Asks until there is an answer. An empty answer means `initial`, unless `initial` is empty, too. */
   ask(question: string, initial?: string): Promise<string>
@@ -22,11 +22,10 @@ export interface Prompt {
   askUnseen(question: string, isAnswer: (given: string) => boolean): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>
-  close(): void
 }
 
 /**
- * Puts the terminal into raw mode until `close`, so that the terminal itself does not show typed text.
+ * Puts the terminal into raw mode until the prompt is disposed of, so that the terminal itself does not show typed text.
  *
  * @param cancelled the message of the error
  */
@@ -79,6 +78,6 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
       })
       return Promise.race([work, end])
     },
-    close: () => terminal.close(),
+    [Symbol.dispose]: () => terminal.close(),
   }
 }

@@ -3,7 +3,6 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { certificateFiles, neededPermissions } from '../config/files.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { finishLog } from '../record/log.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
@@ -55,12 +54,15 @@ async function runSidecar(
   io: DaemonIo,
 ): Promise<ExitCode> {
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
-  const log = await io.openLog(config.log)
+  const opened = await io.openLog(config.log)
+  const { log } = opened
+  await using destination = opened.destination
   // The last error handler: a bug in one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, {
     clock: io.clock,
     log,
+    destination,
     ownsProcess: true,
     waitsForAddresses: true,
   })
@@ -89,6 +91,5 @@ async function runSidecar(
         )
   reloader.watch(config)
   await Promise.race([stopped, started?.then(() => stopped) ?? stopped]).finally(reloader.close)
-  await finishLog(log)
   return 0
 }

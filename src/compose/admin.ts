@@ -81,7 +81,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       return page
     },
   })
-  /** Ends the event streams of the page. Other requests are answered until `close`. */
+  /** Ends the event streams of the page. Other requests are answered until the listener closes. */
   const endStreams = (): void => {
     stopped = true
     page?.stop()
@@ -95,7 +95,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     /** The queued bytes that the viewers of the page have not read. */
     unread: (): number => page?.unread() ?? 0,
     endStreams,
-    close() {
+    [Symbol.dispose]() {
       endStreams()
       password?.close()
       server.close()

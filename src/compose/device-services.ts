@@ -57,7 +57,7 @@ export async function openDeviceServices(
 
   /**
    * Opens the services of a configuration. Unchanged services are kept. If one cannot be opened, rejects and closes the others that it
-   * opened.
+   * opened; `undo` does the same later.
    */
   async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
     const downloadTimeout = listen.idleTimeout
@@ -67,25 +67,22 @@ export async function openDeviceServices(
       sharing,
     )
     const next: DeviceService[] = []
-    const close = async (): Promise<void> => {
-      for (const each of next) if (!all.includes(each)) await discard(each, serviceOf(all, each.route))
-    }
-    try {
-      for (const each of named) {
-        const before = serviceOf(all, each.path[2])
-        const isSame = before !== undefined && isUnchanged(before, each.service, downloadTimeout)
+    await using undo = new AsyncDisposableStack()
+    for (const each of named) {
+      const before = serviceOf(all, each.path[2])
+      if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
+      else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        next.push(isSame ? before : await openDeviceService(each, shared, { ...deps, settings }, before))
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
+        undo.defer(() => discard(service, before))
+        next.push(service)
       }
-      if (fleet !== undefined) {
-        const present = new Set(all.map(({ places }) => places))
-        for (const { places } of next) if (!present.has(places)) await places.join(fleet)
-      }
-    } catch (error) {
-      await close()
-      throw error
     }
-    return { next, nextSharing, close }
+    if (fleet !== undefined) {
+      const present = new Set(all.map(({ places }) => places))
+      for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+    }
+    return { next, nextSharing, undo: undo.move() }
   }
 
   function upstreamOf(services: readonly DeviceService[], shared: Sharing) {
@@ -181,19 +178,18 @@ export async function openDeviceServices(
      * `swap` puts all into effect: a request in flight ends with the service that it began with.
      */
     async replace(applied: Config, settings: ServiceSettings) {
-      const { next, nextSharing, close: closeNext } = await openAll(applied, settings)
+      const { next, nextSharing, undo } = await openAll(applied, settings)
+      await using refused = undo
       const kept = all.filter((each) => next.some(({ target }) => target === each.target))
       const renewals = await Promise.all(
         kept.map(async ({ target, config: service, route }) => {
           const key = route === undefined ? 'upstream' : `upstream.routes.${route}`
           return { target, renewed: (await upstreamTarget(service, key)).tls }
         }),
-      ).catch(async (error: unknown) => {
-        await closeNext()
-        throw error
-      })
+      )
+      const unused = refused.move()
       return {
-        discard: closeNext,
+        discard: () => unused.disposeAsync(),
         swap(): void {
           const before = all
           all = next

@@ -8,7 +8,7 @@ import { type MemoryBounds, memoryBounds, memoryInUse } from '../memory/machine-
 import type { Condition } from '../overview/model.ts'
 import { readSource } from '../password/read-source.ts'
 import { type HashMemory, memoryOf } from '../password/verifier.ts'
-import { type Logger, unwrittenBytes } from '../record/log.ts'
+import type { OpenLog } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
@@ -63,9 +63,8 @@ const EMPTY = 0.7
 
 export type Memory = ReturnType<typeof openMemory>
 
-interface MemoryDependencies {
+interface MemoryDependencies extends OpenLog {
   readonly clock: Clock
-  readonly log: Logger
   readonly metrics: Pick<Metrics, 'shed'>
   /** This process runs only Postern. Then its memory is measured once a second. */
   readonly ownsProcess: boolean
@@ -79,7 +78,7 @@ const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 /** Opens the account of the memory that clients hold (C26). Logs floods, and counts what the account sheds. */
 export function openMemory(
   plan: MemoryPlan,
-  { clock, log, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
+  { clock, log, destination, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
 ) {
   // The anonymous memory of the process includes more than its heap, so the heap's bound does not apply to it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
@@ -97,7 +96,7 @@ export function openMemory(
   })
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const checks = everySecond(clock, () => {
-    account.set('log', unwrittenBytes(log))
+    account.set('log', destination.unwritten())
     account.set('page', pageBytes())
     if (!ownsProcess) return
     // While clients hold so little, there is nothing to shed, and an idle process reads no files.
@@ -135,7 +134,7 @@ export function openMemory(
     watchPage(bytes: () => number): void {
       pageBytes = bytes
     },
-    close(): void {
+    [Symbol.dispose](): void {
       checks.close()
       account.close()
     },

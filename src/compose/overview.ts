@@ -39,8 +39,8 @@ interface Sources extends Pick<About, 'node'> {
   readonly memory: Pick<Memory, 'condition'>
 }
 
-/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until `close`. */
-export function openOverview(sources: Sources): Overview & { readonly close: () => void } {
+/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until its disposal. */
+export function openOverview(sources: Sources): Overview & Disposable {
   const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
@@ -110,7 +110,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     timeline: timeline.entries,
     grants: createGrantRows(state.tokens, clock),
     findGrants: createGrantSearch(state.tokens, clock),
-    close: history.close,
+    [Symbol.dispose]: history.close,
   }
 }
 

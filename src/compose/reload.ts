@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
 import type { Replacement } from '../password/sources.ts'
-import { reformat } from '../record/log.ts'
+import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -50,6 +50,7 @@ export class SidecarStopped extends SetupError {
 interface ReloadedParts extends Reloaded {
   /** The settings that all parts read. A reload replaces their values. */
   readonly settings: Settings
+  readonly destination: Pick<LogDestination, 'reformat'>
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: {
@@ -72,6 +73,7 @@ interface ReloadedParts extends Reloaded {
 export function createReload(start: Config, parts: ReloadedParts): Reload {
   const {
     settings,
+    destination,
     services,
     certificate,
     admin,
@@ -88,41 +90,37 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
   async function apply(next: Config): Promise<Changes> {
     const applied = appliedTo(start, next)
     /** Closes the parts that were opened for a refused reload. */
-    const refused = new AsyncDisposableStack()
-    try {
-      const nextSettings = await deriveSettings(applied, settings.bounds)
-      refuseIfStopping()
-      const passwords = await ofState.state.password.replace(passwordSources(applied))
-      refused.defer(passwords.discard)
-      const pagePassword = await admin.replacePassword(applied)
-      refused.defer(pagePassword.discard)
-      const applyFormat = await reformat(ofState.log, applied.log.format)
-      const device = await services.replace(applied, nextSettings)
-      refused.defer(device.discard)
-      await certificate.reload(applied.listen.tls)
-      refuseIfStopping()
-      const changes = {
-        live: changesBetween(settings.config, applied),
-        restart: changesBetween(applied, next),
-      }
-      const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
-      const names = [...(settings.gate.scopes?.keys() ?? [])]
-      Object.assign(settings, nextSettings)
-      refused.move()
-      passwords.swap()
-      pagePassword.swap()
-      device.swap()
-      if (!isListenSame) applyLimits(applied)
-      admin.closeDenied()
-      ofState.log.level = applied.log.level
-      applyFormat()
-      await applyToState(settings, names, ofState)
-      await warnOf(next)
-      await warnOfNextStart(next, ofState.log).catch(onBug)
-      return changes
-    } finally {
-      await refused.disposeAsync()
+    await using refused = new AsyncDisposableStack()
+    const nextSettings = await deriveSettings(applied, settings.bounds)
+    refuseIfStopping()
+    const passwords = await ofState.state.password.replace(passwordSources(applied))
+    refused.defer(passwords.discard)
+    const pagePassword = await admin.replacePassword(applied)
+    refused.defer(pagePassword.discard)
+    const applyFormat = await destination.reformat(applied.log.format)
+    const device = await services.replace(applied, nextSettings)
+    refused.defer(device.discard)
+    await certificate.reload(applied.listen.tls)
+    refuseIfStopping()
+    const changes = {
+      live: changesBetween(settings.config, applied),
+      restart: changesBetween(applied, next),
     }
+    const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
+    const names = [...(settings.gate.scopes?.keys() ?? [])]
+    Object.assign(settings, nextSettings)
+    refused.move()
+    passwords.swap()
+    pagePassword.swap()
+    device.swap()
+    if (!isListenSame) applyLimits(applied)
+    admin.closeDenied()
+    ofState.log.level = applied.log.level
+    applyFormat()
+    await applyToState(settings, names, ofState)
+    await warnOf(next)
+    await warnOfNextStart(next, ofState.log).catch(onBug)
+    return changes
   }
 
   function refuseIfStopping(): void {

@@ -125,15 +125,13 @@ function readBytes(path: string): Buffer {
   const buffer = Buffer.alloc(LARGEST_FILE + 1)
   try {
     const descriptor = openSync(path, 'r')
-    try {
-      let length = 0
-      for (;;) {
-        const read = readSync(descriptor, buffer, length, buffer.length - length, null)
-        length += read
-        if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
-      }
-    } finally {
-      closeSync(descriptor)
+    using opened = new DisposableStack()
+    opened.defer(() => closeSync(descriptor))
+    let length = 0
+    for (;;) {
+      const read = readSync(descriptor, buffer, length, buffer.length - length, null)
+      length += read
+      if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
     }
   } catch (error) {
     if (codeOf(error) === '') throw error

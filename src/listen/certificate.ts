@@ -149,7 +149,7 @@ export async function openCertificate(
         use(material)
       }),
     /** Starts no further change. Resolves when the change in progress has ended: no file is written after that. */
-    async close(): Promise<void> {
+    async [Symbol.asyncDispose](): Promise<void> {
       closed = true
       comparisons?.cancel()
       validity?.close()

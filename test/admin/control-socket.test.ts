@@ -31,8 +31,9 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     retry: () => 2,
     onFailure: (_error, what) => failures.push(what),
   })
-  closeLater(control.close)
-  return { failures, close: control.close }
+  const close = async (): Promise<void> => control[Symbol.asyncDispose]()
+  closeLater(close)
+  return { failures, close }
 }
 
 const ask = (stateDir: string, method: string, path: string, body = ''): Promise<string> =>

@@ -139,7 +139,7 @@ export async function startAdmin({
       throw error
     },
   })
-  closeLater(() => admin.close())
+  closeLater(() => admin[Symbol.dispose]())
   if (loaded.admin.address === 'off') throw new TypeError('the tests need an address')
   await listen(admin.server, loaded.admin.address)
   const { port } = (admin.server.address() as AddressInfo | null) ?? { port: 0 }

@@ -75,12 +75,8 @@ async function lookAtAddress(subject: Subject) {
 
 /** Listens for a moment, because only the kernel knows whether that is possible. Resolves with the bound address. */
 async function tryPort(key: string, address: TcpAddress): Promise<string> {
-  const server = createServer((early) => early.destroy())
-  try {
-    return await listen(server, address, key)
-  } finally {
-    server.close()
-  }
+  await using server = createServer((early) => early.destroy())
+  return await listen(server, address, key)
 }
 
 type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>

@@ -83,7 +83,8 @@ interface Subject extends Service {
 /** `whole`, `chunked`: the statuses; undefined if there was no answer or nothing was sent. */
 async function postTwice({ service, key, path }: Subject) {
   // Bytes of one body that the device leaves unread must not reach the next request.
-  const { connections, settings, signIn, close } = await openService({ ...service, reuse: 'never' }, key)
+  await using opened = await openService({ ...service, reuse: 'never' }, key)
+  const { connections, settings, signIn } = opened
   const line = { method: 'POST', target: path }
   const post = async (body: string | readonly string[], nonce?: string): Promise<OwnResponse> => {
     const sent = signIn?.credentialsFor(line, nonce)
@@ -95,26 +96,22 @@ async function postTwice({ service, key, path }: Subject) {
     const renewal = await signIn.renew(response, sent, false)
     return renewal.kind === 'new-nonce' ? post(body, renewal.nonce) : response
   }
-  try {
-    await signIn?.ready()
-    const isSignedIn = signIn === undefined || signIn.credentialsFor(line) !== undefined
-    const chunks = chunksFor(service)
-    const whole = isSignedIn ? await post(chunks.join('')).catch(unanswered) : undefined
-    const chunked = isSignedIn ? await post(chunks).catch(() => undefined) : undefined
-    const found = `a POST with a length got ${whole?.status}, one in chunks ${chunked?.status ?? 'no answer'}`
-    const isAlike = chunked?.status === whole?.status
-    return {
-      service,
-      key,
-      whole: whole?.status,
-      chunked: chunked?.status,
-      found,
-      isSame: isAlike && String(chunked?.body) === String(whole?.body),
-      different: isAlike ? `${found} with another body` : found,
-      bound: boundOf(service),
-    }
-  } finally {
-    await close()
+  await signIn?.ready()
+  const isSignedIn = signIn === undefined || signIn.credentialsFor(line) !== undefined
+  const chunks = chunksFor(service)
+  const whole = isSignedIn ? await post(chunks.join('')).catch(unanswered) : undefined
+  const chunked = isSignedIn ? await post(chunks).catch(() => undefined) : undefined
+  const found = `a POST with a length got ${whole?.status}, one in chunks ${chunked?.status ?? 'no answer'}`
+  const isAlike = chunked?.status === whole?.status
+  return {
+    service,
+    key,
+    whole: whole?.status,
+    chunked: chunked?.status,
+    found,
+    isSame: isAlike && String(chunked?.body) === String(whole?.body),
+    different: isAlike ? `${found} with another body` : found,
+    bound: boundOf(service),
   }
 }
 

@@ -51,12 +51,9 @@ export async function withFreeAddresses<Result>(
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
-  const release = await lock(join(folderOf(places), '.init.lock'))
-  try {
-    return write(await freeAddresses(places, say))
-  } finally {
-    release()
-  }
+  using locked = new DisposableStack()
+  locked.defer(await lock(join(folderOf(places), '.init.lock')))
+  return write(await freeAddresses(places, say))
 }
 
 async function lock(path: string): Promise<() => void> {
@@ -97,14 +94,12 @@ async function freeAddresses(places: Places, say: (sentence: string) => void): P
 
 /** Whether no program listens at the address now. */
 async function isFree(address: ListenAddress): Promise<boolean> {
-  const server = createServer((early) => early.destroy())
+  await using server = createServer((early) => early.destroy())
   try {
     await listen(server, address)
     return true
   } catch (error) {
     if (error instanceof SetupError) return false
     throw error
-  } finally {
-    server.close()
   }
 }
