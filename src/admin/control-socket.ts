@@ -159,7 +159,7 @@ export async function openControlSocket(
     memory,
     onFailure,
   }: Dependencies,
-): Promise<{ close(): Promise<void> }> {
+): Promise<AsyncDisposable> {
   async function status(): Promise<Answer> {
     const found = await tokens.grants()
     const late = waiting()
@@ -198,7 +198,7 @@ export async function openControlSocket(
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {
-    const which = readRevocation((await readSmallBody(req)) ?? '')
+    const which = readRevocation(String(await readSmallBody(req)))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -208,7 +208,7 @@ export async function openControlSocket(
   }
 
   async function issue(req: IncomingMessage): Promise<Answer> {
-    const handout = readHandout((await readSmallBody(req)) ?? '')
+    const handout = readHandout(String(await readSmallBody(req)))
     return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 
@@ -256,7 +256,7 @@ export async function openControlSocket(
     onFailure(error, 'postern status, explain, issue and revoke will not work')
   }
   return {
-    async close() {
+    async [Symbol.asyncDispose]() {
       await remove()
       await new Promise<void>((resolve) => {
         server.close(() => resolve())

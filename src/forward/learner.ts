@@ -40,7 +40,7 @@ export interface Learner {
   reset(): void
 }
 
-export interface LearnerOptions {
+interface LearnerOptions {
   readonly min: number
   readonly max: number
   readonly waiting: number

@@ -162,7 +162,7 @@ export function createGate(deps: GateDependencies): Admit {
       exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
     if (!exchange.client.admitted) return ADDRESS_DENIED
     if (decision.admitted) return exchange.overMemory ? OVER_MEMORY : undefined
-    const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
+    const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision.closesIn) }
     if (!exchange.overMemory || isFinal(limited, exchange, rules)) return limited
     // A gate that only observes forwards past the limit, but not past the memory.
     exchange.wouldRefuse = limited

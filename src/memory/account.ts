@@ -5,17 +5,8 @@ import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'
 
 /** The kinds of memory that the account counts separately: the `of` label of `postern_memory_bytes`. */
-export const KINDS = [
-  'connections',
-  'requests',
-  'bodies',
-  'responses',
-  'tunnels',
-  'hashes',
-  'page',
-  'log',
-] as const
-export type Kind = (typeof KINDS)[number]
+const KINDS = ['connections', 'requests', 'bodies', 'responses', 'tunnels', 'hashes', 'page', 'log'] as const
+type Kind = (typeof KINDS)[number]
 
 /**
  * The stages of load shedding. A stage includes all earlier ones.
@@ -42,7 +33,7 @@ const BEGINS: Readonly<Record<Stage, number>> = {
 const RELIEF = 0.88
 
 /** The things that the account refuses or gives up: the `what` label of `postern_shed_total`. */
-export const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
+const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
 export type Shed = (typeof SHED)[number]
 
 /** How long (ms) an own response must be unread, or a connection idle, before the account may give it up. */
@@ -173,7 +164,7 @@ export class Holding implements ClientMemory {
   }
 }
 
-export interface AccountDependencies {
+interface AccountDependencies {
   /** The most that all clients together may hold (bytes). */
   readonly limit: number
   readonly clock: Pick<Clock, 'monotonic' | 'every'>

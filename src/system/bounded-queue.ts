@@ -21,7 +21,7 @@ export interface Limit {
   readonly limit: number
 }
 
-export interface QueueBounds {
+interface QueueBounds {
   /** How many callers may be inside. */
   readonly inside: number | Limit
   readonly waiting: number

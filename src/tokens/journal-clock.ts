@@ -37,8 +37,6 @@ interface Dependencies {
   readonly meta: Map<string, string>
 }
 
-export type JournalClock = ReturnType<typeof createJournalClock>
-
 /**
  * Maps monotonic time to the wall times in the token file. Only the wall clock tells the age of a restored token, so a step of the clock
  * recomputes when the restored tokens expire.

@@ -74,7 +74,7 @@ export type Revocation =
 export const BY_OPERATOR = 'operator'
 
 /** A revocation of all grants of a client or of a name. */
-export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
+type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
 /** A revocation that a sidecar begins by itself: of a name that left the configuration, or of the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
@@ -226,7 +226,7 @@ export interface AllIssued {
  * `no-password`: the account has no password now. `checked-by-device`: with `password.device` there is no fingerprint before a login, so a
  * change of the password would go unnoticed.
  */
-export type HandOut = (
+type HandOut = (
   handout: Handout,
 ) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
 

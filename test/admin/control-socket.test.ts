@@ -31,8 +31,9 @@ async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; re
     memory: () => MEMORY,
     onFailure: (_error, what) => failures.push(what),
   })
-  closeLater(control.close)
-  return { failures, places, close: control.close }
+  const close = async (): Promise<void> => control[Symbol.asyncDispose]()
+  closeLater(close)
+  return { failures, places, close }
 }
 
 const ask = (stateDir: string, method: string, path: string, body = ''): Promise<string> =>

@@ -7,7 +7,7 @@ import {
   createTimestamp,
   refusedConnections,
 } from '../../src/record/access-log.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { exchangeRecord } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -30,7 +30,7 @@ const EVERYTHING: AccessLogRules = { access: true }
 function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules = EVERYTHING): string[] {
   const clock = stillClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock, {
+  const log = createAccessLog(openLogOn(level, { write: (line) => lines.push(line) }), clock, {
     config: { log: rules },
   })
   closeLater(log.close)
@@ -213,7 +213,7 @@ type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
 function refusing() {
   const clock = stillClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), clock, {
+  const log = createAccessLog(openLogOn('info', { write: (line) => lines.push(line) }), clock, {
     config: { log: EVERYTHING },
   })
   closeLater(log.close)

@@ -273,7 +273,7 @@ export class Http1Intake {
     } else {
       const at = chunked.read(bytes, 0, bytes.length, pieces.add, MOST_CHUNKS)
       if (!this.#events.mayTakeMore(pieces.count)) this.#deferred = true
-      // The runs of data are joined, because each piece costs the reader of the body the same, whatever its size.
+      // The runs of data are joined, because each piece costs the reader of the body the same, at any size.
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
       if (at < 0) return false

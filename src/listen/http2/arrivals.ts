@@ -5,10 +5,10 @@ import { serveLater } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
 
-/** How requests are handed on. */
+/** The handlers that a session calls for its requests. */
 export interface Serving {
   readonly onExchange: (exchange: Exchange) => void
-  /** Called for a bug in `onExchange`. Only that stream is reset. */
+  /** Called with an unexpected error of `onExchange`. Only the stream of the request is reset. */
   readonly onBug: (error: unknown) => void
 }
 
@@ -32,7 +32,7 @@ export class Arrivals {
     this.#last = exchange
   }
 
-  /** Serves the requests of this turn. All input is read first, so a stream that was reset in the meantime costs nothing. */
+  /** Serves the requests of this turn, after all input of the turn is read: a stream that the client has reset by then costs nothing. */
   readonly #serve = (): void => {
     let next = this.#first
     this.#first = undefined
