@@ -10,7 +10,7 @@ import { openLog, openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { systemClock } from './system/clock.ts'
-import { isJournal } from './system/journal.ts'
+import { isJournal } from './system/journald.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
 

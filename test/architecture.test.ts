@@ -410,6 +410,12 @@ describe('the source', () => {
     ).toEqual([])
   })
 
+  it('has no two files of one name: the name says which', () => {
+    const names = [...source.keys()].map((path) => path.slice(path.lastIndexOf('/') + 1))
+    const twice = names.filter((name, at) => name.endsWith('.ts') && names.indexOf(name) !== at)
+    expect(twice).toEqual([])
+  })
+
   it('refers to no page outside of this repository', () => {
     const places = ['src', 'test', 'bench', 'deploy', '.ci'].filter((place) => existsSync(join(root, place)))
     const texts = new Map(readTree(root, ...places))

@@ -1,6 +1,6 @@
 import type { LogSettings, OpenLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { isJournal, withSeverity } from '../system/journal.ts'
+import { isJournal, withSeverity } from '../system/journald.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { columnsOf, wrapped } from './columns.ts'

@@ -6,8 +6,8 @@ import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, linesOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
 import { spanOf, timeOf } from './times.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
 export interface ExplainOptions extends SidecarOptions, Wanted {
   readonly json: boolean

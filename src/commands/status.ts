@@ -16,8 +16,8 @@ import type { GrantSummary } from '../tokens/state.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
 import { spanOf } from './times.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
 export interface StatusOptions extends SidecarOptions {
   readonly json: boolean

@@ -3,7 +3,7 @@ import { type Changes, changesBetween } from '../config/changes.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
-import type { ServedCertificate } from '../listen/certificate.ts'
+import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
 import type { Replacement } from '../password/sources.ts'
 import type { LogDestination } from '../record/log.ts'
@@ -12,8 +12,8 @@ import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
+import { applyToState, type Reloaded } from './open-state.ts'
 import { deriveSettings, type Settings } from './settings.ts'
-import { applyToState, type Reloaded } from './state.ts'
 
 /** Loads and applies a configuration: see `Sidecar.reload`. */
 type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>

@@ -138,7 +138,7 @@ export interface ClientFacts {
 }
 
 /**
- * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/exchange.ts`), filled in by each room
+ * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/listener-exchange.ts`), filled in by each room
  * on its way, and recorded when it has ended. Each fact is written by one room and is read-only for the others: see `WrittenBy`.
  *
  * The response is one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The first call decides. A call that does not

@@ -19,9 +19,9 @@ import {
 } from './connection-caps.ts'
 import { createConnectionPlaces } from './connection-places.ts'
 import { createHandshakes } from './handshakes.ts'
-import type { Http1Handlers } from './http1/connection.ts'
-import { createHttp1Server } from './http1/server.ts'
-import { createHttp2Server } from './http2/server.ts'
+import type { Http1Handlers } from './http1/http1-connection.ts'
+import { createHttp1Server } from './http1/http1-server.ts'
+import { createHttp2Server } from './http2/http2-server.ts'
 import { createLingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 

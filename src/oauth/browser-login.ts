@@ -8,8 +8,8 @@ import { isLoopback } from '../http/ip.ts'
 import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import { LOGIN_OFF, type Sessions } from './browser-sessions.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {

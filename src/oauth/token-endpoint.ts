@@ -6,7 +6,7 @@ import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 
-/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
+/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/open-state.ts`. */
 export interface GrantType {
   /** The value of `grant_type`, and the `grant` label of the metric of issued tokens. */
   readonly name: string

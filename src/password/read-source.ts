@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { explainPathError, readWholeFile } from '../system/named-file.ts'
 import { codeOf, isBug } from '../system/setup-error.ts'
-import { type Absent, accountIn } from './account.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
+import { type Absent, accountIn } from './user-account.ts'
 
 /** Where a password is: the only line of a file, or the line of one user in an htpasswd or shadow file. */
 export interface PasswordLocation {

@@ -3,7 +3,6 @@ import { type Clock, rest } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { Absent } from './account.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import {
   endsStart,
@@ -15,6 +14,7 @@ import {
   type SourceContent,
 } from './read-source.ts'
 import type { Credential } from './stored-line.ts'
+import type { Absent } from './user-account.ts'
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { type Clock, systemClock, waitAtMost } from '../system/clock.ts'
-import { type Severity, withSeverity } from '../system/journal.ts'
+import { type Severity, withSeverity } from '../system/journald.ts'
 
 export type { Logger } from 'pino'
 

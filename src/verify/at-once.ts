@@ -1,13 +1,13 @@
 import type { Endpoint } from '../http/admission.ts'
 import { SHARED } from './burst.ts'
 import type { Client } from './client.ts'
-import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from './exchange.ts'
+import { endpointName, type Session } from './conversation.ts'
 import { createLedger } from './ledger.ts'
-import { limitFieldsOf, statedReset } from './limit-fields.ts'
+import { described, ENDPOINTS, type Received, refreshGrant, UNPROCESSED } from './question.ts'
 import type { Known } from './rows.ts'
-import { endpointName, type Session } from './session.ts'
+import { limitFieldsOf, statedReset } from './stated-limits.ts'
+import { type UsualRequest, usualRequest } from './used-up-windows.ts'
 import type { FloodFigures } from './verdict.ts'
-import { type UsualRequest, usualRequest } from './windows.ts'
 
 /** The requests past the limit, in addition to one for each connection. */
 export const EXTRA = 10

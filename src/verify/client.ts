@@ -15,8 +15,8 @@ import { type Fields, groupFields } from '../http/fields.ts'
 import { abortAfter, type Clock } from '../system/clock.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
 import { codeOf } from '../system/setup-error.ts'
-import { failureOf, foldFields, type Question, type Received, UNPROCESSED } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
+import { failureOf, foldFields, type Question, type Received, UNPROCESSED } from './question.ts'
 
 /** A way to the server: one or more connections of one HTTP version. */
 export interface Client {

@@ -1,5 +1,11 @@
-import type { Observation } from './exchange.ts'
-import { type Limit, limitFieldsOf, retryAfterFaults, type ServerClock, statedReset } from './limit-fields.ts'
+import type { Observation } from './question.ts'
+import {
+  type Limit,
+  limitFieldsOf,
+  retryAfterFaults,
+  type ServerClock,
+  statedReset,
+} from './stated-limits.ts'
 
 /** A fault of a window or of responses. `promise` is undefined for responses with a fault that is not about the limits. */
 interface LedgerFault {

@@ -7,8 +7,8 @@ import {
   withToken,
 } from '../../bench/limits/request-kind.ts'
 import { refusalReply } from '../../src/gate/refusal-reply.ts'
-import { foldFields, type Observation } from '../../src/verify/exchange.ts'
 import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import { foldFields, type Observation } from '../../src/verify/question.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000

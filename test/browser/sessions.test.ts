@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Fields } from '../../src/http/fields.ts'
-import { createSessions } from '../../src/oauth/sessions.ts'
+import { createSessions } from '../../src/oauth/browser-sessions.ts'
 import type { IssuedTokens, TokenLookup } from '../../src/tokens/state.ts'
 import { stillClock } from '../support/clock.ts'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { revocable } from '../../src/compose/login-history.ts'
+import { revocable } from '../../src/compose/open-login-history.ts'
 import { openFleet } from '../../src/fleet/open.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { createLogOn } from '../../src/record/log.ts'

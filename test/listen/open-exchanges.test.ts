@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
-import type { Http2Exchange } from '../../src/listen/http2/exchange.ts'
+import type { Http2Exchange } from '../../src/listen/http2/http2-exchange.ts'
 import { OpenExchanges } from '../../src/listen/http2/open-exchanges.ts'
 import { Account } from '../../src/memory/account.ts'
 import { stillClock } from '../support/clock.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { control } from '../../src/commands/control.ts'
-import { revocable } from '../../src/compose/login-history.ts'
+import { revocable } from '../../src/compose/open-login-history.ts'
 import type { LoginHistory } from '../../src/oauth/login-history.ts'
 import { derive } from '../../src/password/key-derivation.ts'
 import type { Revocation, Tokens } from '../../src/tokens/state.ts'

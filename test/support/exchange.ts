@@ -2,7 +2,7 @@ import type { Derived } from '../../src/http/derived.ts'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 import type { Reply } from '../../src/http/refusal.ts'
-import { ListenerExchange } from '../../src/listen/exchange.ts'
+import { ListenerExchange } from '../../src/listen/listener-exchange.ts'
 
 /** The properties of a head that a test sets; `survey` and `framing` follow from them. */
 export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing' | keyof Derived>> & {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
+import { type Time, timeOf } from '../../src/verify/conversation.ts'
 import type { VerifyOptions } from '../../src/verify/options.ts'
-import { type Time, timeOf } from '../../src/verify/session.ts'
 import type { Report } from '../../src/verify/verdict.ts'
 import { needs } from '../support/tools.ts'
 import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'

@@ -6,7 +6,7 @@ import { formatAddress, type ListenAddress } from '../../system/listen-address.t
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
 import type { Status } from '../status.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 interface Subject {
   readonly key: string

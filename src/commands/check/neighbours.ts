@@ -3,8 +3,8 @@ import type { Config } from '../../config/schema.ts'
 import { formatAddress } from '../../system/listen-address.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import type { Places } from '../instance.ts'
-import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbours.ts'
-import { check } from './check.ts'
+import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbour-files.ts'
+import { check } from './part.ts'
 
 /** Whether another sidecar of this host has one of the addresses. Does not apply to a draft, or if there is no other sidecar. */
 export const NEIGHBOURS = check({

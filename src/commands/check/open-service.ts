@@ -1,7 +1,7 @@
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { createConnections, type Malformed } from '../../device/connections.ts'
-import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
-import { openSignIn } from '../../sign-in/settings.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
+import { openSignIn } from '../../sign-in/open-sign-in.ts'
 import { systemClock } from '../../system/clock.ts'
 
 /**

@@ -4,8 +4,8 @@ import type { Config } from '../../config/schema.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
-import { check } from './check.ts'
 import { planAsRunning } from './memory.ts'
+import { check } from './part.ts'
 
 export const PASSWORD = check({
   subjects: ({ config }) => [config],

@@ -8,8 +8,8 @@ import { type Fields, namesIn } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Asked } from './check.ts'
 import type { Warning } from './finding.ts'
+import type { Asked } from './part.ts'
 
 /** A service of the device. */
 export interface Service {

@@ -7,7 +7,7 @@ import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 type Store = Awaited<ReturnType<typeof lookAtStore>>
 

@@ -7,7 +7,7 @@ import type { ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { lockStateFolder } from '../../tokens/state-folder.ts'
 import { folderOf, type Places } from '../instance.ts'
-import { neighboursOf } from '../neighbours.ts'
+import { neighboursOf } from '../neighbour-files.ts'
 
 /** The ports of instance number N are these plus N: 8501 for clients and 9501 for metrics of the first. */
 const BELOW = { listen: 8500, admin: 9500 } as const

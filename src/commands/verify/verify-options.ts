@@ -5,9 +5,9 @@ import { readOnlyLine } from '../../password/read-source.ts'
 import { isHash } from '../../password/stored-line.ts'
 import { readAuthorities } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Limit } from '../../verify/limit-fields.ts'
 import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../verify/promises.ts'
+import type { Limit } from '../../verify/stated-limits.ts'
 
 export interface VerifyFlags {
   readonly passwordFile?: string

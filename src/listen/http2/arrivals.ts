@@ -2,7 +2,7 @@ import type { Exchange } from '../../http/exchange.ts'
 import { afterTurn } from '../../system/clock.ts'
 import { REQUEST_WORK } from '../../system/turn-budget.ts'
 import { serveLater } from '../turn.ts'
-import type { Http2Exchange } from './exchange.ts'
+import type { Http2Exchange } from './http2-exchange.ts'
 import type { Misuse } from './misuse.ts'
 
 /** The handlers that a session calls for its requests. */

@@ -3,8 +3,8 @@ import { type Account, type Holding, PATIENCE } from '../../memory/account.ts'
 import type { Clock } from '../../system/clock.ts'
 import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import type { ListenLimits } from '../connection-caps.ts'
-import type { Http2Exchange } from './exchange.ts'
-import type { StreamFacts } from './fields.ts'
+import type { Http2Exchange } from './http2-exchange.ts'
+import type { StreamFacts } from './http2-heads.ts'
 
 interface OpenExchangesOptions {
   readonly clock: Clock

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Endpoint } from '../http/admission.ts'
 import { judgeInOrder, remainingOf } from './burst.ts'
+import { endpointName, type Session } from './conversation.ts'
 import {
   type Asked,
   apiRequest,
@@ -14,10 +15,9 @@ import {
   UNSUPPORTED_GRANT,
   unauthorized,
   withParameter,
-} from './exchange.ts'
-import { limitFieldsOf, retryAfter } from './limit-fields.ts'
+} from './question.ts'
 import { type Known, refreshed, useOfFirstToken } from './rows.ts'
-import { endpointName, type Session } from './session.ts'
+import { limitFieldsOf, retryAfter } from './stated-limits.ts'
 
 /** A request that has the same outcome each time, and the status of its response. */
 export type UsualRequest = Omit<Asked, 'received'>

@@ -13,7 +13,7 @@ import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import { endBroken, type Lingering } from '../linger.ts'
 import type { RequestBody } from '../request-body.ts'
 import { serveLater } from '../turn.ts'
-import { Http1Exchange, type Http1Transport } from './exchange.ts'
+import { Http1Exchange, type Http1Transport } from './http1-exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
 

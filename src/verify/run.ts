@@ -2,9 +2,10 @@ import { SetupError } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import { crowds, EXTRA, floods } from './at-once.ts'
 import type { Client } from './client.ts'
-import { described, member, type Received } from './exchange.ts'
+import { Session, type Time } from './conversation.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
+import { described, member, type Received } from './question.ts'
 import {
   afterRevocation,
   bearer,
@@ -21,9 +22,8 @@ import {
   spellings,
   tokenErrors,
 } from './rows.ts'
-import { Session, type Time } from './session.ts'
+import { oneConnection, PAST_THE_LIMIT } from './used-up-windows.ts'
 import type { Cost, Plan, Report, Reporter, Verdict } from './verdict.ts'
-import { oneConnection, PAST_THE_LIMIT } from './windows.ts'
 
 /** Rows or checks of a window that belong together, with their cost. */
 interface Part {

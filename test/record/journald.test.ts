@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { reportFailure } from '../../src/commands/command.ts'
 import { type LogSettings, openLog } from '../../src/record/log.ts'
-import { isJournal, withSeverity } from '../../src/system/journal.ts'
+import { isJournal, withSeverity } from '../../src/system/journald.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 

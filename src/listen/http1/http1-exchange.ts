@@ -6,10 +6,10 @@ import type { Reply } from '../../http/refusal.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import type { Clock } from '../../system/clock.ts'
-import { ListenerExchange } from '../exchange.ts'
 import { endBroken } from '../linger.ts'
+import { ListenerExchange } from '../listener-exchange.ts'
 import { RequestBody } from '../request-body.ts'
-import { Http1Response } from './response.ts'
+import { Http1Response } from './http1-response.ts'
 
 export interface Http1Transport {
   readonly socket: Socket

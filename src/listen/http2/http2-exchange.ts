@@ -8,9 +8,9 @@ import type { Holder, Holding } from '../../memory/account.ts'
 import { afterTurn, type Timer } from '../../system/clock.ts'
 import { TurnBudget } from '../../system/turn-budget.ts'
 import { LARGE_PIECE, recycle } from '../../system/write-soon.ts'
-import { ListenerExchange } from '../exchange.ts'
+import { ListenerExchange } from '../listener-exchange.ts'
 import { RequestBody } from '../request-body.ts'
-import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
+import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './http2-heads.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
 /** A response with a lower status is held while its upload goes on: see `begin`. */

@@ -7,7 +7,7 @@ import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { explainPathError, presentPart } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 export const STATE_FOLDER = check({
   subjects: ({ config }) => [config],

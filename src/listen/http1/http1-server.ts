@@ -4,7 +4,7 @@ import type { Clock } from '../../system/clock.ts'
 import { IdleList } from '../../system/idle-list.ts'
 import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
 import type { Lingering } from '../linger.ts'
-import { type ConnectionRules, Http1Connection, type Http1Handlers } from './connection.ts'
+import { type ConnectionRules, Http1Connection, type Http1Handlers } from './http1-connection.ts'
 
 /** How much longer (ms) than announced in `Keep-Alive` an idle connection stays open, so that a late request still finds it open. */
 const IDLE_BUFFER = 1_000

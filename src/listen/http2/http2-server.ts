@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Holding } from '../../memory/account.ts'
 import type { Clock, Timer } from '../../system/clock.ts'
 import type { ListenLimits, ListenMemory } from '../connection-caps.ts'
-import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
+import { type Http2Handlers, type Http2Session, serveSession } from './http2-session.ts'
 
 /** The longest interval (ms) between two checks of the deadlines. One timer serves all sessions. */
 const LONGEST_INTERVAL = 500

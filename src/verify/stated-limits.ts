@@ -1,4 +1,4 @@
-import { dateOf, type Observation, only, wholeNumber } from './exchange.ts'
+import { dateOf, type Observation, only, wholeNumber } from './question.ts'
 
 /** The limit of one endpoint type (C13). */
 export interface Limit {

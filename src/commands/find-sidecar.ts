@@ -1,6 +1,6 @@
 import { parseAddress } from '../config/address.ts'
 import { FaultyConfiguration, type Whereabouts } from '../config/whereabouts.ts'
-import { isJournal, withSeverity } from '../system/journal.ts'
+import { isJournal, withSeverity } from '../system/journald.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { type CommandIo, exitCodeOf, STANDARD_ERROR } from './command.ts'

@@ -3,9 +3,9 @@ import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { type Client, createHttp1Client, createHttp2Client } from './client.ts'
 import { EveryResponse } from './every-response.ts'
-import { described, ENDPOINTS, type Question, type Received, textMember, tokenRequest } from './exchange.ts'
-import { retryAfter } from './limit-fields.ts'
 import type { VerifyOptions } from './options.ts'
+import { described, ENDPOINTS, type Question, type Received, textMember, tokenRequest } from './question.ts'
+import { retryAfter } from './stated-limits.ts'
 import { Findings } from './verdict.ts'
 
 /** The name of an endpoint type in lines and reports. */

@@ -9,9 +9,9 @@ import type { Refusal } from '../http/refusal.ts'
 import { createOwnWindows } from '../limits/own-windows.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
+import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/browser-sessions.ts'
 import type { FormSettings } from '../oauth/form-request.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
-import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/sessions.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
 import {
   createPasswordGrant,
