@@ -191,10 +191,10 @@ const WRITERS: Readonly<Record<string, string>> = {
   GateExchange: 'gate',
   DeviceFacts: 'forward',
   DerivedByForward: 'forward',
-  Forwarded: 'forward',
+  ForwardExchange: 'forward',
   ClientFacts: 'listen',
   DerivedByRecord: 'record',
-  Recorded: 'record',
+  RecordExchange: 'record',
 }
 
 const PROSE = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
@@ -386,10 +386,10 @@ describe('the source', () => {
 
   it('has one door for each room that writes into the exchange', () => {
     expect(doors(source).sort()).toEqual([
-      'src/forward/forwarded.ts',
+      'src/forward/forward-exchange.ts',
       'src/gate/gate-exchange.ts',
       'src/http/exchange.ts',
-      'src/record/recorded.ts',
+      'src/record/record-exchange.ts',
     ])
   })
 

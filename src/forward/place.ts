@@ -2,7 +2,7 @@ import type { ClientSide } from '../http/exchange.ts'
 import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import type { Learner } from './learner.ts'
 import { laggedIn, type Pace } from './pace.ts'
 import type { Streams } from './streams.ts'
@@ -36,7 +36,7 @@ export function bodyRefusal(error: unknown): Refusal {
  */
 export async function waitForPlace(
   { queue, pace, learner, streams }: Places,
-  exchange: Forwarded,
+  exchange: ForwardExchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {

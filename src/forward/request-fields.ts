@@ -22,7 +22,7 @@ import { isOverride } from '../http/overrides.ts'
 import { reported } from '../http/reported.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import { deviceTags, deviceUrl } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
@@ -150,8 +150,8 @@ const ID_FIELD = 'X-Request-Id'
  * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the same text but for
  * the request id, so the text is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
-export function requestLines(request: Forwarded, settings: RequestFieldSettings): string | undefined {
-  const { head, client, requestId, classified, scope, confined } = request
+export function requestLines(exchange: ForwardExchange, settings: RequestFieldSettings): string | undefined {
+  const { head, client, requestId, classified, scope, confined } = exchange
   const known = head.outgoing
   const isSame = known?.settings === settings && known.client === client && known.scope === scope
   if (isSame && known.confined === confined) {
@@ -160,7 +160,7 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
   if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
   const { method } = head
   const { target, framing } = classified
-  const fields = requestFields(request, framing, settings)
+  const fields = requestFields(exchange, framing, settings)
   const lines = writeRequestLines({ method, target, fields, framing }, '')
   if (lines === undefined) return undefined
   const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)

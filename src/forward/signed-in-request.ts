@@ -31,16 +31,16 @@ const MAX_NONCES = 4
  */
 export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
-  request: Forward,
+  exchange: Forward,
   signIn: SignIn,
   substitutes: Substitutes = {},
   send: (signedIn: SignedIn, onEnd: (end: RoundTripEnd) => void) => void,
 ): Promise<RoundTripEnd> {
-  const { client: inner = request, framing = request.classified.framing } = substitutes
-  const line = { method: request.head.method, target: request.classified.target }
-  const fields = substitutes.fields ?? requestFields(request, framing, settings.request)
+  const { client: inner = exchange, framing = exchange.classified.framing } = substitutes
+  const line = { method: exchange.head.method, target: exchange.classified.target }
+  const fields = substitutes.fields ?? requestFields(exchange, framing, settings.request)
   const hasBody = framing !== null && framing !== 0
-  const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout)[Symbol.asyncIterator]() }
+  const source = { [Symbol.asyncIterator]: () => exchange.body(uploadTimeout)[Symbol.asyncIterator]() }
   const body = substitutes.body ?? bufferBody(source)
 
   const failure = await signIn.ready(!isRead(line.method))

@@ -44,15 +44,15 @@ export type Outcome = 'complete' | 'aborted' | 'cut'
 /** The calls at the end of a forwarded request. For each request one of the two is called, once. */
 export interface ForwardEnd {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
-  readonly ended: (request: Exchange, refusal: Refusal | undefined) => void
+  readonly ended: (exchange: Exchange, refusal: Refusal | undefined) => void
   /** A bug of the sidecar ended the request. */
-  readonly onBug: (request: Exchange, bug: unknown) => void
+  readonly onBug: (exchange: Exchange, bug: unknown) => void
 }
 
 /** The calls from `forward/` about a request. */
 export interface ForwardListener extends ForwardEnd {
   /** Whether the refusal is sent. If not, the gate only observes (`enforce: false`): it records the refusal, and the request continues. */
-  readonly refuses: (request: Exchange, refusal: Refusal) => boolean
+  readonly refuses: (exchange: Exchange, refusal: Refusal) => boolean
 }
 
 /** The part of an exchange that the device's response is written to. */
@@ -138,8 +138,8 @@ export interface ClientFacts {
 }
 
 /**
- * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/listener-exchange.ts`), filled in by each room
- * on its way, and recorded when it has ended. Each fact is written by one room and is read-only for the others: see `WrittenBy`.
+ * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/listener-exchange.ts`), filled in by
+ * each room on its way, and recorded when it has ended. Each fact is written by one room and is read-only for the others: see `WrittenBy`.
  *
  * The response is one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The first call decides. A call that does not
  * belong to it does nothing.
@@ -211,7 +211,8 @@ declare const writer: unique symbol
 /**
  * An exchange as one room sees it: the facts of the room are writable. The mark exists only for the compiler. Without it the compiler would
  * accept any exchange, because it ignores `readonly` when it compares types. One file of each room makes the only cast to this view:
- * `gate/gate-exchange.ts`, `forward/forwarded.ts` and `record/recorded.ts`. `listen/` needs no view, because it owns the class.
+ * `gate/gate-exchange.ts`, `forward/forward-exchange.ts` and `record/record-exchange.ts`. `listen/` needs no view, because it owns the
+ * class.
  */
 export type WrittenBy<Room extends keyof Facts> = Exchange &
   Facts[Room] & {

@@ -5,7 +5,7 @@ import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { isSafe, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { OpenLog } from './log.ts'
-import { atRecord, type Recorded } from './recorded.ts'
+import { atRecord, type RecordExchange } from './record-exchange.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
 
@@ -64,7 +64,7 @@ const CONNECTION_REFUSED = 'connection refused: see listen.allow'
  * The line that pino would write, with the level 30, `info`. It is built by hand, because every request writes one and this is faster. To
  * format a number with a fraction would cost more than the rest of the line, so the duration is formatted as two whole numbers.
  */
-function lineOf(exchange: Recorded, time: string): string {
+function lineOf(exchange: RecordExchange, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
   const tenths = Math.round(exchange.duration * 10)
   const ms = Math.floor(tenths / 10)
@@ -87,7 +87,7 @@ function unusualText(exchange: Exchange): string {
 }
 
 /** The members between id and status: grant, client and head. Repeated requests have the same, so the text is kept with the head. */
-function knownText({ head, client, endpoint, grant }: Recorded): string {
+function knownText({ head, client, endpoint, grant }: RecordExchange): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
@@ -108,7 +108,7 @@ function namedText(grant: string): string {
  * Whether a request may change something. A request with a safe method may not, unless it has a body, which some programs read as a form,
  * or a field that names another method, path or target. A tunnel may: its content is unknown. The result is kept with the head.
  */
-function mayChange({ head, classified: { framing } }: Recorded): boolean {
+function mayChange({ head, classified: { framing } }: RecordExchange): boolean {
   if (head.changes !== undefined) return head.changes
   const { method, upgrade, survey, fields } = head
   const reads = isSafe(method) && !framing
@@ -117,7 +117,7 @@ function mayChange({ head, classified: { framing } }: Recorded): boolean {
 }
 
 /** Whether the device got a request that may change something, although it was refused: for example, the response never came. */
-function mayHaveChanged(exchange: Recorded): boolean {
+function mayHaveChanged(exchange: RecordExchange): boolean {
   return exchange.attempts > 0 && mayChange(exchange)
 }
 

@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import { endingOf, nameOf } from './access-log.ts'
-import { atRecord, type Recorded } from './recorded.ts'
+import { atRecord, type RecordExchange } from './record-exchange.ts'
 import { shownPath } from './shown-path.ts'
 
 /** The longest values that are kept, in characters. In a row that is too long, the path loses its end. */
@@ -66,7 +66,7 @@ export type RequestFacts = ReturnType<typeof factsOf>
  *
  * @param wall when it ended (ms since the Unix epoch)
  */
-function factsOf(exchange: Recorded, wall: number) {
+function factsOf(exchange: RecordExchange, wall: number) {
   const {
     client,
     head,
