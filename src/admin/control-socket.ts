@@ -32,7 +32,7 @@ interface Dependencies {
   /** The alarms of the live page. */
   readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
-  readonly places: () => readonly Places[]
+  readonly places: () => readonly ServicePlaces[]
   /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
   readonly memory: () => MemoryStatus
@@ -59,7 +59,7 @@ export interface RouteQuirk extends QuirkCondition {
 }
 
 /** The places at a service of the device. */
-export interface Places {
+export interface ServicePlaces {
   condition(): PlacesCondition
   /** Forgets what broke the device, so that more requests at once are tried again. Returns whether anything was known. */
   retry(): boolean

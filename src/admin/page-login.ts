@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { loginDocument, type Message } from '../browser/login-page.ts'
+import { type LoginMessage, loginDocument } from '../browser/login-page.ts'
 import { formCharset, parseForm, required } from '../http/form.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
@@ -84,7 +84,7 @@ export function loginPage(
   status: number,
   base: '' | 'page/',
   fields: Readonly<Record<string, string>>,
-  message?: Message,
+  message?: LoginMessage,
 ): Answer {
   const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
   const body = loginDocument({

@@ -11,7 +11,7 @@ export interface LoginPage {
   readonly languages?: string | undefined
   /** In place of the words of the language. */
   readonly words?: Partial<Words>
-  readonly message: Message | undefined
+  readonly message: LoginMessage | undefined
   /**
    * What the user can do: log in by the password or log out with a form, or follow a link. `to`: the address of the form or of the link.
    * Undefined: nothing.
@@ -48,14 +48,14 @@ export function loginDocument(
 }
 
 /** Whether a message is a status, not an alarm. */
-function isNews(message: Message): boolean {
+function isNews(message: LoginMessage): boolean {
   return message === 'out' || message === 'ended' || message === 'foreign'
 }
 
 function actionOf(
   action: NonNullable<LoginPage['action']>,
   title: string,
-  message: Message | undefined,
+  message: LoginMessage | undefined,
   words: Words,
 ): string {
   const { kind } = action
@@ -78,10 +78,10 @@ function formOf(action: string, inputs: string, button: string): string {
 }
 
 /** Why a page of the login is shown, other than to ask for the password. */
-export type Message = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext' | 'ended' | 'unsent' | 'out'
+export type LoginMessage = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext' | 'ended' | 'unsent' | 'out'
 
 /** The words of the login page in one language. */
-type Words = Readonly<Record<'password' | 'login' | 'logout' | 'open' | Message, string>>
+type Words = Readonly<Record<'password' | 'login' | 'logout' | 'open' | LoginMessage, string>>
 
 /** By language. A new one needs only its lines here. */
 export const WORDS: Readonly<Record<string, Words>> & { readonly en: Words } = {

@@ -7,7 +7,7 @@ import { isIPv6, normalizeAddress } from '../http/ip.ts'
 import type { ListenAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { DEFAULT_CONFIG } from './help.ts'
-import { folderOf, type Places, readInstances } from './instance.ts'
+import { folderOf, type InstancePlaces, readInstances } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
 interface OwnAddress {
@@ -29,7 +29,7 @@ const EXAMPLE_DEVICE = 'http://192.0.2.10'
  * Whether a file is the configuration of a sidecar of this host: `postern.yaml`, or a file in `devices/`. Any other file may be a draft of
  * one of these, so it is not compared with them.
  */
-export function isInstalled(file: string, places: Places): boolean {
+export function isInstalled(file: string, places: InstancePlaces): boolean {
   const { defaultConfig = DEFAULT_CONFIG } = places
   const own = realPath(file)
   return own === realPath(defaultConfig) || dirname(own) === realPath(folderOf(places))
@@ -39,7 +39,7 @@ export function isInstalled(file: string, places: Places): boolean {
  * The other sidecars of this host by their files: the files in `devices/`, and `postern.yaml` if it names a device. All sidecars if `file`
  * is undefined. Throws `SetupError` if the folder cannot be read.
  */
-export function neighboursOf(file: string | undefined, places: Places): readonly Neighbour[] {
+export function neighboursOf(file: string | undefined, places: InstancePlaces): readonly Neighbour[] {
   const { defaultConfig = DEFAULT_CONFIG } = places
   const all = [defaultConfig, ...readInstances(places).map(({ config }) => config)]
   // A link in `devices/` to the file of another sidecar is a sidecar of its own.

@@ -65,7 +65,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     mostConnections: adminConnections(),
     admits: (peer) => admitsAddress(current().admin.allow)(peer),
     hosts: {
-      configured: () => namesIn(current()),
+      configured: () => hostNames(current()),
       machine: () => machine().names,
       onUnknown: (name) =>
         log.warn(
@@ -124,7 +124,7 @@ async function tlsServer(certificate: Sources['certificate']): Promise<CreateSer
 }
 
 /** The names of this machine in the configuration. */
-function namesIn({ admin, listen }: Config): readonly string[] {
+function hostNames({ admin, listen }: Config): readonly string[] {
   const bound = admin.address !== 'off' && admin.address.kind === 'tcp' ? [admin.address.host] : []
   const certified = typeof listen.tls !== 'string' && 'names' in listen.tls ? listen.tls.names : []
   return [...admin.hosts, ...bound, ...certified]

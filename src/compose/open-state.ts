@@ -19,7 +19,7 @@ import {
   createRevocationEndpoint,
   createTokenEndpoint,
 } from '../oauth/token-endpoint.ts'
-import { nameOf } from '../record/access-log.ts'
+import { refusalName } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { ISSUED } from '../tokens/handout.ts'
 import { openLocalState } from '../tokens/local-state.ts'
@@ -104,7 +104,7 @@ const OWED =
 
 function logEnded(refusals: readonly Refusal[], log: Logger): void {
   if (refusals.length === 0) return
-  const reasons = [...Map.groupBy(refusals, nameOf)].map(([name, all]) => [name, all.length])
+  const reasons = [...Map.groupBy(refusals, refusalName)].map(([name, all]) => [name, all.length])
   const line = { requests: refusals.length, reasons: Object.fromEntries(reasons) }
   log.warn(line, 'requests in flight ended: the new configuration does not admit them')
 }

@@ -36,7 +36,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
 /** Whether a text can be a name of `passwords`. */
-export function isName(text: string): boolean {
+export function isPasswordName(text: string): boolean {
   return NAME.test(text)
 }
 

@@ -3,7 +3,7 @@ import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { ForwardExchange } from './forward-exchange.ts'
 import { idleIn, watchPace } from './pace.ts'
-import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, OVERLOADED, type QueuePlaces, waitForPlace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -130,7 +130,7 @@ export class Blocks {
 }
 
 /** `queue` bounds how many uploads are buffered at once, and so their memory: `most` (bytes) for each. */
-export interface UploadBuffering extends Places {
+export interface UploadBuffering extends QueuePlaces {
   readonly most: number
   /** Called for a longer upload, which then streams in chunks. Undefined: a longer upload is refused. */
   readonly onLonger: (() => void) | undefined

@@ -11,7 +11,7 @@ import type { Streams } from './streams.ts'
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /** The places of a queue, and how fast an upload must be to keep one. */
-export interface Places {
+export interface QueuePlaces {
   readonly queue: BoundedQueue
   readonly pace: Pace
   /** Undefined if the number of places is fixed. */
@@ -35,7 +35,7 @@ export function bodyRefusal(error: unknown): Refusal {
  * @param client the side that waits for the response, if that is not the exchange alone: several clients may share a response
  */
 export async function waitForPlace(
-  { queue, pace, learner, streams }: Places,
+  { queue, pace, learner, streams }: QueuePlaces,
   exchange: ForwardExchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,

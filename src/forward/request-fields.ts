@@ -11,10 +11,10 @@ import type { Forward, RequestHead } from '../http/exchange.ts'
 import {
   asCgi,
   type Fields,
+  fieldNamesIn,
   fieldValues,
   isHopByHop,
   keepFields,
-  namesIn,
   PSEUDONYM,
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
@@ -214,7 +214,7 @@ export function withoutClientSession(fields: Fields, { cookies, headers }: Sessi
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = new Set(namesIn(own).values().map(asCgi))
+  const replaced = new Set(fieldNamesIn(own).values().map(asCgi))
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),

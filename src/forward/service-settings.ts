@@ -19,7 +19,7 @@ import { certificatesIn, type PemFile, privateKeyIn } from '../system/pem.ts'
 import { reasonOf, SetupError } from '../system/setup-error.ts'
 import type { UploadBuffering } from './buffered-body.ts'
 import { uploadPace } from './pace.ts'
-import type { Places } from './place.ts'
+import type { QueuePlaces } from './place.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
@@ -108,7 +108,7 @@ export function placesOf(
   { minUploadRate }: DeviceBounds,
   queue: BoundedQueue,
   clock: Pick<Clock, 'every'>,
-): Places {
+): QueuePlaces {
   return { queue, pace: uploadPace(clock, minUploadRate, timeout, queue) }
 }
 

@@ -2,7 +2,7 @@ import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { RequestLine } from '../device/request.ts'
 import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
-import { type Fields, namesIn } from '../http/fields.ts'
+import { type Fields, fieldNamesIn } from '../http/fields.ts'
 import { isOverride } from '../http/overrides.ts'
 import { isRead } from '../http/scope.ts'
 import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
@@ -88,7 +88,7 @@ export async function sendSignedIn(
 
 /** Whether a request only reads. Some programs take the method from a field (`X-HTTP-Method-Override`). */
 function isPlainRead(method: string, fields: Fields): boolean {
-  return isRead(method) && !namesIn(fields).values().some(isOverride)
+  return isRead(method) && !fieldNamesIn(fields).values().some(isOverride)
 }
 
 /** What a response is judged by: the request as it was sent, and its credentials. */

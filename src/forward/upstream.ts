@@ -16,9 +16,14 @@ import { cutOff } from './body-bound.ts'
 import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { atForward, type ForwardExchange } from './forward-exchange.ts'
 import type { Learner } from './learner.ts'
-import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, OVERLOADED, type QueuePlaces, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
-import { nameOf, type RoundTripEnd, type RoundTripService, type Substitutes } from './round-trip-service.ts'
+import {
+  failureIn,
+  type RoundTripEnd,
+  type RoundTripService,
+  type Substitutes,
+} from './round-trip-service.ts'
 import { type SignedIn, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
@@ -30,7 +35,7 @@ type UpstreamEvents = RoundTripService['events'] & {
 }
 
 /** `queue` bounds the requests at the device, and the requests that wait for a place there (C25). */
-export interface UpstreamDependencies extends RoundTripService, Places {
+export interface UpstreamDependencies extends RoundTripService, QueuePlaces {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
   /** How long a tunnel may carry no byte in either direction (ms). */
@@ -116,7 +121,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     if (end.kind === 'bug' || isBug(end.error)) throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
-    const failure = nameOf(end)
+    const failure = failureIn(end)
     exchange.failure = failure
     exchange.cause = faultOf(end.error)?.cause ?? ''
     breaker.failed(failure)

@@ -5,9 +5,9 @@ import { documentOf, escapeHtml, fieldsBesideBody, htmlReply } from '../http/htm
 import { languageOf } from '../http/language.ts'
 import { isUnreachable, type Refusal, type Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
-import { type Message, WORDS } from './refusal-words.ts'
+import { type RefusalMessage, WORDS } from './refusal-words.ts'
 
-const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
+const MESSAGES: Readonly<Record<Refusal['kind'], RefusalMessage>> = {
   malformed: 'invalid',
   'invalid-request': 'invalid',
   'method-not-allowed': 'invalid',
@@ -33,12 +33,12 @@ const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
   'server-error': 'fault',
 }
 
-function messageOf(refusal: Refusal): Message {
+function messageOf(refusal: Refusal): RefusalMessage {
   return refusal.kind === 'upstream' && isUnreachable(refusal.failure) ? 'down' : MESSAGES[refusal.kind]
 }
 
 /** The messages after which the same request may soon succeed. */
-const PASSING: ReadonlySet<Message> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
+const PASSING: ReadonlySet<RefusalMessage> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
 
 /** What a page offers: a link that loads it again, a link to the first page, or a sentence about the input that was sent. */
 type Offer = 'again' | 'open' | 'unsent' | 'unsure' | undefined
@@ -101,7 +101,7 @@ function secondsIn(retryAfter: string | undefined): number | undefined {
   return retryAfter === undefined ? undefined : Math.max(LEAST_WAIT, Number(retryAfter))
 }
 
-function offerOf(exchange: Exchange, refusal: Refusal, message: Message, browser: boolean): Offer {
+function offerOf(exchange: Exchange, refusal: Refusal, message: RefusalMessage, browser: boolean): Offer {
   const { head, attempts } = exchange
   if (!isRead(head.method)) return attempts > 0 || refusal.kind === 'server-error' ? 'unsure' : 'unsent'
   if (message === 'invalid' || message === 'foreign') return 'open'
@@ -113,7 +113,7 @@ function offerOf(exchange: Exchange, refusal: Refusal, message: Message, browser
 interface Shown {
   readonly head: Exchange['head']
   readonly requestId: string
-  readonly message: Message
+  readonly message: RefusalMessage
   readonly offer: Offer
   readonly wait: number | undefined
   readonly realm: string

@@ -28,7 +28,7 @@ export function setCookie({ name, secure, maxAge }: SessionCookie, id: string): 
 }
 
 /** The name of a cookie pair. `trim` also removes bytes that are no blanks in HTTP, such as 0xA0, because firmware may do the same. */
-function nameOf(pair: string): string {
+function cookieName(pair: string): string {
   return pair.split('=', 1)[0]?.trim() ?? ''
 }
 
@@ -53,7 +53,7 @@ const OWN_NAME = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
 export function withoutOwnCookies(cookies: string): string | undefined {
   if (!cookies.includes('postern')) return cookies
   const pairs = cookies.split(';')
-  const kept = pairs.filter((pair) => !OWN_NAME.test(nameOf(pair)))
+  const kept = pairs.filter((pair) => !OWN_NAME.test(cookieName(pair)))
   if (kept.length === pairs.length) return cookies
   const rest = withoutBlanks(kept.join(';'))
   return rest === '' ? undefined : rest
@@ -73,7 +73,7 @@ export function setsSessionCookie(value: string): boolean {
  * first.
  */
 export function mergeCookies(client: readonly string[], session: string): string {
-  const names = new Set(session.split(';').map((pair) => looseCookieName(nameOf(pair))))
+  const names = new Set(session.split(';').map((pair) => looseCookieName(cookieName(pair))))
   return [session, ...pairsIn(client).filter((pair) => !mayName(pair, names))].join('; ')
 }
 
@@ -104,7 +104,7 @@ export function looseCookieName(name: string): string {
  * Python's `http.cookies` reads `secure sid=1` as an attribute and a cookie.
  */
 function mayName(pair: string, names: ReadonlySet<string>): boolean {
-  if (names.has(looseCookieName(nameOf(pair)))) return true
+  if (names.has(looseCookieName(cookieName(pair)))) return true
   return pair
     .split('=')
     .slice(0, -1)

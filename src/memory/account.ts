@@ -37,7 +37,7 @@ const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] 
 export type Shed = (typeof SHED)[number]
 
 /** How long (ms) an own response must be unread, or a connection idle, before the account may give it up. */
-export const PATIENCE = 1_000
+export const UNTOUCHED_FOR = 1_000
 
 /** The fewest streams that an HTTP/2 connection is offered. */
 const FEWEST_STREAMS = 8
@@ -54,7 +54,7 @@ export interface Holder {
   readonly working: boolean
   /** One of its requests was sent to the device and has not ended. */
   readonly atDevice: boolean
-  /** Gives up own responses that the client has not read for `PATIENCE`. Returns their number. */
+  /** Gives up own responses that the client has not read for `UNTOUCHED_FOR`. Returns their number. */
   giveUpUnread(now: number): number
   /** Ends it at once. */
   drop(): void
@@ -351,7 +351,7 @@ export class Account {
       for (const holding of [...client.holdings]) {
         const idleFor = this.#idleFor(holding, now)
         if (this.fullness < BEGINS.idle || client.bytes <= most) break
-        if (idleFor >= PATIENCE) this.#drop(holding, 'idle')
+        if (idleFor >= UNTOUCHED_FOR) this.#drop(holding, 'idle')
       }
     }
     this.#idleCheckedAt = now

@@ -1,4 +1,4 @@
-import { type LoginPage, type Message, pageReply } from '../browser/login-page.ts'
+import { type LoginMessage, type LoginPage, pageReply } from '../browser/login-page.ts'
 import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin, showsToken } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -45,7 +45,11 @@ export function createBrowserLogin(
   settings: LoginSettings,
   clock: Pick<Clock, 'after'>,
 ) {
-  function page(exchange: Exchange, message: Message | undefined, action: LoginPage['action']): LoginPage {
+  function page(
+    exchange: Exchange,
+    message: LoginMessage | undefined,
+    action: LoginPage['action'],
+  ): LoginPage {
     const confidential = isConfidential(exchange)
     return {
       realm: settings.config.realm,
@@ -143,7 +147,7 @@ export function createBrowserLogin(
 }
 
 /** Why the page at `/oauth/login` is shown: the page that led there has written it into the query. */
-function reasonIn({ classified: { target } }: Exchange): Message | undefined {
+function reasonIn({ classified: { target } }: Exchange): LoginMessage | undefined {
   const why = new URLSearchParams(queryOf(target)).get('why')
   return why === 'ended' || why === 'unsent' ? why : undefined
 }

@@ -62,7 +62,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
     const shown = new Map([...matches].map(([text, ids]) => [text, ids.slice(-MOST_ROWS)]))
     const grants = await tokens.describe([...new Set([...shown.values()].flat())])
     if (grants === 'unavailable') return grants
-    const rows = new Map(grants.map((grant) => [grant.id, rowOf(grant)]))
+    const rows = new Map(grants.map((grant) => [grant.id, grantRow(grant)]))
     return new Map(
       [...matches].map(([text, ids]) => [
         text,
@@ -107,7 +107,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
 }
 
 /** The row of a grant on the page. */
-export function rowOf({ id, client, label, issuedAt, expiresAt, usedAt }: GrantSummary): GrantRow {
+export function grantRow({ id, client, label, issuedAt, expiresAt, usedAt }: GrantSummary): GrantRow {
   const row = { id, client, issuedAt, expiresAt, usedAt }
   return label === undefined ? row : { ...row, label }
 }

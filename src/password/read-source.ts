@@ -88,7 +88,7 @@ export function lineOf(content: Present | Absent): string {
 }
 
 /** Whether two reads of a source have the same result. */
-export function isSame(one: SourceContent, other: SourceContent): boolean {
+export function isSameContent(one: SourceContent, other: SourceContent): boolean {
   if ('credential' in one && 'credential' in other)
     return one.line === other.line && one.until === other.until
   if ('absent' in one && 'absent' in other) return one.absent === other.absent

@@ -79,10 +79,10 @@ function lineOf(exchange: RecordExchange, time: string): string {
 function unusualText(exchange: Exchange): string {
   const { refusal, wouldRefuse, endedFor, idle, outcome } = exchange
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
-  if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
+  if (refusal !== undefined) text += `,"refusal":"${refusalName(refusal)}"`
   if ((endedFor !== undefined || idle) && refusal === undefined)
     text += `,"ended_for":"${endingOf(exchange)}"`
-  if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  if (wouldRefuse !== undefined) text += `,"would_refuse":"${refusalName(wouldRefuse)}"`
   return text
 }
 
@@ -131,11 +131,11 @@ type RefusalName =
 
 /** The reason why Postern ended an admitted exchange, for the access log and for explanations. Call it only if Postern has ended it. */
 export function endingOf({ endedFor }: Pick<Exchange, 'endedFor'>): RefusalName | 'idle' {
-  return endedFor === undefined ? 'idle' : nameOf(endedFor)
+  return endedFor === undefined ? 'idle' : refusalName(endedFor)
 }
 
 /** The name of a refusal for the access log and for explanations. */
-export function nameOf(refusal: Refusal): RefusalName {
+export function refusalName(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`

@@ -115,7 +115,7 @@ function issuedText(label: string | undefined): string {
 const namedText = (grant: string): string =>
   nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
-/** The names (`nameOf`) of refusals without a sentence for the client. All failures of the device share two meanings. */
+/** The names (`refusalName`) of refusals without a sentence for the client. All failures of the device share two meanings. */
 type WithoutSentence =
   | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
   | `unauthorized: ${AuthFailure}`

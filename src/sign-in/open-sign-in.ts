@@ -1,8 +1,8 @@
-import { type Account, loginHas, type UpstreamAuthConfig } from '../config/auth-fields.ts'
+import { type DeviceAccount, loginHas, type UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
-import { asCgi, type Fields, keepFields, namesIn } from '../http/fields.ts'
+import { asCgi, type Fields, fieldNamesIn, keepFields } from '../http/fields.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { readSecretLine } from '../system/named-file.ts'
@@ -73,7 +73,7 @@ export async function openSignIn(
   )
 }
 
-function schemeFor(account: Account, device: SessionDevice): Scheme {
+function schemeFor(account: DeviceAccount, device: SessionDevice): Scheme {
   switch (account.kind) {
     case 'basic':
       return createBasicScheme(account, device.ask)
@@ -90,7 +90,7 @@ function schemeFor(account: Account, device: SessionDevice): Scheme {
  */
 function createAsk(connections: Connections, common: () => Fields): Ask {
   return async (request) => {
-    const own = new Set(namesIn(request.fields).values().map(asCgi))
+    const own = new Set(fieldNamesIn(request.fields).values().map(asCgi))
     const fields = [...keepFields(common(), (name) => !own.has(asCgi(name))), ...request.fields]
     try {
       return await sendOwnRequest(connections, { ...request, fields }, true)

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { type Client, createHttp1Client, createHttp2Client } from './client.ts'
+import { createHttp1Client, createHttp2Client, type VerifyClient } from './client.ts'
 import { EveryResponse } from './every-response.ts'
 import type { VerifyOptions } from './options.ts'
 import { described, ENDPOINTS, type Question, type Received, textMember, tokenRequest } from './question.ts'
@@ -19,7 +19,7 @@ export interface Time extends Clock {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>
 }
 
-export function timeOf(clock: Clock): Time {
+export function timeOn(clock: Clock): Time {
   return {
     ...clock,
     async sleep(ms, signal) {
@@ -42,7 +42,7 @@ const MARGIN = 150
 const LEFT = 'the tokens of the run are left, and expire by themselves'
 
 /** The conversation with the server under test. Every wait ends with `signal`. */
-export class Session {
+export class Conversation {
   readonly options: VerifyOptions
   readonly signal: AbortSignal
   readonly say: (text: string) => void
@@ -53,8 +53,8 @@ export class Session {
   requests = 0
   /** The latest response of each endpoint type. */
   readonly latest = new Map<Endpoint, Received>()
-  readonly #clients: Client[] = []
-  readonly #first: Client
+  readonly #clients: VerifyClient[] = []
+  readonly #first: VerifyClient
   /** One token of each login, by which it is revoked: the newest refresh token, or the access token without one. */
   readonly #logins = new Set<string>()
   readonly #revoked = new Set<string>()
@@ -78,14 +78,14 @@ export class Session {
   }
 
   /** HTTP/1.1 over this many connections, which the end of the run closes. */
-  http1(connections: number): Client {
+  http1(connections: number): VerifyClient {
     const client = createHttp1Client(this.options, this.time, connections)
     this.#clients.push(client)
     return client
   }
 
   /** HTTP/2 over one connection, which the end of the run closes, or why there is none. */
-  async http2(): Promise<Client | string> {
+  async http2(): Promise<VerifyClient | string> {
     const client = await createHttp2Client(this.options, this.time)
     if (typeof client !== 'string') this.#clients.push(client)
     return client
@@ -103,7 +103,7 @@ export class Session {
    * Sends a request. On a 429, waits for a new window and sends it once more. After the first time that this is in vain, it never waits
    * again.
    */
-  async ask(question: Question, client?: Client): Promise<Received> {
+  async ask(question: Question, client?: VerifyClient): Promise<Received> {
     const received = await this.send(question, client)
     if (received.status !== 429 || this.#inVain) return received
     const wait = retryAfter(received) ?? 0
@@ -118,7 +118,7 @@ export class Session {
   }
 
   /** Sends a request once. Rejects with a `SetupError` with exit code 1 if the server does not respond any more. */
-  async send(question: Question, client: Client = this.#first): Promise<Received> {
+  async send(question: Question, client: VerifyClient = this.#first): Promise<Received> {
     this.signal.throwIfAborted()
     await this.pauseUntil(this.#earliest)
     const received = await this.#sendAnyway(question, client)
@@ -138,7 +138,7 @@ export class Session {
   }
 
   /** Sends one of very many requests. Its response is not checked for what every response must show. */
-  async sendInFlood(question: Question, client: Client): Promise<Received> {
+  async sendInFlood(question: Question, client: VerifyClient): Promise<Received> {
     const received = await client.send(question)
     this.requests += 1
     // A server may count an odd request in either window.
@@ -148,7 +148,7 @@ export class Session {
   }
 
   /** Sends a request, even after the run was stopped. */
-  async #sendAnyway(question: Question, client: Client = this.#first): Promise<Received> {
+  async #sendAnyway(question: Question, client: VerifyClient = this.#first): Promise<Received> {
     const received = await this.sendInFlood(question, client)
     if (received.status === 0) return received
     this.#learnLogin(question, received)

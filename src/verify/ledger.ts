@@ -13,7 +13,7 @@ interface LedgerFault {
   readonly text: string
 }
 
-export interface Account {
+export interface LedgerResult {
   /** Whether every response stated its window. Otherwise the windows of a long flood cannot be distinguished. */
   readonly told: boolean
   /** Requests that passed in each window, in the order of the windows. */
@@ -31,7 +31,7 @@ export interface Account {
 export interface Ledger {
   /** `expected`: the status of a request that passes the limit. `more`: further faults of the response, in words. */
   add(expected: number, observation: Observation, more?: readonly string[]): void
-  account(): Account
+  account(): LedgerResult
 }
 
 /** One window, identified by its X-RateLimit-Reset. `reset` is undefined until a response states a plausible one. */

@@ -200,7 +200,7 @@ const NODES_HINT = /; if the root CA is installed locally, try running Node\.js 
  *
  * @param status of the response whose body broke off; undefined without a response
  */
-export function failureOf(error: unknown, status: number | undefined, timeout: number): string {
+export function clientFailure(error: unknown, status: number | undefined, timeout: number): string {
   if (error instanceof Error && /^(?:Timeout|Abort)Error$/.test(error.name)) {
     const within = `within ${timeout / 1000} s`
     return status === undefined ? `no response ${within}` : `${status}, whose body did not end ${within}`

@@ -1,8 +1,8 @@
 import { SetupError } from '../system/setup-error.ts'
 import { VERSION } from '../version.ts'
 import { crowds, EXTRA, floods } from './at-once.ts'
-import type { Client } from './client.ts'
-import { Session, type Time } from './conversation.ts'
+import type { VerifyClient } from './client.ts'
+import { Conversation, type Time } from './conversation.ts'
 import type { VerifyOptions } from './options.ts'
 import { OUTSIDE, type OutsideId } from './promises.ts'
 import { described, member, type Received } from './question.ts'
@@ -33,13 +33,13 @@ interface Part {
   /** `--quick` leaves it out. */
   readonly isSlow?: true
   /** Resolves to the updated facts. */
-  readonly run?: (session: Session, known: Known) => Promise<Known>
+  readonly run?: (conversation: Conversation, known: Known) => Promise<Known>
 }
 
 /** Runs rows that add nothing to the known facts. */
 function played(rows: (options: VerifyOptions, known: Known) => Rows): Required<Part>['run'] {
-  return async (session, known) => {
-    await play(session, rows(session.options, known))
+  return async (conversation, known) => {
+    await play(conversation, rows(conversation.options, known))
     return known
   }
 }
@@ -52,11 +52,11 @@ const LOGINS: Part = { promises: ['C3', 'C4'], cost: () => ({ logins: 3, request
 const BEARER: Part = {
   promises: ['C10', 'C11'],
   cost: () => ({ requests: 23, seconds: 1 }),
-  async run(session, known) {
-    await play(session, bearer(session.options, known))
-    const client = await session.http2()
+  async run(conversation, known) {
+    await play(conversation, bearer(conversation.options, known))
+    const client = await conversation.http2()
     if (typeof client === 'string') return known
-    await play(session, bearerOverHttp2(session.options), client)
+    await play(conversation, bearerOverHttp2(conversation.options), client)
     client.close()
     return known
   },
@@ -87,8 +87,8 @@ const CROWDS: Part = {
     return { requests, seconds: (ways - 1) * longest(options) + 2 * ways }
   },
   isSlow: true,
-  async run(session, known) {
-    await crowds(session, known)
+  async run(conversation, known) {
+    await crowds(conversation, known)
     return known
   },
 }
@@ -116,8 +116,8 @@ export const PARTS: readonly Part[] = [
   {
     promises: ['C6', 'C7'],
     cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
-    async run(session, known) {
-      return play(session, refreshes(session.options, known))
+    async run(conversation, known) {
+      return play(conversation, refreshes(conversation.options, known))
     },
   },
   BEARER,
@@ -126,9 +126,9 @@ export const PARTS: readonly Part[] = [
   {
     promises: ['C7'],
     cost: () => ({ requests: 1, seconds: 1 }),
-    async run(session, known) {
-      const { options, findings, time } = session
-      if (!options.quick && !known.isUsedLate) await play(session, lateUse(options, known, time.wall()))
+    async run(conversation, known) {
+      const { options, findings, time } = conversation
+      if (!options.quick && !known.isUsedLate) await play(conversation, lateUse(options, known, time.wall()))
       const note = options.quick
         ? 'only expires_in was read, because of --quick'
         : 'that tokens expire would take an hour and a week to see'
@@ -142,31 +142,42 @@ export const PARTS: readonly Part[] = [
 ]
 
 /** Logs in, and resolves to the tokens that the API admits. */
-async function logIn(session: Session): Promise<Known | undefined> {
-  const { known, third } = await play(session, logins(session.options, requireUsable(session.options)))
+async function logIn(conversation: Conversation): Promise<Known | undefined> {
+  const { known, third } = await play(
+    conversation,
+    logins(conversation.options, requireUsable(conversation.options)),
+  )
   // The run needs no third login.
-  if (third !== undefined && (await session.revoke(third.refreshToken)) === undefined)
-    await play(session, afterRevocation(third))
+  if (third !== undefined && (await conversation.revoke(third.refreshToken)) === undefined)
+    await play(conversation, afterRevocation(third))
   return known
 }
 
 /** Sends the rows one after the other, judges the responses, and resolves to the result of the rows. */
-async function play<Result>(session: Session, rows: Rows<Result>, client?: Client): Promise<Result> {
+async function play<Result>(
+  conversation: Conversation,
+  rows: Rows<Result>,
+  client?: VerifyClient,
+): Promise<Result> {
   let next = rows.next()
   while (next.done !== true) {
     const { question, after } = next.value
     if (after !== undefined) {
-      session.say(`waits ${after} s, then sends ${question.what}`)
-      await session.pauseUntil(session.time.wall() + 1000 * after)
+      conversation.say(`waits ${after} s, then sends ${question.what}`)
+      await conversation.pauseUntil(conversation.time.wall() + 1000 * after)
     }
-    const received = await session.ask(question, client)
-    judge(session, next.value, received)
+    const received = await conversation.ask(question, client)
+    judge(conversation, next.value, received)
     next = rows.next(received)
   }
   return next.value
 }
 
-function judge({ findings }: Session, { promise, question, expects, note }: Row, received: Received): void {
+function judge(
+  { findings }: Conversation,
+  { promise, question, expects, note }: Row,
+  received: Received,
+): void {
   const failed = expects.filter(({ holds }) => !holds(received))
   const wrong = failed[0] === expects[0] ? failed.slice(0, 1) : failed
   if (wrong.length > 0 && received.status === 429) {
@@ -269,20 +280,20 @@ export async function verify(
   const start = time.monotonic()
   const startedAt = new Date(time.wall()).toISOString()
   reporter.announce(planOf(options))
-  using session = new Session(options, time, signal, reporter.progress)
-  const { promises, floods } = await runParts(session, reporter).catch(async (error: unknown) => {
+  using conversation = new Conversation(options, time, signal, reporter.progress)
+  const { promises, floods } = await runParts(conversation, reporter).catch(async (error: unknown) => {
     // A run that fails or was stopped revokes its tokens, too.
-    const left = await session.revokeAll()
-    if (session.hasLoggedIn) reporter.progress(`tokens: ${left}`)
+    const left = await conversation.revokeAll()
+    if (conversation.hasLoggedIn) reporter.progress(`tokens: ${left}`)
     throw error
   })
-  const tokens = await session.revokeAll()
+  const tokens = await conversation.revokeAll()
   const report: Report = {
     url: options.url.origin,
     version: VERSION,
     startedAt,
     seconds: (time.monotonic() - start) / 1000,
-    requests: session.requests,
+    requests: conversation.requests,
     result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
     promises,
     floods,
@@ -293,15 +304,18 @@ export async function verify(
 }
 
 /** Runs the parts one after the other. */
-async function runParts(session: Session, reporter: Reporter): Promise<Pick<Report, 'promises' | 'floods'>> {
-  const { options, findings } = session
+async function runParts(
+  conversation: Conversation,
+  reporter: Reporter,
+): Promise<Pick<Report, 'promises' | 'floods'>> {
+  const { options, findings } = conversation
   const parts = partsFor(options).map(({ part }) => part)
   const verdicts = new Map<OutsideId, Verdict>()
   let known: Known | undefined
   findings.untestable(['C8'], 'no run checks this, because the password of the device would have to change')
   for (const [i, part] of parts.entries()) {
-    if (part === LOGINS) known = await logIn(session)
-    else if (known !== undefined) known = (await part.run?.(session, known)) ?? known
+    if (part === LOGINS) known = await logIn(conversation)
+    else if (known !== undefined) known = (await part.run?.(conversation, known)) ?? known
     else if (part.run !== undefined)
       findings.untestable(
         part.promises.filter((id) => !SHOWN_BY_ALL.includes(id)),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Endpoint } from '../http/admission.ts'
 import { judgeInOrder, remainingOf } from './burst.ts'
-import { endpointName, type Session } from './conversation.ts'
+import { type Conversation, endpointName } from './conversation.ts'
 import {
   type Asked,
   apiRequest,
@@ -23,23 +23,27 @@ import { limitFieldsOf, retryAfter } from './stated-limits.ts'
 export type UsualRequest = Omit<Asked, 'received'>
 
 /** A request that can be sent any number of times, at little cost. */
-export function usualRequest({ options }: Session, { admitted }: Known, endpoint: Endpoint): UsualRequest {
+export function usualRequest(
+  { options }: Conversation,
+  { admitted }: Known,
+  endpoint: Endpoint,
+): UsualRequest {
   return endpoint === 'api'
     ? { question: apiRequest(options.path, admitted.accessToken), expected: admitted.status }
     : { question: UNSUPPORTED_GRANT, expected: 400 }
 }
 
 /** C13: requests to the API take nothing from the window of the token endpoint. */
-async function separateWindows(session: Session, { admitted }: Known): Promise<void> {
-  const api = apiRequest(session.options.path, admitted.accessToken)
-  const before = limitFieldsOf(await session.send(UNSUPPORTED_GRANT))
-  for (let i = 0; i < 2; i += 1) await session.send(api)
-  const received = await session.send(UNSUPPORTED_GRANT)
+async function separateWindows(conversation: Conversation, { admitted }: Known): Promise<void> {
+  const api = apiRequest(conversation.options.path, admitted.accessToken)
+  const before = limitFieldsOf(await conversation.send(UNSUPPORTED_GRANT))
+  for (let i = 0; i < 2; i += 1) await conversation.send(api)
+  const received = await conversation.send(UNSUPPORTED_GRANT)
   const after = limitFieldsOf(received)
   // Any other number comes from other clients, and a later reset belongs to another window.
   if (before === undefined || after === undefined || received.status === 429) return
   if (before.remaining - after.remaining !== 3 || Math.abs(after.reset - before.reset) > 1) return
-  session.findings.broken(
+  conversation.findings.broken(
     'C13',
     `${api.what}, twice, between two requests to /oauth/token`,
     `X-RateLimit-Remaining at /oauth/token: ${after.remaining}, after ${before.remaining}`,
@@ -58,33 +62,33 @@ const DECIDED_BY_429 = ['C15', 'H69'] as const
  * half a window later, which reveals a sliding window: it has no single end. Then the windows must stay closed until their end, and open
  * again. A quick run uses up what is left of the open windows, and does not wait for their end. Returns the updated facts.
  */
-export async function oneConnection(session: Session, known: Known): Promise<Known> {
-  const { options, findings } = session
+export async function oneConnection(conversation: Conversation, known: Known): Promise<Known> {
+  const { options, findings } = conversation
   const { quick, limits } = options
-  await separateWindows(session, known)
-  const bursts = ENDPOINTS.map((endpoint) => createBurst(session, known, endpoint))
+  await separateWindows(conversation, known)
+  const bursts = ENDPOINTS.map((endpoint) => createBurst(conversation, known, endpoint))
   if (!quick) {
-    for (const { endpoint } of bursts) await session.waitForWindow(endpoint, 'one connection')
+    for (const { endpoint } of bursts) await conversation.waitForWindow(endpoint, 'one connection')
     for (const burst of bursts) await burst.open()
     const half = 500 * Math.min(limits.api.window, limits.oauth.window)
-    await session.pauseUntil(session.time.wall() + half)
+    await conversation.pauseUntil(conversation.time.wall() + half)
     for (const burst of bursts) await burst.useUp()
   }
   const closed: Closed[] = []
   let usedUp = true
   for (const { endpoint, steps, open, useUp } of bursts) {
     // Once its window is used up, the revocation would have to wait for a new one.
-    if (quick && endpoint === 'oauth') await session.revokeAll(false)
+    if (quick && endpoint === 'oauth') await conversation.revokeAll(false)
     if (quick) await open()
     if (quick) await useUp()
-    judgeInOrder(findings, steps, limits[endpoint], !quick, session.everyResponse.clock)
+    judgeInOrder(findings, steps, limits[endpoint], !quick, conversation.everyResponse.clock)
     const refused = steps.findLast(({ received }) => received.status === 429)?.received
     usedUp &&= refused !== undefined
     if (refused === undefined) continue
-    const reopened = await secondWindows(session, known, endpoint)
+    const reopened = await secondWindows(conversation, known, endpoint)
     if (!quick && !reopened) closed.push({ endpoint, refused, isOpen: false })
   }
-  const isUsedLate = await recovery(session, known, closed)
+  const isUsedLate = await recovery(conversation, known, closed)
   findings.kept(quick ? ['C13'] : ['C13', 'C14'])
   if (usedUp) findings.kept(DECIDED_BY_429)
   else findings.untestable(DECIDED_BY_429, 'the server refused no request past a limit')
@@ -96,9 +100,9 @@ export async function oneConnection(session: Session, known: Known): Promise<Kno
 const OPENING = [0, 1, 1, 0]
 
 /** The requests that use up one window, one after the other. */
-function createBurst(session: Session, known: Known, endpoint: Endpoint) {
+function createBurst(conversation: Conversation, known: Known, endpoint: Endpoint) {
   // A window that is aligned to the clock may end on the way.
-  const most = 2 * session.options.limits[endpoint].requests + PAST_THE_LIMIT
+  const most = 2 * conversation.options.limits[endpoint].requests + PAST_THE_LIMIT
   const statuses = new Map<string, number>()
   const steps: Asked[] = []
   let [login] = known.logins
@@ -106,9 +110,9 @@ function createBurst(session: Session, known: Known, endpoint: Endpoint) {
 
   /** Sends the next request; the kinds of requests take turns. */
   async function sendNext(i: number): Promise<void> {
-    const kinds = kindsOf(session, known, endpoint, login.refreshToken)
-    const { question, expected } = kinds[i % kinds.length] ?? usualRequest(session, known, endpoint)
-    const received = await session.send(question)
+    const kinds = kindsOf(conversation, known, endpoint, login.refreshToken)
+    const { question, expected } = kinds[i % kinds.length] ?? usualRequest(conversation, known, endpoint)
+    const received = await conversation.send(question)
     // A replaced refresh token must never be presented again, not even in another window: that would revoke the login.
     if (endpoint === 'oauth') login = refreshed(login, received)
     // Other rows judge whether the status is right. Here it must stay the same until the window is used up.
@@ -151,13 +155,13 @@ const INCOMPLETE: Question = {
 }
 
 function kindsOf(
-  session: Session,
+  conversation: Conversation,
   known: Known,
   endpoint: Endpoint,
   refreshToken: string,
 ): readonly UsualRequest[] {
-  const { path, quick } = session.options
-  const usual = usualRequest(session, known, endpoint)
+  const { path, quick } = conversation.options
+  const usual = usualRequest(conversation, known, endpoint)
   const of = (expected: number, questions: readonly Question[]): UsualRequest[] =>
     questions.map((question) => ({ question, expected }))
   if (endpoint === 'api')
@@ -203,20 +207,20 @@ const CLAIMS: readonly (readonly [name: string, ...fields: string[]])[] = [
  * bucket, which has room for a request from time to time (C14). Returns whether that happened: then the next request does not open a
  * window.
  */
-async function secondWindows(session: Session, known: Known, endpoint: Endpoint): Promise<boolean> {
+async function secondWindows(conversation: Conversation, known: Known, endpoint: Endpoint): Promise<boolean> {
   let reopened = false
-  const { question: plain } = usualRequest(session, known, endpoint)
+  const { question: plain } = usualRequest(conversation, known, endpoint)
   // A server may refuse a disguised path as malformed. At the token endpoint, a 400 shows that the server has read the form.
   const refusals = endpoint === 'api' ? [0, 429, 400] : [0, 429]
   const passes = ({ status }: Received): boolean => !refusals.includes(status)
-  for (const each of questionsPastTheLimit(endpoint, session.options.path, known)) {
+  for (const each of questionsPastTheLimit(endpoint, conversation.options.path, known)) {
     const question = { ...each, what: `${each.what}, past the limit` }
-    const received = await session.send(question)
+    const received = await conversation.send(question)
     if (!passes(received)) continue
-    const closed = [0, 429].includes((await session.send(plain)).status)
+    const closed = [0, 429].includes((await conversation.send(plain)).status)
     reopened ||= !closed
-    if (closed && passes(await session.send(question)))
-      session.findings.broken('H69', question.what, received, '429: the same client, the same window')
+    if (closed && passes(await conversation.send(question)))
+      conversation.findings.broken('H69', question.what, received, '429: the same client, the same window')
   }
   return reopened
 }
@@ -256,8 +260,12 @@ const EARLY = 600
  * (C15). Both times follow from `Retry-After` alone, which is rounded up: the window ends within the last second of it, counted from the
  * 429. Returns whether the first token was used late.
  */
-async function recovery(session: Session, known: Known, closed: readonly Closed[]): Promise<boolean> {
-  const { limits } = session.options
+async function recovery(
+  conversation: Conversation,
+  known: Known,
+  closed: readonly Closed[],
+): Promise<boolean> {
+  const { limits } = conversation.options
   let isUsedLate = false
   const steps = closed.flatMap((window) => {
     const { refused, endpoint } = window
@@ -265,42 +273,53 @@ async function recovery(session: Session, known: Known, closed: readonly Closed[
     const { window: length } = limits[endpoint]
     const isRight = stated >= 1 && stated <= length
     const wait = isRight ? stated : length
-    session.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
+    conversation.say(`${endpointName(endpoint)}: the window is used up; it ends in ${wait} s`)
     const sure = refused.sentAt + 1000 * (wait - 1)
-    const end = { at: refused.at + 1000 * wait, act: () => askAtTheEnd(session, known, window) }
+    const end = { at: refused.at + 1000 * wait, act: () => askAtTheEnd(conversation, known, window) }
     // Without a valid Retry-After, no time is certain to be before the end.
-    return isRight ? [{ at: sure - EARLY, act: () => askEarly(session, known, window, sure) }, end] : [end]
+    return isRight
+      ? [{ at: sure - EARLY, act: () => askEarly(conversation, known, window, sure) }, end]
+      : [end]
   })
   for (const { at, act } of steps.toSorted((a, b) => a.at - b.at)) {
-    await session.pauseUntil(at)
+    await conversation.pauseUntil(at)
     isUsedLate = (await act()) || isUsedLate
   }
   return isUsedLate
 }
 
 /** @param sure until this time the window is certainly closed (Unix time in ms) */
-async function askEarly(session: Session, known: Known, window: Closed, sure: number): Promise<false> {
-  const { question } = usualRequest(session, known, window.endpoint)
-  if (session.time.wall() >= sure) return false
-  const received = await session.send(question)
+async function askEarly(
+  conversation: Conversation,
+  known: Known,
+  window: Closed,
+  sure: number,
+): Promise<false> {
+  const { question } = usualRequest(conversation, known, window.endpoint)
+  if (conversation.time.wall() >= sure) return false
+  const received = await conversation.send(question)
   window.isOpen = received.status !== 429
   const sent = `${question.what}, before the last second of Retry-After`
   // A response that came too late proves nothing.
   if (window.isOpen && received.at < sure)
-    session.findings.broken('C14', sent, received, '429: a used-up window stays closed until its reset')
+    conversation.findings.broken('C14', sent, received, '429: a used-up window stays closed until its reset')
   return false
 }
 
 /** Returns whether the first token was used. */
-async function askAtTheEnd(session: Session, known: Known, { endpoint, isOpen }: Closed): Promise<boolean> {
+async function askAtTheEnd(
+  conversation: Conversation,
+  known: Known,
+  { endpoint, isOpen }: Closed,
+): Promise<boolean> {
   if (isOpen) return false
-  const { options, findings, time } = session
+  const { options, findings, time } = conversation
   const { requests } = options.limits[endpoint]
   const isFirst = endpoint === 'api'
   const question = isFirst
     ? useOfFirstToken(options.path, known.first, time.wall())
-    : usualRequest(session, known, endpoint).question
-  const received = await session.send(question)
+    : usualRequest(conversation, known, endpoint).question
+  const received = await conversation.send(question)
   const sent = `${question.what}, when Retry-After is over`
   if (received.status === 429) {
     findings.broken('C15', sent, received, 'a request that passes, in a new window')

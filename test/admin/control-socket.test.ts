@@ -5,7 +5,7 @@ import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { type MemoryStatus, openControlSocket, type Places } from '../../src/admin/control-socket.ts'
+import { type MemoryStatus, openControlSocket, type ServicePlaces } from '../../src/admin/control-socket.ts'
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -15,7 +15,7 @@ const MEMORY: MemoryStatus = { held: 0, limit: 1, plan: '', bounds: [{ bytes: 2,
 
 async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; revoke?: () => never } = {}) {
   const failures: string[] = []
-  const places: Places[] = []
+  const places: ServicePlaces[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
     handOut: () => 'unavailable',

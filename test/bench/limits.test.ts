@@ -7,7 +7,7 @@ import {
   withToken,
 } from '../../bench/limits/request-kind.ts'
 import { refusalReply } from '../../src/gate/refusal-reply.ts'
-import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import { createLedger, type Ledger, type LedgerResult } from '../../src/verify/ledger.ts'
 import { foldFields, type Observation } from '../../src/verify/question.ts'
 
 const LIMIT = { requests: 3, window: 60 }
@@ -57,7 +57,7 @@ function add(ledger: Ledger, kind: RequestKind, observation: Observation): void 
   ledger.add(kind.status, observation, faultsOf(kind, observation, LIMIT))
 }
 
-function account(observations: readonly Observation[], windows = 1): Account {
+function account(observations: readonly Observation[], windows = 1): LedgerResult {
   const ledger = createLedger(LIMIT, windows)
   for (const observation of observations) add(ledger, withToken('t'), observation)
   return ledger.account()
@@ -155,7 +155,7 @@ test('it is a fault of a 401 when its challenge or its code is missing', () => {
 })
 
 /** The faults with the promises that they break. */
-function textsOf({ faults }: Account): string {
+function textsOf({ faults }: LedgerResult): string {
   return faults.map(({ promise = '', text }) => `${promise} ${text}`).join('\n')
 }
 

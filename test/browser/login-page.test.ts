@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { loginPage } from '../../src/admin/page-login.ts'
-import { type LoginPage, type Message, pageReply, WORDS } from '../../src/browser/login-page.ts'
+import { type LoginMessage, type LoginPage, pageReply, WORDS } from '../../src/browser/login-page.ts'
 
 const PAGE: LoginPage = {
   realm: 'device',
@@ -41,8 +41,8 @@ it.each(ACCEPTED)('H187 the login page for Accept-Language %j is in %s', (langua
 })
 
 it('H187 the login page says in each language what has happened: news as a status, all else as an alert', () => {
-  const news: readonly Message[] = ['out', 'ended', 'foreign']
-  const alerts: readonly Message[] = ['wrong', 'wait', 'busy', 'cleartext', 'unsent']
+  const news: readonly LoginMessage[] = ['out', 'ended', 'foreign']
+  const alerts: readonly LoginMessage[] = ['wrong', 'wait', 'busy', 'cleartext', 'unsent']
   for (const [language, words] of Object.entries(WORDS)) {
     for (const message of [...news, ...alerts]) {
       const role = news.includes(message) ? 'status' : 'alert'

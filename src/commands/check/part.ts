@@ -2,7 +2,7 @@ import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import { isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
-import type { Places } from '../instance.ts'
+import type { InstancePlaces } from '../instance.ts'
 import type { CheckResult, DeviceLogin, Finding } from './finding.ts'
 
 /** The input of `check`: the configuration, and paths of the device to request. */
@@ -10,7 +10,7 @@ export interface Asked {
   readonly config: Config
   /** The configuration file, if there is one. */
   readonly file: string | undefined
-  readonly places: Places
+  readonly places: InstancePlaces
   /** Pages of the device to request. */
   readonly pages: readonly string[]
   /** A path of the device to post to. */
@@ -47,7 +47,7 @@ interface About {
 }
 
 /** The result of a check. */
-export interface Outcome {
+export interface CheckOutcome {
   readonly result: CheckResult
   /** The name of the finding, also `nothing tried` and `look failed`; undefined for a warning of the start. */
   readonly row?: string
@@ -64,14 +64,14 @@ type LocationOf = Loaded['locationOf']
 export function check<Subject, Facts>(part: Part<Subject, Facts>) {
   const { subjects, about, withReload = false, rows } = part
   /** Rejects only for a bug. */
-  const run = (subject: Subject, locationOf: LocationOf = () => undefined): Promise<Outcome> =>
+  const run = (subject: Subject, locationOf: LocationOf = () => undefined): Promise<CheckOutcome> =>
     outcomeOf(part, subject, about(subject), locationOf)
   return {
     rows: Object.keys(rows),
     withReload,
     run,
     /** A run for each subject. */
-    runs: (asked: Asked, locationOf: LocationOf): readonly (() => Promise<Outcome>)[] =>
+    runs: (asked: Asked, locationOf: LocationOf): readonly (() => Promise<CheckOutcome>)[] =>
       subjects(asked).map((subject) => () => run(subject, locationOf)),
   }
 }
@@ -81,7 +81,7 @@ async function outcomeOf<Subject, Facts>(
   subject: Subject,
   about: About,
   locationOf: LocationOf,
-): Promise<Outcome> {
+): Promise<CheckOutcome> {
   const instead = untried?.(subject)
   if (instead !== undefined) return { row: 'nothing tried', ...resultOf(about, instead, locationOf) }
   try {
@@ -100,7 +100,7 @@ async function outcomeOf<Subject, Facts>(
 }
 
 /** @param named the key at fault, if the error names one */
-function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: string): Outcome {
+function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: string): CheckOutcome {
   const { name } = about
   if (typeof found === 'string')
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }

@@ -32,7 +32,7 @@ export const STORE = check({
   rows: {
     'too old': ({ report }) =>
       Number.parseInt(report.version, 10) < OLDEST_VERSION && {
-        failed: `${nameOf(report)}, which is too old`,
+        failed: `${serverName(report)}, which is too old`,
         meaning: 'its scripts cannot do what Postern needs',
         remedy: `update it to version ${OLDEST_VERSION} or later, of Redis or Valkey`,
       },
@@ -46,12 +46,12 @@ export const STORE = check({
       const found = LOSSES.flatMap((find) => find(store) || [])
       if (found.length === 0) return undefined
       const joined = (part: keyof Loss): string => found.map((each) => each[part]).join('; ')
-      const warning = `${nameOf(store.report)}; ${joined('warning')}`
+      const warning = `${serverName(store.report)}; ${joined('warning')}`
       return { warning, meaning: joined('meaning'), remedy: joined('remedy') }
     },
     'hidden settings': ({ report }) =>
-      report.settings === undefined && `${nameOf(report)}; the user may not read its settings`,
-    good: ({ report }) => nameOf(report),
+      report.settings === undefined && `${serverName(report)}; the user may not read its settings`,
+    good: ({ report }) => serverName(report),
   },
 })
 
@@ -137,7 +137,7 @@ function grantAll(commands: readonly string[], { address, prefix }: StoreSetting
 }
 
 /** A clause about the server: its address, program and version. */
-function nameOf({ at, server, version, mode }: ServerReport): string {
+function serverName({ at, server, version, mode }: ServerReport): string {
   const name = `${at} is ${server.charAt(0).toUpperCase()}${server.slice(1)} ${version}`
   return mode === 'standalone' ? name : `${name} in ${mode} mode`
 }

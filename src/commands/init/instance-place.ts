@@ -6,7 +6,7 @@ import { listen } from '../../system/listen.ts'
 import type { ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { lockStateFolder } from '../../tokens/state-folder.ts'
-import { folderOf, type Places } from '../instance.ts'
+import { folderOf, type InstancePlaces } from '../instance.ts'
 import { neighboursOf } from '../neighbour-files.ts'
 
 /** The ports of instance number N are these plus N: 8501 for clients and 9501 for metrics of the first. */
@@ -25,7 +25,7 @@ export interface InstanceAddresses {
 }
 
 /** Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`. */
-export function makeFolder(places: Places): void {
+export function makeFolder(places: InstancePlaces): void {
   const folder = folderOf(places)
   try {
     mkdirSync(folder, { mode: 0o750 })
@@ -47,7 +47,7 @@ export function makeFolder(places: Places): void {
  * @param say gets a sentence about each configuration whose ports are not known
  */
 export async function withFreeAddresses<Result>(
-  places: Places,
+  places: InstancePlaces,
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
@@ -65,7 +65,10 @@ async function lock(path: string): Promise<() => void> {
   throw new SetupError('another postern init is choosing ports', { remedy: 'try again when it has ended' })
 }
 
-async function freeAddresses(places: Places, say: (sentence: string) => void): Promise<InstanceAddresses> {
+async function freeAddresses(
+  places: InstancePlaces,
+  say: (sentence: string) => void,
+): Promise<InstanceAddresses> {
   const neighbours = neighboursOf(undefined, places)
   for (const { file, addresses } of neighbours) {
     if (addresses === undefined) say(`${file} cannot be read or has a mistake, so its ports are not known`)

@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
-import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
+import { type Holder, type Holding, UNTOUCHED_FOR } from '../../memory/account.ts'
 import { TUNNEL } from '../../memory/costs.ts'
 import { Activity } from '../../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
@@ -120,7 +120,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     const waits = exchange?.answered === true && exchange.sentAt === 0 && this.socket.writableLength > 0
     if (!waits) this.#unreadSince = undefined
     else this.#unreadSince ??= now
-    if (this.#unreadSince === undefined || now - this.#unreadSince < PATIENCE) return 0
+    if (this.#unreadSince === undefined || now - this.#unreadSince < UNTOUCHED_FOR) return 0
     this.drop()
     return 1
   }

@@ -35,7 +35,7 @@ export class HeadsOfSession {
   /** @param raw the fields with the pseudo-header fields, which come first (RFC 9113 §8.3) */
   headOf(raw: Fields, headers: IncomingHttpHeaders, endsWithHead: boolean): RequestHead {
     if (!endsWithHead) return this.#read(raw, headers, endsWithHead)
-    for (const { raw: known, head } of this.#known) if (isSame(known, raw)) return head
+    for (const { raw: known, head } of this.#known) if (isSameFields(known, raw)) return head
     const head = this.#read(raw, headers, endsWithHead)
     if (head.survey.size <= LONGEST && this.#known.unshift({ raw, head }) > HEADS_KNOWN) this.#known.pop()
     return head
@@ -69,7 +69,7 @@ export class HeadsOfSession {
   }
 }
 
-function isSame(one: Fields, other: Fields): boolean {
+function isSameFields(one: Fields, other: Fields): boolean {
   if (one.length !== other.length) return false
   for (let i = 0; i < one.length; i += 1) if (one[i] !== other[i]) return false
   return true

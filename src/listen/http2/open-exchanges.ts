@@ -1,5 +1,5 @@
 import type { Outcome } from '../../http/exchange.ts'
-import { type Account, type Holding, PATIENCE } from '../../memory/account.ts'
+import { type Account, type Holding, UNTOUCHED_FOR } from '../../memory/account.ts'
 import type { Clock } from '../../system/clock.ts'
 import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import type { ListenLimits } from '../connection-caps.ts'
@@ -117,11 +117,11 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   }
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`, or for `PATIENCE` if it is an own response and memory is short. Node
+   * Cuts each response that the client has not read for `idleTimeout`, or for `UNTOUCHED_FOR` if it is an own response and memory is short. Node
    * forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
    *
    * @param time in ms of any clock
-   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `PATIENCE` is added, so
+   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `UNTOUCHED_FOR` is added, so
    *   that after any cut the connection of a client that does not read the reset ends equally soon.
    */
   cutUnread(time: number): number {
@@ -131,7 +131,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     for (const exchange of this.all()) {
       const unread = exchange.unreadFor(time)
       const isOwn = exchange.sentAt === 0
-      const patience = isShort && isOwn ? Math.min(PATIENCE, idleTimeout) : idleTimeout
+      const patience = isShort && isOwn ? Math.min(UNTOUCHED_FOR, idleTimeout) : idleTimeout
       if (unread >= patience) {
         if (patience < idleTimeout && !exchange.ended) this.#account.gaveUp('answers', 'answer')
         this.#resetSince ??= time - unread - idleTimeout + patience
