@@ -97,7 +97,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     requests,
     sessions: credentials.sessions,
     [Symbol.dispose]() {
-      listener.destroy()
+      listener.cut()
       sweeping.close()
       accessLog.close()
     },

@@ -56,7 +56,7 @@ class UpgradeTrip extends RoundTrip<ForwardExchange<UpgradeExchange>, UpgradeRul
 
   transmit(device: Socket, host: string): void {
     // An earlier connection broke without a response.
-    this.#handshake?.drop()
+    this.#handshake?.cut()
     const { target, fields: sent } = this.outgoing
     const isNamed = fieldValues(sent, 'host').length > 0
     const fields = [...(isNamed ? [] : ['Host', host]), ...sent, ...SWITCH]
@@ -104,7 +104,7 @@ class UpgradeTrip extends RoundTrip<ForwardExchange<UpgradeExchange>, UpgradeRul
 
   protected override finish(end: RoundTripEnd): void {
     this.substitutes.idle.leave(this)
-    this.#handshake?.drop()
+    this.#handshake?.cut()
     super.finish(end)
   }
 }
@@ -180,7 +180,7 @@ class Handshake {
   }
 
   /** Ends the handshake. Before `accept`, neither socket is affected. */
-  drop(): void {
+  cut(): void {
     this.#device.destroy()
     this.#client.destroy()
   }

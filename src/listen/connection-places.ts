@@ -64,7 +64,7 @@ export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPla
       if (victim === undefined) return false
       onTaken()
       release(victim)
-      victim.holder.drop()
+      victim.holder.cut()
       victim.close()
       return true
     },

@@ -143,7 +143,7 @@ export abstract class ListenerExchange implements Exchange {
   settle(outcome: Outcome): void {
     if (this.outcome !== undefined) return
     if (this.requestBody !== undefined) {
-      this.requestBody.drop()
+      this.requestBody.discard()
       this.requestBytes = this.requestBody.bytes
     }
     this.outcome = outcome

@@ -209,7 +209,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       return closed
     },
     /** Closes all remaining connections at once. */
-    destroy(): void {
+    cut(): void {
       for (const socket of holdings.keys()) socket.destroy()
       handshakes?.close()
     },
@@ -226,11 +226,11 @@ class Handshaking implements Holder {
     this.#socket = socket
   }
 
-  giveUpUnread(): number {
+  cutUnread(): number {
     return 0
   }
 
-  drop(): void {
+  cut(): void {
     this.#socket.destroy()
   }
 }

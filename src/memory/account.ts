@@ -55,13 +55,13 @@ export interface Holder {
   /** One of its requests was sent to the device and has not ended. */
   readonly atDevice: boolean
   /** Gives up own responses that the client has not read for `UNTOUCHED_FOR`. Returns their number. */
-  giveUpUnread(now: number): number
+  cutUnread(now: number): number
   /** Ends it at once. */
-  drop(): void
+  cut(): void
 }
 
 /** The holder of a closed holding. */
-const GONE: Holder = { working: false, atDevice: false, giveUpUnread: () => 0, drop() {} }
+const GONE: Holder = { working: false, atDevice: false, cutUnread: () => 0, cut() {} }
 
 /** What one client holds: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
 export class ClientAccount {
@@ -308,7 +308,7 @@ export class Account {
   readonly #check = (): void => {
     this.#checkSoon = undefined
     this.#settleStage()
-    if (this.fullness >= BEGINS.answers) this.#giveUpUnread()
+    if (this.fullness >= BEGINS.answers) this.#cutUnread()
     if (this.fullness >= BEGINS.idle) this.#closeIdle()
     if (this.fullness >= RELIEF) this.#relieve()
     this.#settleStage()
@@ -331,11 +331,11 @@ export class Account {
     this.#deps.onStage(stage)
   }
 
-  #giveUpUnread(): void {
+  #cutUnread(): void {
     const now = this.#deps.clock.monotonic()
     for (const { holdings } of [...this.#clients.values()]) {
       for (const { holder } of [...holdings]) {
-        for (let left = holder.giveUpUnread(now); left > 0; left -= 1) this.#deps.onShed('answers', 'answer')
+        for (let left = holder.cutUnread(now); left > 0; left -= 1) this.#deps.onShed('answers', 'answer')
       }
     }
   }
@@ -351,7 +351,7 @@ export class Account {
       for (const holding of [...client.holdings]) {
         const idleFor = this.#idleFor(holding, now)
         if (this.fullness < BEGINS.idle || client.bytes <= most) break
-        if (idleFor >= UNTOUCHED_FOR) this.#drop(holding, 'idle')
+        if (idleFor >= UNTOUCHED_FOR) this.#cut(holding, 'idle')
       }
     }
     this.#idleCheckedAt = now
@@ -378,16 +378,16 @@ export class Account {
         for (const holding of largest) {
           if (this.total <= enough || client.bytes <= most) break
           if (holding.holder.atDevice === busy)
-            this.#drop(holding, this.fullness < BEGINS.grants ? 'shares' : 'grants')
+            this.#cut(holding, this.fullness < BEGINS.grants ? 'shares' : 'grants')
         }
       }
     }
     this.#shareUntil = Number.NEGATIVE_INFINITY
   }
 
-  #drop(holding: Holding, stage: Stage): void {
+  #cut(holding: Holding, stage: Stage): void {
     this.#deps.onShed(stage, 'connection')
-    holding.holder.drop()
+    holding.holder.cut()
     // The rest of this check must see the freed bytes; the `close` event of the connection comes later.
     holding.close()
   }

@@ -18,8 +18,8 @@ function roomyAccount(): Account {
 const NO_HOLDER: Holder = {
   working: true,
   atDevice: false,
-  giveUpUnread: () => 0,
-  drop() {},
+  cutUnread: () => 0,
+  cut() {},
 }
 
 const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }

@@ -10,7 +10,7 @@ const IDLE_TIMEOUT = 60_000
 function openOne() {
   const session = { frames: false, written: 0, unread: 0 }
   const account = new Account({ limit: 1e9, clock: stillClock(), onStage() {}, onShed() {} })
-  const holder = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {} }
+  const holder = { working: true, atDevice: false, cutUnread: () => 0, cut() {} }
   const open = new OpenExchanges({
     clock: stillClock(),
     limits: { idleTimeout: IDLE_TIMEOUT, maxQueuedBytes: 1e6 } as ListenLimits, // it uses no others

@@ -68,7 +68,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   #ofRequest: Holding
   /** The charge of the current request (bytes). */
   #charged = 0
-  /** When `giveUpUnread` first found an own response with unread bytes (ms); undefined if the last call found none. */
+  /** When `cutUnread` first found an own response with unread bytes (ms); undefined if the last call found none. */
   #unreadSince: number | undefined
   #current: Http1Exchange | undefined
   /** `half-closed`: the client has closed its sending side. `closing`: later bytes on the connection are not read as a request. */
@@ -115,17 +115,17 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     return exchange !== undefined && exchange.sentAt > 0 && !exchange.ended
   }
 
-  giveUpUnread(now: number): number {
+  cutUnread(now: number): number {
     const exchange = this.#current
     const waits = exchange?.answered === true && exchange.sentAt === 0 && this.socket.writableLength > 0
     if (!waits) this.#unreadSince = undefined
     else this.#unreadSince ??= now
     if (this.#unreadSince === undefined || now - this.#unreadSince < UNTOUCHED_FOR) return 0
-    this.drop()
+    this.cut()
     return 1
   }
 
-  drop(): void {
+  cut(): void {
     this.socket.destroy()
   }
 

@@ -129,12 +129,12 @@ export class Http1Exchange extends ListenerExchange {
     if (this.unread && this.#response !== undefined && this.afterwards !== 'ends') {
       this.#response.flush()
       this.transport.linger()
-    } else this.abandon()
+    } else this.#closeBroken()
     this.settle('cut')
   }
 
   /** Closes the connection without sending more. A response that ends with the connection must not look complete (C24). */
-  abandon(): void {
+  #closeBroken(): void {
     const { socket, wire } = this.transport
     if (this.afterwards === 'ends') endBroken(socket, wire)
     else socket.destroy()

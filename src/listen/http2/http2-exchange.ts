@@ -323,11 +323,11 @@ export class CarriedStream implements Holder {
   }
 
   /** `OpenExchanges.cutUnread` gives up unread responses. */
-  giveUpUnread(): number {
+  cutUnread(): number {
     return 0
   }
 
-  drop(): void {
+  cut(): void {
     this.exchange?.cut()
   }
 }

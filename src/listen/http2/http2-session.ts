@@ -203,8 +203,8 @@ function holderOf(session: ServerHttp2Session, socket: TLSSocket, open: OpenExch
       return open.all().some((exchange) => exchange.atDevice)
     },
     // `OpenExchanges.cutUnread` gives up unread responses.
-    giveUpUnread: () => 0,
-    drop(): void {
+    cutUnread: () => 0,
+    cut(): void {
       session.destroy()
       socket.destroy()
     },
