@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type Answer, errorAnswer } from './answer.ts'
+import { type AdminResponse, errorResponse } from './admin-response.ts'
 import { namesLoopback } from './host-check.ts'
 import type { PageSession, PageSessions } from './page-sessions.ts'
 
@@ -54,14 +54,14 @@ export function accessOf(
   return { kind: 'viewer', session: undefined, mayRevoke: reach === 'unix' }
 }
 
-export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): Answer {
-  return access.kind === 'login' ? loginRequired() : errorAnswer(403, 'page_off', access.reason.trim())
+export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): AdminResponse {
+  return access.kind === 'login' ? loginRequired() : errorResponse(403, 'page_off', access.reason.trim())
 }
 
-export function refuseRevocation(): Answer {
-  return errorAnswer(403, 'password_required', READ_ONLY.trim())
+export function refuseRevocation(): AdminResponse {
+  return errorResponse(403, 'password_required', READ_ONLY.trim())
 }
 
-export function loginRequired(): Answer {
-  return errorAnswer(401, 'login_required', 'Sign in first.', CHALLENGE)
+export function loginRequired(): AdminResponse {
+  return errorResponse(401, 'login_required', 'Sign in first.', CHALLENGE)
 }

@@ -5,7 +5,7 @@ import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
+import { type AdminResponse, clientOf, errorResponse, readSmallBody, tooLarge } from './admin-response.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import { CHALLENGE } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
@@ -25,13 +25,13 @@ export function createLogin({
   sessions,
   password,
   log,
-}: Dependencies): (req: IncomingMessage) => Promise<Answer> {
+}: Dependencies): (req: IncomingMessage) => Promise<AdminResponse> {
   const beginAttempt = createLoginAttempts(clock)
 
   return async (req) => {
     const charset = formCharset(req.rawHeaders)
     if (typeof charset !== 'string') {
-      return errorAnswer(
+      return errorResponse(
         415,
         'unsupported_media_type',
         'The login is a form: application/x-www-form-urlencoded.',
@@ -42,7 +42,7 @@ export function createLogin({
     const form = parseForm(body, charset)
     const candidate = 'kind' in form ? form : required(form, 'password')
     if (typeof candidate !== 'string')
-      return errorAnswer(400, 'invalid_request', 'The form has one field, password.')
+      return errorResponse(400, 'invalid_request', 'The form has one field, password.')
     const client = clientOf(req)
     const attempt = beginAttempt(client)
     if ('retryAfter' in attempt)
@@ -85,7 +85,7 @@ export function loginPage(
   base: '' | 'page/',
   fields: Readonly<Record<string, string>>,
   message?: LoginMessage,
-): Answer {
+): AdminResponse {
   const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
   const body = loginDocument({
     realm: 'Postern',
@@ -99,6 +99,6 @@ export function loginPage(
 }
 
 /** Redirects from a path below `/page/` to the page. The reference is relative, so it works behind a proxy that adds a prefix. */
-export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
+export function goToPage(fields: Readonly<Record<string, string>> = {}): AdminResponse {
   return { status: 303, fields: { Location: '../', ...fields } }
 }

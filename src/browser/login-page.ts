@@ -1,8 +1,8 @@
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
-import { documentOf, escapeHtml, htmlReply } from '../http/html.ts'
+import { documentOf, escapeHtml, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import type { Reply } from '../http/refusal.ts'
+import type { OwnResponse } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
 export interface LoginPage {
@@ -27,8 +27,8 @@ export interface LoginPage {
 }
 
 /** A page of the login as a response. `more`: further fields. `head`: further elements of its head. */
-export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
-  return htmlReply(status, loginDocument(page, head), more)
+export function pageResponse(status: number, page: LoginPage, more: Fields = [], head = ''): OwnResponse {
+  return htmlResponse(status, loginDocument(page, head), more)
 }
 
 /** A page of the login in HTML, in the language of the browser. `head`: further elements of its head. */

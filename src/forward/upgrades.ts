@@ -129,7 +129,8 @@ class OpenConnection extends Agent {
  * the client. The sockets themselves would break C23 and C24 (`passes/ws-incoming.js` of version 2.0.1):
  *
  * - Its listener for `response` writes the device's refusal to the client, behind the response that our own rules have written.
- * - `onOutgoingError` closes the client when the device's connection fails. The client gets no response, and the handshake no second attempt.
+ * - `onOutgoingError` closes the client when the device's connection fails. The client gets no response, and the handshake no second
+ * attempt.
  * - Node's parser closes the device's connection at a response that the tolerant rules accept.
  * - `socket.unshift` loses what a client sent before it closed its sending side: Node takes no bytes back after the end of a stream.
  */

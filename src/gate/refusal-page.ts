@@ -1,9 +1,9 @@
 import { isOfThisOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
-import { documentOf, escapeHtml, fieldsBesideBody, htmlReply } from '../http/html.ts'
+import { documentOf, escapeHtml, fieldsBesideBody, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import { isUnreachable, type Refusal, type Reply } from '../http/refusal.ts'
+import { isUnreachable, type OwnResponse, type Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import { type RefusalMessage, WORDS } from './refusal-words.ts'
 
@@ -56,8 +56,8 @@ interface PageSettings {
 }
 
 /**
- * The same response as `reply` for a browser that opens a page: its status and fields, and a page that says what a person can do. The page
- * shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
+ * The same response as `response` for a browser that opens a page: its status and fields, and a page that says what a person can do. The
+ * page shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
  *
  * For a request of another origin, the page neither loads again nor offers to: the second request would be one of this origin, and carry
  * the session of the browser (CSRF).
@@ -65,11 +65,11 @@ interface PageSettings {
 export function refusalPage(
   exchange: Exchange,
   refusal: Refusal,
-  reply: Reply,
+  response: OwnResponse,
   { realm, browser }: PageSettings,
-): Reply {
+): OwnResponse {
   const { head, requestId } = exchange
-  const fields = fieldsBesideBody(reply)
+  const fields = fieldsBesideBody(response)
   const message = messageOf(refusal)
   const offer = offerOf(exchange, refusal, message, browser)
   // The device may have got the request, such as a reboot by GET. Then only the person repeats it.
@@ -79,8 +79,8 @@ export function refusalPage(
       : undefined
   const page = pageOf({ head, requestId, message, offer, wait, realm })
   // Not `<meta>`: axe takes it for a page that changes while it is read. This page announces the reload.
-  return htmlReply(
-    reply.status,
+  return htmlResponse(
+    response.status,
     page,
     wait === undefined ? fields : [...fields, 'Refresh', refreshOf(head.target, wait)],
   )

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Fields } from './fields.ts'
-import type { Reply } from './refusal.ts'
+import type { OwnResponse } from './refusal.ts'
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
@@ -44,7 +44,7 @@ const PAGE_FIELDS: Fields = Object.entries({
 }).flat()
 
 /** A response with an HTML page. `more`: further fields. It is `no-store`, so it needs no `Vary`. */
-export function htmlReply(status: number, body: string, more: Fields = []): Reply {
+export function htmlResponse(status: number, body: string, more: Fields = []): OwnResponse {
   return {
     status,
     fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
@@ -55,8 +55,8 @@ export function htmlReply(status: number, body: string, more: Fields = []): Repl
 /** The fields that describe a body. */
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma|x-content-type-options)$/i
 
-/** The fields of a reply without those that describe its body. */
-export function fieldsBesideBody({ fields }: Reply): Fields {
+/** The fields of a response without those that describe its body. */
+export function fieldsBesideBody({ fields }: OwnResponse): Fields {
   return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
 }
 

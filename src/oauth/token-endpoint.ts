@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { type Form, required } from '../http/form.ts'
 import { secondsToReset } from '../http/limit-fields.ts'
-import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
+import { jsonResponse, type OwnResponse, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type FormSettings, readForm } from './form-request.ts'
@@ -14,8 +14,8 @@ export interface GrantType {
   exchange(form: Form, request: Exchange): Promise<IssuedTokens | Refusal>
 }
 
-/** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the reply, for the record. */
-type EndpointResult = { readonly reply: Reply; readonly grant?: string | undefined } | Refusal
+/** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the response, for the record. */
+type EndpointResult = { readonly response: OwnResponse; readonly grant?: string | undefined } | Refusal
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
@@ -50,7 +50,7 @@ export function createTokenEndpoint(
       refresh_token: refreshToken,
       access_token: accessToken,
     }
-    return { reply: jsonReply(200, members), grant }
+    return { response: jsonResponse(200, members), grant }
   }
 }
 
@@ -134,6 +134,6 @@ export function createRevocationEndpoint(
     const token = required(form, 'token')
     if (typeof token !== 'string') return token
     const revoked = await revoke({ token }, 'client')
-    return revoked === 'unavailable' ? { kind: 'store-unavailable' } : { reply: jsonReply(200, {}) }
+    return revoked === 'unavailable' ? { kind: 'store-unavailable' } : { response: jsonResponse(200, {}) }
   }
 }

@@ -194,7 +194,10 @@ const SPARE = 3
 /** The faults after which the client beside the flood stops: further ones would be the same. */
 const MOST_FAULTS = 3
 
-/** Spreads requests over the time of the flood. The server must let every one of them pass. Resolves to the time to the head of each response (ms). */
+/**
+ * Spreads requests over the time of the flood. The server must let every one of them pass. Resolves to the time to the head of each
+ * response (ms).
+ */
 async function clientBeside(
   conversation: Conversation,
   { question, expected }: UsualRequest,

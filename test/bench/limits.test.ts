@@ -6,7 +6,7 @@ import {
   WITHOUT_TOKEN,
   withToken,
 } from '../../bench/limits/request-kind.ts'
-import { refusalReply } from '../../src/gate/refusal-reply.ts'
+import { refusalResponse } from '../../src/gate/refusal-response.ts'
 import { createLedger, type Ledger, type LedgerResult } from '../../src/verify/ledger.ts'
 import { foldFields, type Observation } from '../../src/verify/question.ts'
 
@@ -41,7 +41,7 @@ function passed(
 
 test('a 429 is judged by the body that Postern sends', () => {
   const settings = { statusCodes: 'contract', realm: 'r' } as const
-  expect(refusalReply({ kind: 'rate-limited', retryAfter: 1 }, settings).body).toBe(REFUSAL_BODY)
+  expect(refusalResponse({ kind: 'rate-limited', retryAfter: 1 }, settings).body).toBe(REFUSAL_BODY)
 })
 
 function refused({ at = NOW, body = REFUSAL_BODY, headers = {} }: Changes = {}): Observation {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { loginPage } from '../../src/admin/page-login.ts'
-import { type LoginMessage, type LoginPage, pageReply, WORDS } from '../../src/browser/login-page.ts'
+import { type LoginMessage, type LoginPage, pageResponse, WORDS } from '../../src/browser/login-page.ts'
 
 const PAGE: LoginPage = {
   realm: 'device',
@@ -10,7 +10,7 @@ const PAGE: LoginPage = {
 }
 
 /** The text of a page that differs from the usual one in these. */
-const bodyOf = (page: Partial<LoginPage> = {}): string => `${pageReply(200, { ...PAGE, ...page }).body}`
+const bodyOf = (page: Partial<LoginPage> = {}): string => `${pageResponse(200, { ...PAGE, ...page }).body}`
 
 const ACCEPTED: readonly (readonly [languages: string | undefined, language: string])[] = [
   [undefined, 'en'],
@@ -103,7 +103,7 @@ it('H355 the fields of both login pages hide the password, and no script is in t
 })
 
 it('H187 the login page has its length in bytes, its further fields and the further elements of its head', () => {
-  const { status, fields, body } = pageReply(
+  const { status, fields, body } = pageResponse(
     401,
     { ...PAGE, languages: 'ja' },
     ['X-A', 'b'],

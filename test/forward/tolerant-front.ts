@@ -66,7 +66,7 @@ export async function startFront(
     const onEnd = (end: RoundTripEnd): void => {
       ends.push(end)
       changes.emit('end', end)
-      if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
+      if (end.kind === 'failed') exchange.respond({ status: 502, fields: [], body: '' })
     }
     forwardToDevice(service, request, onEnd, { fields: endToEnd(fields) })
   }

@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { jsonReply } from '../../src/http/refusal.ts'
+import { jsonResponse } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
@@ -49,9 +49,9 @@ async function echo(exchange: Exchange): Promise<void> {
   const pieces: Buffer[] = []
   try {
     for await (const piece of exchange.body(STALL_TIMEOUT)) pieces.push(piece)
-    exchange.reply(jsonReply(200, { got: Buffer.concat(pieces).toString() }))
+    exchange.respond(jsonResponse(200, { got: Buffer.concat(pieces).toString() }))
   } catch {
-    exchange.reply(jsonReply(400, { got: 'broken' }))
+    exchange.respond(jsonResponse(400, { got: 'broken' }))
   }
 }
 

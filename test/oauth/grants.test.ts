@@ -67,8 +67,8 @@ runCases(join(import.meta.dirname, 'grants.txt'), {
       ? post(bytesOf(pair), endpoint)
       : post(bytesOf(form), documented))
     if ('kind' in result) return { refused: refusalText(result) }
-    expect(result.reply.status).toBe(200)
-    return { tokens: result.reply.body }
+    expect(result.response.status).toBe(200)
+    return { tokens: result.response.body }
   },
 })
 

@@ -24,7 +24,9 @@ export interface InstanceAddresses {
   readonly admin: ListenAddress & { readonly kind: 'tcp' }
 }
 
-/** Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`. */
+/**
+ * Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`.
+ */
 export function makeFolder(places: InstancePlaces): void {
   const folder = folderOf(places)
   try {

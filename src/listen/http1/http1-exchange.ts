@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Exchange, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitLines } from '../../http/limit-fields.ts'
-import type { Reply } from '../../http/refusal.ts'
+import type { OwnResponse } from '../../http/refusal.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import type { Clock } from '../../system/clock.ts'
@@ -70,12 +70,12 @@ export class Http1Exchange extends ListenerExchange {
     return (this.requestBody ?? RequestBody.empty()).within(stallTimeout)
   }
 
-  reply(reply: Reply, close = false): void {
+  respond(response: OwnResponse, close = false): void {
     if (this.answered) return
     if (close || this.#leavesBody) this.afterwards = 'closes'
-    const body = latin1Of(reply.body)
+    const body = latin1Of(response.body)
     const own = `${limitLines(this)}${this.requestId === '' ? '' : `X-Request-Id: ${this.requestId}\r\n`}`
-    const head = this.#render(reply, own, body.length)
+    const head = this.#render(response, own, body.length)
     const bodiless = head.framing === 'none'
     if (!bodiless) this.responseBytes = body.length
     this.transport.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.transport.onFlushed)

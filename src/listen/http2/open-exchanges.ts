@@ -117,12 +117,12 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   }
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`, or for `UNTOUCHED_FOR` if it is an own response and memory is short. Node
-   * forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
+   * Cuts each response that the client has not read for `idleTimeout`, or for `UNTOUCHED_FOR` if it is an own response and memory is short.
+   * Node forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
    *
    * @param time in ms of any clock
-   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `UNTOUCHED_FOR` is added, so
-   *   that after any cut the connection of a client that does not read the reset ends equally soon.
+   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `UNTOUCHED_FOR` is added,
+   * so that after any cut the connection of a client that does not read the reset ends equally soon.
    */
   cutUnread(time: number): number {
     const { idleTimeout } = this.#limits

@@ -4,11 +4,11 @@ import { STYLE_SOURCE } from '../http/html.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { wireOf } from './admin-wire.ts'
 
-export interface Answer {
+export interface AdminResponse {
   readonly status: number
   /** The media type; undefined if there is no body. */
   readonly type?: string
-  /** Undefined although there is a type: the answer to HEAD for a stream, which has no length. */
+  /** Undefined although there is a type: the response to HEAD for a stream, which has no length. */
   readonly body?: string | Buffer
   /** Further fields. `Cache-Control` is `no-store` unless they contain it. */
   readonly fields?: Readonly<Record<string, string>>
@@ -27,31 +27,35 @@ export const PAGE_FIELDS: Readonly<Record<string, string>> = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 }
 
-export function json(status: number, value: object, fields: Readonly<Record<string, string>> = {}): Answer {
+export function json(
+  status: number,
+  value: object,
+  fields: Readonly<Record<string, string>> = {},
+): AdminResponse {
   return { status, type: 'application/json', body: `${JSON.stringify(value)}\n`, fields }
 }
 
 /** An error: a stable code, and a sentence for people. */
-export function errorAnswer(
+export function errorResponse(
   status: number,
   error: string,
   description: string,
   fields: Readonly<Record<string, string>> = {},
-): Answer {
+): AdminResponse {
   return json(status, { error, error_description: description }, fields)
 }
 
-/** 503: only the shared store has the answer, and it gave none. */
-export function storeUnavailable(description: string): Answer {
-  return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
+/** 503: only the shared store knows, and it does not answer. */
+export function storeUnavailable(description: string): AdminResponse {
+  return errorResponse(503, 'store_unavailable', description, { 'Retry-After': '5' })
 }
 
-/** 503 to a command of the control socket: only the shared store has the answer, and it gave none. */
-export const STORE_SILENT: Answer = json(503, {
+/** 503 to a command of the control socket: only the shared store knows, and it does not answer. */
+export const STORE_SILENT: AdminResponse = json(503, {
   error: 'the shared store does not respond, or refuses the command: /readyz says which',
 })
 
-export function methodNotAllowed(allowed: string): Answer {
+export function methodNotAllowed(allowed: string): AdminResponse {
   return json(405, { error: 'method_not_allowed' }, { Allow: allowed })
 }
 
@@ -61,7 +65,7 @@ export function clientOf({ socket }: IncomingMessage): string {
 }
 
 /** Writes the response, unless one has begun or the client has left. Node leaves the body out for HEAD. */
-export function send(res: ServerResponse, { status, type, body, fields = {} }: Answer): void {
+export function send(res: ServerResponse, { status, type, body, fields = {} }: AdminResponse): void {
   if (res.headersSent || res.destroyed) return
   const hasLength = status !== 304 && (body !== undefined || type === undefined)
   res.writeHead(status, {
@@ -98,8 +102,8 @@ export async function readSmallBody(req: IncomingMessage): Promise<Buffer | unde
 }
 
 /** 413. The connection closes, so the client does not send the rest. */
-export function tooLarge(): Answer {
-  return errorAnswer(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
+export function tooLarge(): AdminResponse {
+  return errorResponse(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
 }
 
 /** The client left before its request was complete. This is no bug, and no response is possible. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parseYaml } from '../../src/config/yaml.ts'
-import { refusalReply } from '../../src/gate/refusal-reply.ts'
+import { refusalResponse } from '../../src/gate/refusal-response.ts'
 import { type Fields, fieldLines } from '../../src/http/fields.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { runCases } from '../support/cases.ts'
@@ -19,13 +19,13 @@ runCases(join(import.meta.dirname, 'refusals.txt'), {
   given: ['refusal'],
   results: ['http', 'contract', 'error', 'says', 'fields'],
   play({ refusal = '' }) {
-    const replyBy = (statusCodes: 'http' | 'contract') =>
-      refusalReply(refusalIn(refusal), { statusCodes, realm: 'r' })
-    const [http, contract] = [replyBy('http'), replyBy('contract')]
+    const responseBy = (statusCodes: 'http' | 'contract') =>
+      refusalResponse(refusalIn(refusal), { statusCodes, realm: 'r' })
+    const [http, contract] = [responseBy('http'), responseBy('contract')]
     const { error, error_description, ...more } = JSON.parse(http.body)
     expect([more, contract.body]).toEqual([{}, http.body])
-    const [fields, others] = [http, contract].map((reply) =>
-      fieldLines(reply.fields.slice(OF_THE_BODY)).trimEnd().replaceAll('\r\n', '\n'),
+    const [fields, others] = [http, contract].map((response) =>
+      fieldLines(response.fields.slice(OF_THE_BODY)).trimEnd().replaceAll('\r\n', '\n'),
     )
     return {
       ...{ http: String(http.status), contract: String(contract.status), error, says: error_description },
@@ -37,7 +37,7 @@ runCases(join(import.meta.dirname, 'refusals.txt'), {
 
 it('C18 with the precise statuses a challenge tells a client that its login may not make the request', () => {
   const fieldsOf = (statusCodes: 'http' | 'contract'): Fields =>
-    refusalReply({ kind: 'insufficient-scope' }, { statusCodes, realm: 'a "b"' }).fields
+    refusalResponse({ kind: 'insufficient-scope' }, { statusCodes, realm: 'a "b"' }).fields
   expect(fieldsOf('http').slice(OF_THE_BODY)).toEqual([
     'WWW-Authenticate',
     'Bearer realm="a \\"b\\"", error="insufficient_scope"',
@@ -47,7 +47,7 @@ it('C18 with the precise statuses a challenge tells a client that its login may 
     ['http', 403],
     ['contract', 400],
   ] as const)
-    expect(refusalReply({ kind: 'insufficient-scope' }, { statusCodes, realm: 'r' }).status).toBe(status)
+    expect(refusalResponse({ kind: 'insufficient-scope' }, { statusCodes, realm: 'r' }).status).toBe(status)
 })
 
 it.each(['Heizhaus Süd', 'ボイラー室', 'a "quoted" \\ name', '"', '\\', "it's 12 € 🔥"])(
@@ -57,7 +57,7 @@ it.each(['Heizhaus Süd', 'ボイラー室', 'a "quoted" \\ name', '"', '\\', "i
       ['missing', ''],
       ['unknown', ', error="invalid_token"'],
     ] as const) {
-      const { fields } = refusalReply({ kind: 'unauthorized', cause }, { statusCodes: 'contract', realm })
+      const { fields } = refusalResponse({ kind: 'unauthorized', cause }, { statusCodes: 'contract', realm })
       const value = fields[fields.indexOf('WWW-Authenticate') + 1] ?? ''
       // RFC 9110 §5.6.4.
       const [, quoted = '', rest] = /^Bearer realm="((?:[^"\\]|\\.)*)"(.*)$/.exec(value) ?? []

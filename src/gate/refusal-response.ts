@@ -1,6 +1,12 @@
 import { OWN_PATHS } from '../http/admission.ts'
 import { type Fields, PSEUDONYM } from '../http/fields.ts'
-import { isUnreachable, type JsonContent, jsonContent, type Refusal, type Reply } from '../http/refusal.ts'
+import {
+  isUnreachable,
+  type JsonContent,
+  jsonContent,
+  type OwnResponse,
+  type Refusal,
+} from '../http/refusal.ts'
 
 /** The error codes that clients receive (C18). */
 type ErrorCode =
@@ -86,30 +92,30 @@ export interface RefusalSettings {
 }
 
 /**
- * The replies with 401: to requests without a token, and to those with one. They are built once per settings, because a flood of requests
+ * The responses with 401: to requests without a token, and to those with one. They are built once per settings, because a flood of requests
  * gets them.
  */
-const unauthorizedReplies = new WeakMap<
+const unauthorizedResponses = new WeakMap<
   RefusalSettings,
-  { readonly missing: Reply; readonly invalid: Reply }
+  { readonly missing: OwnResponse; readonly invalid: OwnResponse }
 >()
 
 /**
  * The one place that turns a refusal into a response. The texts are fixed, so they leak no detail of the request, the device or this
  * machine.
  */
-export function refusalReply(refusal: Refusal, settings: RefusalSettings): Reply {
-  if (refusal.kind !== 'unauthorized' || refusal.misplaced) return replyOf(refusal, settings, false)
-  let replies = unauthorizedReplies.get(settings)
-  if (replies === undefined) {
-    const missing = replyOf({ kind: 'unauthorized', cause: 'missing' }, settings, true)
-    replies = { missing, invalid: replyOf({ kind: 'unauthorized', cause: 'unknown' }, settings, true) }
-    unauthorizedReplies.set(settings, replies)
+export function refusalResponse(refusal: Refusal, settings: RefusalSettings): OwnResponse {
+  if (refusal.kind !== 'unauthorized' || refusal.misplaced) return responseTo(refusal, settings, false)
+  let responses = unauthorizedResponses.get(settings)
+  if (responses === undefined) {
+    const missing = responseTo({ kind: 'unauthorized', cause: 'missing' }, settings, true)
+    responses = { missing, invalid: responseTo({ kind: 'unauthorized', cause: 'unknown' }, settings, true) }
+    unauthorizedResponses.set(settings, responses)
   }
-  return refusal.cause === 'missing' ? replies.missing : replies.invalid
+  return refusal.cause === 'missing' ? responses.missing : responses.invalid
 }
 
-function replyOf(refusal: Refusal, settings: RefusalSettings, reusable: boolean): Reply {
+function responseTo(refusal: Refusal, settings: RefusalSettings, reusable: boolean): OwnResponse {
   const { http, code, content } = responseFor(refusal)
   const { fields, body } = content ?? errorContent(code, 'description' in refusal ? refusal.description : '')
   const status = settings.statusCodes === 'http' ? http : documentedStatus(http)
