@@ -84,7 +84,7 @@ export class DeviceLink {
         this.#floor.onResponse(this.#take(), { status, reason, fields, body })
       },
       onFault: () => this.#socket.destroy(),
-      onSloppy() {},
+      onMalformed() {},
     }
     const reader = new ResponseReader(events, new HeadMemory(1))
     return reader

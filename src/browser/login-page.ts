@@ -2,7 +2,7 @@ import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
 import { documentOf, escapeHtml, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import type { OwnResponse } from '../http/refusal.ts'
+import type { LocalResponse } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
 export interface LoginPage {
@@ -27,7 +27,7 @@ export interface LoginPage {
 }
 
 /** A page of the login as a response. `more`: further fields. `head`: further elements of its head. */
-export function pageResponse(status: number, page: LoginPage, more: Fields = [], head = ''): OwnResponse {
+export function pageResponse(status: number, page: LoginPage, more: Fields = [], head = ''): LocalResponse {
   return htmlResponse(status, loginDocument(page, head), more)
 }
 

@@ -40,7 +40,7 @@ export interface ConnectionSettings extends OpenerSettings {
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
   /** Called when the strict rules refuse a response. `auto` then becomes `tolerant`, and stays so. */
-  readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
+  readonly onMalformed: (deviation: Deviation, line: RequestLine) => void
 }
 
 /** What a connection tells its owner. */
@@ -297,11 +297,11 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#request = undefined
   }
 
-  onSloppy(deviation: Deviation): void {
+  onMalformed(deviation: Deviation): void {
     const request = this.#request
     if (request === undefined) return
-    this.#handler?.deviates?.(deviation)
-    this.#settings.onSloppy(deviation, request)
+    this.#handler?.malformed?.(deviation)
+    this.#settings.onMalformed(deviation, request)
   }
 
   #write(request: DeviceRequest): void {

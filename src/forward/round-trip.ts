@@ -233,7 +233,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     events.responded(now - this.#start)
   }
 
-  deviates(deviation: Deviation): void {
+  malformed(deviation: Deviation): void {
     this.exchange.deviation = describeDeviation(deviation)
   }
 

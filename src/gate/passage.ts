@@ -4,7 +4,7 @@ import type { OwnEndpoint } from '../http/admission.ts'
 import { isNavigation, showsToken } from '../http/browsers.ts'
 import type { Admission, Exchange, ForwardListener } from '../http/exchange.ts'
 import { fieldLines, fieldValues } from '../http/fields.ts'
-import type { OwnResponse, Refusal } from '../http/refusal.ts'
+import type { LocalResponse, Refusal } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
@@ -169,7 +169,7 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   /** The response as the client should see it: a browser that opens a page gets a page (C18), every other client the same one. */
-  function shownTo(exchange: Exchange, refusal: Refusal, response: OwnResponse): OwnResponse {
+  function shownTo(exchange: Exchange, refusal: Refusal, response: LocalResponse): LocalResponse {
     const { head } = exchange
     if (!isNavigation(head)) return response
     const { browser } = settings.gate

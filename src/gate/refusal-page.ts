@@ -3,7 +3,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import { documentOf, escapeHtml, fieldsBesideBody, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import { isUnreachable, type OwnResponse, type Refusal } from '../http/refusal.ts'
+import { isUnreachable, type LocalResponse, type Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import { type RefusalMessage, WORDS } from './refusal-words.ts'
 
@@ -65,9 +65,9 @@ interface PageSettings {
 export function refusalPage(
   exchange: Exchange,
   refusal: Refusal,
-  response: OwnResponse,
+  response: LocalResponse,
   { realm, browser }: PageSettings,
-): OwnResponse {
+): LocalResponse {
   const { head, requestId } = exchange
   const fields = fieldsBesideBody(response)
   const message = messageOf(refusal)

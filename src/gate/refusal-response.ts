@@ -4,7 +4,7 @@ import {
   isUnreachable,
   type JsonContent,
   jsonContent,
-  type OwnResponse,
+  type LocalResponse,
   type Refusal,
 } from '../http/refusal.ts'
 
@@ -97,14 +97,14 @@ export interface RefusalSettings {
  */
 const unauthorizedResponses = new WeakMap<
   RefusalSettings,
-  { readonly missing: OwnResponse; readonly invalid: OwnResponse }
+  { readonly missing: LocalResponse; readonly invalid: LocalResponse }
 >()
 
 /**
  * The one place that turns a refusal into a response. The texts are fixed, so they leak no detail of the request, the device or this
  * machine.
  */
-export function refusalResponse(refusal: Refusal, settings: RefusalSettings): OwnResponse {
+export function refusalResponse(refusal: Refusal, settings: RefusalSettings): LocalResponse {
   if (refusal.kind !== 'unauthorized' || refusal.misplaced) return responseTo(refusal, settings, false)
   let responses = unauthorizedResponses.get(settings)
   if (responses === undefined) {
@@ -115,7 +115,7 @@ export function refusalResponse(refusal: Refusal, settings: RefusalSettings): Ow
   return refusal.cause === 'missing' ? responses.missing : responses.invalid
 }
 
-function responseTo(refusal: Refusal, settings: RefusalSettings, reusable: boolean): OwnResponse {
+function responseTo(refusal: Refusal, settings: RefusalSettings, reusable: boolean): LocalResponse {
   const { http, code, content } = responseFor(refusal)
   const { fields, body } = content ?? errorContent(code, 'description' in refusal ? refusal.description : '')
   const status = settings.statusCodes === 'http' ? http : documentedStatus(http)

@@ -3,7 +3,7 @@ import type { GateFacts } from './admission.ts'
 import type { Derived, DerivedByForward, DerivedByGate, DerivedByRecord } from './derived.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
-import type { OwnResponse, Refusal, UpstreamFailure } from './refusal.ts'
+import type { LocalResponse, Refusal, UpstreamFailure } from './refusal.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -158,7 +158,7 @@ export interface Exchange extends Readonly<GateFacts & InFlight & DeviceFacts & 
    * Sends a complete own response, with the rate-limit fields (C16) and the request id (C22). `close` ends the connection (in HTTP/2 the
    * stream) after the response: the exchange does not wait for the rest of the request, and no later byte is read as a request.
    */
-  respond(response: OwnResponse, close?: boolean): void
+  respond(response: LocalResponse, close?: boolean): void
   /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
   inform(status: number, fields: Fields): void
   /** Sends the head, with the rate-limit fields after its own fields (C16). */

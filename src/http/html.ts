@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Fields } from './fields.ts'
-import type { OwnResponse } from './refusal.ts'
+import type { LocalResponse } from './refusal.ts'
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
@@ -44,7 +44,7 @@ const PAGE_FIELDS: Fields = Object.entries({
 }).flat()
 
 /** A response with an HTML page. `more`: further fields. It is `no-store`, so it needs no `Vary`. */
-export function htmlResponse(status: number, body: string, more: Fields = []): OwnResponse {
+export function htmlResponse(status: number, body: string, more: Fields = []): LocalResponse {
   return {
     status,
     fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
@@ -56,7 +56,7 @@ export function htmlResponse(status: number, body: string, more: Fields = []): O
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma|x-content-type-options)$/i
 
 /** The fields of a response without those that describe its body. */
-export function fieldsBesideBody({ fields }: OwnResponse): Fields {
+export function fieldsBesideBody({ fields }: LocalResponse): Fields {
   return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
 }
 

@@ -117,7 +117,7 @@ export function bodyFault(error: unknown): Refusal | undefined {
 }
 
 /** A complete own response of the sidecar. */
-export interface OwnResponse {
+export interface LocalResponse {
   readonly status: number
   readonly fields: Fields
   readonly body: string
@@ -125,13 +125,13 @@ export interface OwnResponse {
   readonly reusable?: boolean
 }
 
-export type JsonContent = Pick<OwnResponse, 'fields' | 'body'>
+export type JsonContent = Pick<LocalResponse, 'fields' | 'body'>
 
 /** The media type, spelt as in the device's documentation. */
 const JSON_TYPE = 'application/json;charset=UTF-8'
 
 /** A response with a JSON body. No cache may store it, because the body may hold tokens (RFC 6749 §5.1). */
-export function jsonResponse(status: number, value: object, more: Fields = []): OwnResponse {
+export function jsonResponse(status: number, value: object, more: Fields = []): LocalResponse {
   const { fields, body } = jsonContent(value)
   return { status, fields: [...fields, ...more], body }
 }

@@ -1,7 +1,7 @@
 import type { Classified, Client, LimitDecision } from '../http/admission.ts'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { OwnResponse } from '../http/refusal.ts'
+import type { LocalResponse } from '../http/refusal.ts'
 import type { RequestBody } from './request-body.ts'
 
 const UNCLASSIFIED: Classified = {
@@ -90,7 +90,7 @@ export abstract class ListenerExchange implements Exchange {
 
   abstract readonly answered: boolean
   abstract body(stallTimeout: number): AsyncIterable<Buffer>
-  abstract respond(response: OwnResponse, close?: boolean): void
+  abstract respond(response: LocalResponse, close?: boolean): void
   abstract inform(status: number, fields: Fields): void
   abstract begin(head: ResponseHead): void
   abstract write(chunk: Buffer): boolean

@@ -5,7 +5,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import { escapeHtml, fieldsBesideBody } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
-import type { OwnResponse, Refusal } from '../http/refusal.ts'
+import type { LocalResponse, Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { LOGIN_OFF, type Sessions } from './browser-sessions.ts'
@@ -80,7 +80,7 @@ export function createBrowserLogin(
   }
 
   /** Sends the browser to a path of the device. The documented API has no redirect, so with `status_codes: contract` a page does it. */
-  function loggedIn(exchange: Exchange, to: string, more: Fields): OwnResponse {
+  function loggedIn(exchange: Exchange, to: string, more: Fields): LocalResponse {
     if (settings.config.statusCodes === 'http')
       return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...more], body: '' }
     const onward = page(exchange, undefined, { kind: 'open', to })
@@ -125,7 +125,7 @@ export function createBrowserLogin(
      * The login page, with the status and the fields of `response`, for a browser that opens a page and is refused. Undefined if a login
      * would not help.
      */
-    pageFor(exchange: Exchange, refusal: Refusal, response: OwnResponse): OwnResponse | undefined {
+    pageFor(exchange: Exchange, refusal: Refusal, response: LocalResponse): LocalResponse | undefined {
       const { head, classified } = exchange
       const { kind } = refusal
       const helps =

@@ -1,7 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import { type Form, required } from '../http/form.ts'
 import { secondsToReset } from '../http/limit-fields.ts'
-import { jsonResponse, type OwnResponse, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
+import { jsonResponse, type LocalResponse, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
 import { type FormSettings, readForm } from './form-request.ts'
@@ -15,7 +15,7 @@ export interface GrantType {
 }
 
 /** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the response, for the record. */
-type EndpointResult = { readonly response: OwnResponse; readonly grant?: string | undefined } | Refusal
+type EndpointResult = { readonly response: LocalResponse; readonly grant?: string | undefined } | Refusal
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 

@@ -7,7 +7,7 @@ import { refusalResponse } from '../../src/gate/refusal-response.ts'
 import type { Per } from '../../src/http/admission.ts'
 import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import { parseCidr } from '../../src/http/ip.ts'
-import type { OwnResponse, Refusal } from '../../src/http/refusal.ts'
+import type { LocalResponse, Refusal } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
@@ -147,7 +147,7 @@ it('C13 a request past the limit causes no token lookup', async () => {
 })
 
 /** An exchange without a connection: records its responses. */
-function recordedExchange(): { exchange: Exchange; responses: readonly OwnResponse[]; leave: () => void } {
+function recordedExchange(): { exchange: Exchange; responses: readonly LocalResponse[]; leave: () => void } {
   const exchange = new BareExchange(withToken)
   return { exchange, responses: exchange.responses, leave: () => exchange.finish('aborted') }
 }

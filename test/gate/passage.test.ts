@@ -4,7 +4,7 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage, type PassageDependencies } from '../../src/gate/passage.ts'
 import type { Exchange, ForwardListener } from '../../src/http/exchange.ts'
-import type { OwnResponse, Refusal } from '../../src/http/refusal.ts'
+import type { LocalResponse, Refusal } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import type { TokenLookup } from '../../src/tokens/state.ts'
@@ -44,7 +44,7 @@ class Asked extends BareExchange {
     return this.leavesBody
   }
 
-  override respond(response: OwnResponse, close = false): void {
+  override respond(response: LocalResponse, close = false): void {
     if (!this.answered) this.closes.push(close)
     super.respond(response)
   }

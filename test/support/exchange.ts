@@ -1,7 +1,7 @@
 import type { Derived } from '../../src/http/derived.ts'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
-import type { OwnResponse } from '../../src/http/refusal.ts'
+import type { LocalResponse } from '../../src/http/refusal.ts'
 import { ListenerExchange } from '../../src/listen/listener-exchange.ts'
 
 /** The properties of a head that a test sets; `survey` and `framing` follow from them. */
@@ -44,7 +44,7 @@ type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method 
 
 /** An exchange without a connection and without a request body. It records its responses, and ends when the test says so. */
 export class BareExchange extends ListenerExchange {
-  readonly responses: OwnResponse[] = []
+  readonly responses: LocalResponse[] = []
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false
 
@@ -58,7 +58,7 @@ export class BareExchange extends ListenerExchange {
 
   async *body(): AsyncGenerator<Buffer, void, void> {}
 
-  respond(response: OwnResponse): void {
+  respond(response: LocalResponse): void {
     if (this.answered) return
     this.responses.push(response)
     this.status = response.status

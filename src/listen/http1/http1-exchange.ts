@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { Exchange, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitLines } from '../../http/limit-fields.ts'
-import type { OwnResponse } from '../../http/refusal.ts'
+import type { LocalResponse } from '../../http/refusal.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
 import type { Clock } from '../../system/clock.ts'
@@ -70,7 +70,7 @@ export class Http1Exchange extends ListenerExchange {
     return (this.requestBody ?? RequestBody.empty()).within(stallTimeout)
   }
 
-  respond(response: OwnResponse, close = false): void {
+  respond(response: LocalResponse, close = false): void {
     if (this.answered) return
     if (close || this.#leavesBody) this.afterwards = 'closes'
     const body = latin1Of(response.body)

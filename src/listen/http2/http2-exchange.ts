@@ -2,7 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { limitFields } from '../../http/limit-fields.ts'
-import type { OwnResponse } from '../../http/refusal.ts'
+import type { LocalResponse } from '../../http/refusal.ts'
 import { endsWithHead } from '../../http1/response-writer.ts'
 import type { Holder, Holding } from '../../memory/account.ts'
 import { afterTurn, type Timer } from '../../system/clock.ts'
@@ -164,7 +164,7 @@ export class Http2Exchange extends ListenerExchange {
     return body
   }
 
-  respond(response: OwnResponse): void {
+  respond(response: LocalResponse): void {
     if (this.answered) return
     const body = Buffer.from(response.body)
     if (this.#respond(response, ['X-Request-Id', this.requestId])) {

@@ -5,7 +5,7 @@ import { readResponse } from './read-response.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
-interface Sloppy {
+interface Malformed {
   readonly name: string
   readonly bytes: string
   readonly reason?: string
@@ -14,7 +14,7 @@ interface Sloppy {
   readonly fields?: readonly string[]
 }
 
-const readable: readonly Sloppy[] = [
+const readable: readonly Malformed[] = [
   { name: 'bare LF', bytes: 'HTTP/1.1 200 OK\nX-A: b\nContent-Length: 2\n\nhi', fields: ['X-A', 'b'] },
   { name: 'CR CR LF', bytes: 'HTTP/1.1 200 OK\r\r\nContent-Length: 2\r\r\n\r\r\nhi' },
   { name: 'newlines before the response', bytes: `\r\n\n\r\n${ok}Content-Length: 2\r\n\r\nhi` },

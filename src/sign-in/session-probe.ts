@@ -5,7 +5,7 @@ import type { PresentSession } from './present-session.ts'
 import type { Scheme, Session } from './scheme.ts'
 import type { SessionLife } from './session-life.ts'
 
-interface SessionLookOptions {
+interface SessionProbeOptions {
   readonly scheme: Scheme
   readonly present: PresentSession
   readonly life: SessionLife
@@ -13,12 +13,12 @@ interface SessionLookOptions {
 }
 
 /** Asks the device whether it still takes the session, before a request that could not be repeated. */
-export function createSessionLook({ scheme, present, life, logins }: SessionLookOptions) {
-  /** False once a look has called a session over that had only just begun: looks are then not conclusive at this device. */
-  let tells = scheme.look !== undefined
-  let looking: Promise<UpstreamFailure | undefined> | undefined
+export function createSessionProbe({ scheme, present, life, logins }: SessionProbeOptions) {
+  /** False once a probe has called a session over that had only just begun: probes are then not conclusive at this device. */
+  let tells = scheme.probe !== undefined
+  let probing: Promise<UpstreamFailure | undefined> | undefined
 
-  async function look(): Promise<UpstreamFailure | undefined> {
+  async function probe(): Promise<UpstreamFailure | undefined> {
     const session = present.inUse?.session
     if (session === undefined || (await isAlive(session)) !== false || present.inUse?.session !== session)
       return undefined
@@ -33,7 +33,7 @@ export function createSessionLook({ scheme, present, life, logins }: SessionLook
 
   async function isAlive(session: Session): Promise<boolean | undefined> {
     try {
-      const alive = await scheme.look?.(session)
+      const alive = await scheme.probe?.(session)
       if (alive === true && present.inUse?.session === session) life.seenAlive()
       return alive
     } catch (error) {
@@ -44,17 +44,17 @@ export function createSessionLook({ scheme, present, life, logins }: SessionLook
   }
 
   return {
-    /** True if a look is worth a request: looks are conclusive at this device, and the last proof of life is old. */
+    /** True if a probe is worth a request: probes are conclusive at this device, and the last proof of life is old. */
     isDue: (): boolean => tells && !life.isKnownPause,
     /**
-     * Looks at the session, and signs in if it is over. Concurrent callers share one look. Returns the failure if that login gets no
+     * Probes the session, and signs in if it is over. Concurrent callers share one probe. Returns the failure if that login gets no
      * response.
      */
-    look(): Promise<UpstreamFailure | undefined> {
-      looking ??= look().finally(() => {
-        looking = undefined
+    probe(): Promise<UpstreamFailure | undefined> {
+      probing ??= probe().finally(() => {
+        probing = undefined
       })
-      return looking
+      return probing
     },
   }
 }
