@@ -1,8 +1,8 @@
 import type { Clock } from '../system/clock.ts'
 import {
-  endOfGrant,
-  endsTooSoon,
-  lifetimesWithin,
+  lifetimesOfLogin,
+  mostLogins,
+  planExchange,
   refreshMeans,
   shareOf,
   surplusOf,
@@ -92,15 +92,13 @@ export function createSharedTokens(deps: Dependencies) {
     epoch: string,
     name = '',
   ): Promise<IssuedTokens | 'stale'> {
-    const { capacity } = policy
     const grant = mintGrantId(random, name)
-    const lifetimes = lifetimesWithin(policy, endOfGrant(0, policy))
+    const lifetimes = lifetimesOfLogin(policy)
     const { response, added } = mintPair(lifetimes, random)
     const asked = clock.monotonic()
-    const most = Math.max(1, Math.floor(capacity / 2))
     const tokens = added.flatMap(({ digest, lifetime }) => [digest, lifetime])
     const [kind, ofAccess, ofRefresh, ...evicted] = listOf(
-      await lasting(ISSUE, epoch, grant, client, ...tokens, most),
+      await lasting(ISSUE, epoch, grant, client, ...tokens, mostLogins(policy.capacity)),
     )
     if (kind !== 'issued') return 'stale'
     known.apply({ kind: 'evicted', grants: evicted.map(String) })
@@ -146,13 +144,13 @@ export function createSharedTokens(deps: Dependencies) {
         await revokeGrants([token.grant], 'refresh_token_reuse')
         return undefined
       }
-      const { granted } = token
-      const lifetimes = lifetimesWithin(policy, endOfGrant(granted, policy) - now)
-      if (endsTooSoon(lifetimes)) return undefined
-      const minted = mintExchange(presented, rotates, lifetimes, random)
-      const response = rotates ? sealResponse(minted.response, presented, random) : undefined
+      const plan = planExchange(token, now, policy)
+      if (plan === undefined) return undefined
+      const { lifetimes } = plan
+      const minted = mintExchange(presented, plan.rotates, lifetimes, random)
+      const response = plan.rotates ? sealResponse(minted.response, presented, random) : undefined
       const until = clock.monotonic() + lifetimes.accessLifetime
-      if (await exchange(token, minted, { response, grace, until, age: now - granted }))
+      if (await exchange(token, minted, { response, grace, until, age: now - token.granted }))
         return { grant: token.grant, ...minted.response }
     }
     throw new StoreUnavailable('refresh', 'error', 'the token keeps changing')

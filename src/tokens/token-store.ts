@@ -1,13 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
-import {
-  endOfGrant,
-  endsTooSoon,
-  type Lifetimes,
-  lifetimesWithin,
-  refreshMeans,
-  spentMeans,
-} from './grant-rules.ts'
+import { lifetimesOfLogin, planExchange, refreshMeans, spentMeans } from './grant-rules.ts'
 import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
 import { longestUnused, OPERATOR } from './handout.ts'
 import type { TokenJournal } from './journal.ts'
@@ -75,12 +68,6 @@ export function createTokenStore(deps: Dependencies) {
   const wallOffset = createWallOffset(clock)
   const records = createRecords(deps)
 
-  /** The lifetimes of tokens that a grant gets now: none ends after the grant. */
-  function lifetimesOf(granted: number, now: number): Lifetimes {
-    if (typeof policy.grantLifetime !== 'number') return policy
-    return lifetimesWithin(policy, endOfGrant(granted, policy) - now)
-  }
-
   /**
    * Issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `name`: the name of the password; empty for
    * `password`.
@@ -89,8 +76,7 @@ export function createTokenStore(deps: Dependencies) {
     const now = records.expire(policy)
     if (table.isFull) records.touchInFlight(now)
     const grant = table.open(mintGrantId(randomBytes, name), client, now)
-    const lifetimes = lifetimesOf(now, now)
-    const { response, added } = mintPair(lifetimes, randomBytes)
+    const { response, added } = mintPair(lifetimesOfLogin(policy), randomBytes)
     records.add(grant, added, now)
     listener.issued(grantType)
     return { grant: grant.id, ...response }
@@ -127,18 +113,12 @@ export function createTokenStore(deps: Dependencies) {
     return records.responseTo(token) ?? exchange(token, presented, now)
   }
 
-  /**
-   * Exchanges a refresh token for new tokens. Undefined in the last second of a login.
-   *
-   * A spent token gets here only after a restart, which loses the stored responses. The earlier process may have ended before the client
-   * got the response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not have,
-   * becomes spent: one live refresh token remains, and reuse is still detected.
-   */
+  /** Exchanges a refresh token for new tokens. Undefined if the login is about to end. */
   function exchange(token: Token, presented: string, now: number): IssuedTokens | undefined {
     const { grant } = token
-    const rotates = policy.rotateRefresh || token.spent !== undefined
-    const lifetimes = lifetimesOf(grant.issuedAt, now)
-    if (endsTooSoon(lifetimes)) return undefined
+    const plan = planExchange({ spent: token.spent, granted: grant.issuedAt }, now, policy)
+    if (plan === undefined) return undefined
+    const { rotates, lifetimes } = plan
     const { response, added } = mintExchange(presented, rotates, lifetimes, randomBytes)
     const issued = { grant: grant.id, ...response }
     const spent = rotates ? grant.refresh : undefined
