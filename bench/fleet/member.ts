@@ -100,7 +100,7 @@ export function createMember(store: SharedStore): Member {
     async logIn() {
       const known = await agreement.present()
       const { epoch } = known.kind === 'agreed' ? known : await agreement.settle()
-      return existing(await tokens.issue('192.0.2.1', 'password', epoch))
+      return existing(await tokens.issue('192.0.2.1', 'password', '', epoch))
     },
     async refresh(refreshToken) {
       existing(await tokens.refresh(refreshToken))

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { describeStore, type StoreAddress } from '../config/store-fields.ts'
-import type { OnEnd } from '../password/login-queue.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
-import { reportHandOut } from '../tokens/handout.ts'
+import { createIssuing } from '../tokens/issuing.ts'
 import {
   type IssuedGrant,
   reportAbsent,
@@ -29,8 +28,6 @@ import { createSharedTokens } from './tokens.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
-/** The most attempts of one login or handout: each change of the password meanwhile costs one. */
-const ATTEMPTS = 4
 /** How often the store is asked for the issued grants of all sidecars (ms). */
 const LIST_EVERY = 10_000
 
@@ -202,42 +199,7 @@ async function openState(
       return owed.hasPaid(which)
     },
     issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
-    async handOut(handout) {
-      const { name } = handout
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const present = await agreement.present()
-        if (present.kind !== 'agreed') return 'unavailable'
-        if (present.generation !== password.generation) continue
-        if (!hasName(name)) return 'unknown-name'
-        if (!password.has(name)) return 'no-password'
-        const handedOut = await tokens.handOut(handout, present.epoch)
-        if (typeof handedOut === 'object' && 'accessToken' in handedOut)
-          reportHandOut(deps, handout, handedOut)
-        if (handedOut !== 'stale') return handedOut
-        await agreement.settle().catch(() => {})
-      }
-      return 'unavailable'
-    },
-    async logIn(candidate, request, grantType, username) {
-      const { client } = request
-      const onEnd: OnEnd = (left) => request.onEnd(left)
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const present = await agreement.present()
-        if (present.kind !== 'agreed') return 'unavailable'
-        const {
-          result,
-          generation,
-          name = '',
-        } = await password.verify(candidate, client.key, username, onEnd)
-        if (generation !== password.generation || generation !== present.generation) continue
-        if (result !== 'right') return result
-        if (!hasName(name)) return 'wrong'
-        const issued = await tokens.issue(client.address, grantType, present.epoch, name)
-        if (issued !== 'stale') return issued
-        await agreement.settle().catch(() => {})
-      }
-      return 'unavailable'
-    },
+    ...createIssuing({ ...deps, password, agreement, tokens }),
     unsaved: () => undefined,
     copiedAt: () => undefined,
     store: condition,

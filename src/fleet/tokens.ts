@@ -83,14 +83,14 @@ export function createSharedTokens(deps: Dependencies) {
   /**
    * Issues the tokens of a new grant. `stale`: a later epoch has begun, so the password has to be verified again.
    *
-   * @param epoch the epoch under which the password was verified
    * @param name of the password; empty for `password`
+   * @param epoch the epoch under which the password was verified
    */
   async function issue(
     client: string,
     grantType: string,
+    name: string,
     epoch: string,
-    name = '',
   ): Promise<IssuedTokens | 'stale'> {
     const grant = mintGrantId(random, name)
     const lifetimes = lifetimesOfLogin(policy)

@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { nameOfGrant } from '../http/scope.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -11,19 +9,13 @@ import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
-import { issuedOf, reportHandOut } from './handout.ts'
+import { issuedOf } from './handout.ts'
+import { createIssuing } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
-import {
-  grantsInFlight,
-  reportAbsent,
-  type State,
-  type StateDependencies,
-  sourceEvents,
-  tokenEvents,
-} from './state.ts'
-import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
-import { createTokenStore, PASSWORD_CHANGED } from './token-store.ts'
+import { reportAbsent, type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
+import { createStoredPassword } from './stored-password.ts'
+import { createTokenStore } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
@@ -46,59 +38,23 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const { live } = deps
   const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
 
-  /** @param name of a password that has changed; empty for `password` */
-  const revokeOf = (name: string): void => {
-    tokens.revoke(name === '' ? { all: true } : { name }, PASSWORD_CHANGED)
-  }
-
-  const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
-  /** Resolves when the journal has the fingerprint of the present password; undefined if the journal may lack it. */
-  let settling: Promise<void> | undefined
-
-  /** Revokes the tokens of each name whose password is gone or differs from the one in the journal. Then saves the present fingerprints. */
-  async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
-    if (journal === undefined) return
-    // The tokens of the former password leave the journal before the new fingerprint enters it: a restart in between would accept the rest.
-    await tokens.removed()
-    const { generation } = password
-    const text = await fingerprint(Buffer.from(salt, 'base64url'))
-    if (generation !== password.generation) return settle(fingerprint)
-    // With `password.device`, the password is unknown until the first login.
-    if (text === undefined) return
-    const stored = journal.getMeta(FINGERPRINT)
-    if (text === stored) return
-    const isSame = comparePasswords(text, stored ?? '', heir)
-    const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
-    for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
-    await tokens.removed()
-    if (generation !== password.generation) return settle(fingerprint)
-    journal.setMeta(SALT, salt)
-    journal.setMeta(FINGERPRINT, text)
-  }
-
-  function settleBy(fingerprint: DevicePassword['fingerprint']): Promise<void> {
-    settling = settle(fingerprint)
-    settling.catch(() => {
-      settling = undefined
-    })
-    return settling
-  }
-  const settled = (): Promise<void> => settling ?? settleBy(password.fingerprint)
-
+  const agreement = createStoredPassword({
+    ...{ journal, tokens, live, heir },
+    generation: () => password.generation,
+    fingerprint: (salt) => password.fingerprint(salt),
+  })
   const password = await openPassword(config, deps, {
-    ...sourceEvents(deps, (name) => {
-      revokeOf(name)
-      settling = undefined
-    }),
-    learned: settleBy,
+    ...sourceEvents(deps, agreement.changed),
+    learned: agreement.learned,
   }).catch((error: unknown) => {
     journal?.close()
     throw error
   })
   reportAbsent(deps, password.state())
   // Without tokens, the first login saves the fingerprint: its derivation takes 15 ms.
-  if (tokens.grants().length > 0) await settled()
+  if (tokens.grants().length > 0) await agreement.settle()
 
+  const { logIn, handOut } = createIssuing({ ...deps, password, agreement, tokens })
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
@@ -108,36 +64,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       return true
     },
     issued: () => issuedOf(tokens.issued()),
-    async handOut(handout) {
-      if (checkedByDevice(config)) return 'checked-by-device'
-      const { name } = handout
-      for (;;) {
-        const { generation } = password
-        await settled()
-        if (generation !== password.generation) continue
-        if (!deps.hasName(name)) return 'unknown-name'
-        if (!password.has(name)) return 'no-password'
-        const handedOut = tokens.handOut(handout)
-        if ('accessToken' in handedOut) reportHandOut(deps, handout, handedOut)
-        return handedOut
-      }
-    },
-    /**
-     * Issues no token before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
-     * password and revoke it.
-     */
-    async logIn(candidate, request, grantType, username) {
-      const { client } = request
-      for (;;) {
-        const verified = await password.verify(candidate, client.key, username, (left) => request.onEnd(left))
-        if ('unavailable' in verified) return verified
-        const { result, generation, name = '' } = verified
-        if (result === 'right') await settled()
-        if (generation !== password.generation) continue
-        if (result !== 'right') return result
-        return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
-      }
-    },
+    logIn,
+    handOut: (handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
     unsaved: () => journal?.unsaved(),
     copiedAt: () => journal?.copiedAt(),
     store: () => undefined,

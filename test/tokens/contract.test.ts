@@ -95,7 +95,7 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
     tokens,
     events,
     async issue(client = CLIENT) {
-      const issued = await tokens.issue(client, 'password', epoch)
+      const issued = await tokens.issue(client, 'password', '', epoch)
       if (typeof issued === 'string') throw new Error(issued)
       return issued
     },

@@ -71,7 +71,7 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
       }
     },
     async issue(): Promise<IssuedTokens> {
-      const issued = await tokens.issue('192.0.2.1', 'password', epoch)
+      const issued = await tokens.issue('192.0.2.1', 'password', '', epoch)
       if (typeof issued === 'string') throw new Error(issued)
       return issued
     },
