@@ -14,6 +14,7 @@ import {
   sourceEvents,
   tokenEvents,
 } from '../tokens/state.ts'
+import { createTokenStore } from '../tokens/token-store.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import { STORE_BOUNDS, type StoreSettings } from './connection.ts'
 import { createTokenCopies, type TokenCopies } from './copies.ts'
@@ -23,8 +24,8 @@ import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
 import { regularQuestion } from './regular-question.ts'
+import { createSharedBackend } from './shared-backend.ts'
 import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
-import { createSharedTokens } from './tokens.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
@@ -117,7 +118,8 @@ async function openState(
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout })
-  const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
+  const backend = createSharedBackend({ ...shared, copies, random: randomBytes, listener: events })
+  const tokens = createTokenStore({ backend, policy: config.tokens, listener: events, live })
   const { owed } = copies.epoch
   let differs = false
   const agreement = createPasswordAgreement({

@@ -100,11 +100,13 @@ local function add(kind, digest, grant, client, granted, lifetime, label)
   redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
 end
 
+-- A grant ends with its last token. Returns that time.
 local function keep(grant)
   local set = p .. 'g:' .. grant
   local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
   redis.call('PEXPIREAT', set, last[2])
   redis.call('ZADD', p .. 'grants', last[2], grant)
+  return last[2]
 end
 
 -- Whether a sidecar has an open stream of the grant.
@@ -132,75 +134,6 @@ end
 export function tokenScript(name: StoreOperation, body: string): Script {
   return { name, source: COMMON + body }
 }
-
-/**
- * Issues the tokens of a new grant, if the epoch is the one under which the password was verified. If there are too many grants, evicts
- * those that expire first, at most 100 in one call, so that a smaller capacity does not block the server. Among the first 1000, grants with
- * an open stream go last. Issued grants do not count, and are never evicted.
- *
- * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
- * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
- */
-export const ISSUE = tokenScript(
-  'issue',
-  `
-if epoch ~= ARGV[2] then return {'stale'} end
-local grant, client = ARGV[3], ARGV[4]
-local granted = string.format('%.0f', now)
-add('a', ARGV[5], grant, client, granted, ARGV[6])
-add('r', ARGV[7], grant, client, granted, ARGV[8])
-keep(grant)
-expire()
-local reply = {'issued', 0, 0}
-local beside = redis.call('ZCARD', p .. 'issued')
-local over = grants() - beside - ARGV[9]
-if over > 0 then
-  local most, unused, used = math.min(over, 100), {}, {}
-  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + beside + 999)) do
-    if #unused == most then break end
-    if each ~= grant and each ~= epoch and not redis.call('ZSCORE', p .. 'issued', each) then
-      local list = held(each) and used or unused
-      list[#list + 1] = each
-    end
-  end
-  for i = 1, most do
-    local evicted = unused[i] or used[i - #unused]
-    if not evicted then break end
-    local _, count = remove(evicted)
-    reply[2] = reply[2] + count.a
-    reply[3] = reply[3] + count.r
-    reply[#reply + 1] = evicted
-  end
-  announce('evicted', table.concat(reply, ' ', 4))
-end
-return reply
-`,
-)
-
-/**
- * Issues a token that an operator hands out, as a grant of its own, unless the epoch has changed or the bound of issued grants is reached.
- *
- * `ARGV`: prefix, epoch, grant, client, digest, lifetime, label, most issued grants.
- * Returns `{'issued', time}`, `{'full', issued grant ...}` or `{'stale'}`.
- */
-export const HAND_OUT = tokenScript(
-  'issue',
-  `
-if epoch ~= ARGV[2] then return {'stale'} end
-local grant, granted = ARGV[3], string.format('%.0f', now)
--- Before 'expire', so that a full server refuses it.
-add('a', ARGV[5], grant, ARGV[4], granted, ARGV[6], ARGV[7])
-keep(grant)
-expire()
-local live = issued()
-if #live >= tonumber(ARGV[8]) then
-  remove(grant)
-  return {'full', unpack(live)}
-end
-redis.call('ZADD', p .. 'issued', now + ARGV[6], grant)
-return {'issued', granted}
-`,
-)
 
 /**
  * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, since, found ...}`, with an empty epoch if there is no state.
@@ -236,19 +169,6 @@ for i = 3, #ARGV do
   if wasLive == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
 return revoked
-`,
-)
-
-/** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the epoch, and the grant if there was one. */
-export const REVOKE_TOKEN = tokenScript(
-  'revoke',
-  `
-local kind, grant = token(ARGV[2])
-if not kind then return {epoch or ''} end
-announce('revoked', grant)
-remove(grant)
-redis.call('DEL', p .. 't:' .. ARGV[2])
-return {epoch, grant}
 `,
 )
 

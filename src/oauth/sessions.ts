@@ -3,11 +3,11 @@ import { SESSION_COOKIE, sessionCookieIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Later } from '../system/later.ts'
 import { mintToken } from '../tokens/mint.ts'
 import {
   grantsInFlight,
   type IssuedTokens,
-  type Later,
   type LiveRequests,
   type State,
   type Tokens,

@@ -1,4 +1,5 @@
 import type { DevicePassword } from '../password/device-source.ts'
+import type { Later } from '../system/later.ts'
 import { reportHandOut } from './handout.ts'
 import type {
   AllIssued,
@@ -6,7 +7,6 @@ import type {
   HandOut,
   Handout,
   IssuedTokens,
-  Later,
   LogIn,
   StateDependencies,
   Unavailable,

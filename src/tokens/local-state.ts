@@ -13,6 +13,7 @@ import { issuedOf } from './handout.ts'
 import { createIssuing } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
+import { createMemoryBackend } from './memory-backend.ts'
 import { reportAbsent, type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
 import { createStoredPassword } from './stored-password.ts'
 import { createTokenStore } from './token-store.ts'
@@ -36,10 +37,11 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         })
   const listener = tokenEvents(deps)
   const { live } = deps
-  const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
+  const backend = createMemoryBackend({ policy, clock, journal, table, listener, live })
+  const tokens = createTokenStore({ policy, backend, listener, live })
 
   const agreement = createStoredPassword({
-    ...{ journal, tokens, live, heir },
+    ...{ journal, tokens, live, heir, removed: backend.removed },
     generation: () => password.generation,
     fingerprint: (salt) => password.fingerprint(salt),
   })
@@ -63,7 +65,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       tokens.revoke(which, reason)
       return true
     },
-    issued: () => issuedOf(tokens.issued()),
+    issued: () => issuedOf(backend.issued()),
     logIn,
     handOut: (handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
     unsaved: () => journal?.unsaved(),
@@ -73,7 +75,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     async close() {
       sweeping.close()
       password.close()
-      tokens.close()
+      backend.close()
       journal?.close()
     },
   }

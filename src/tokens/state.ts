@@ -10,6 +10,7 @@ import type { Precedence } from '../password/weighted-turns.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Later } from '../system/later.ts'
 import type { Lifetimes, TokenKind } from './grant-rules.ts'
 
 /** The default of `TokenPolicy.issued`. Bounded, because each issued token is a long-lived secret that its owner may forget. */
@@ -23,11 +24,8 @@ export interface TokenPolicy extends Lifetimes {
   readonly rotateRefresh: boolean
   /** How long a retry with a spent refresh token gets the same response (ms). */
   readonly refreshGrace: number
-}
-
-export interface SharedTokenPolicy extends TokenPolicy {
-  /** How long this sidecar accepts its copies of tokens while it hears nothing from the shared store (ms). */
-  readonly offlineGrace: number
+  /** How long this sidecar accepts its copies of tokens while it hears nothing from a shared store (ms); default: 0. */
+  readonly offlineGrace?: number
 }
 
 export interface IssuedTokens {
@@ -72,6 +70,9 @@ export type Revocation =
 
 /** The reason of a revocation by an operator: a value of the `reason` label of `postern_tokens_revoked_total`. */
 export const BY_OPERATOR = 'operator'
+
+/** The `reason` label of `postern_tokens_revoked_total` for tokens whose password has changed. */
+export const PASSWORD_CHANGED = 'password_changed'
 
 /** A revocation of all grants of a client or of a name. */
 export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
@@ -158,13 +159,10 @@ export interface Tokens {
   /** The tokens of logins in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes of tokens apply to tokens issued from now on, a new `grantLifetime` to all logins. A smaller capacity evicts at once. */
-  applyPolicy(policy: SharedTokenPolicy): void
+  applyPolicy(policy: TokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void
 }
-
-/** A value, or a promise of it if the shared store has to be asked. */
-export type Later<T> = T | Promise<T>
 
 /**
  * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than

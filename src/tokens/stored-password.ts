@@ -1,17 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import { nameOfGrant } from '../http/scope.ts'
+import type { Now } from './backend.ts'
 import type { Agreement } from './issuing.ts'
 import type { TokenJournal } from './journal.ts'
-import { grantsInFlight, type LiveRequests } from './state.ts'
+import { grantsInFlight, type LiveRequests, PASSWORD_CHANGED } from './state.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
-import { PASSWORD_CHANGED, type TokenStore } from './token-store.ts'
+import type { TokenStore } from './token-store.ts'
 
 /** The fingerprints of the passwords: see `textOfNames`. Undefined while none is known. */
 type Fingerprint = (salt: Uint8Array) => Promise<string | undefined>
 
 interface Dependencies {
   readonly journal: Pick<TokenJournal, 'getMeta' | 'setMeta'> | undefined
-  readonly tokens: Pick<TokenStore, 'grants' | 'removed' | 'revoke'>
+  readonly tokens: Pick<Now<TokenStore>, 'grants' | 'revoke'>
+  /** Resolves when every token that was revoked has left the journal. */
+  readonly removed: () => Promise<void>
   readonly live: Pick<LiveRequests, 'granted'>
   /** The name for grants without a name; empty: they stay without one. */
   readonly heir: string
@@ -23,7 +26,8 @@ interface Dependencies {
  * Binds the tokens of this process to its passwords (C8). The journal holds the fingerprints of the passwords for which it holds tokens. No
  * token is issued before it has those of the present ones: a restart would take the token for one of an earlier password and revoke it.
  */
-export function createStoredPassword({ journal, tokens, live, heir, generation, fingerprint }: Dependencies) {
+export function createStoredPassword(deps: Dependencies) {
+  const { journal, tokens, removed, live, heir, generation, fingerprint } = deps
   const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
   /** Resolves when the journal has the fingerprint of the present password; undefined if the journal may lack it. */
   let settling: Promise<void> | undefined
@@ -37,7 +41,7 @@ export function createStoredPassword({ journal, tokens, live, heir, generation, 
   async function settleNow(printed: Fingerprint): Promise<void> {
     if (journal === undefined) return
     // The tokens of the former password leave the journal before the new fingerprint enters it: a restart in between would accept the rest.
-    await tokens.removed()
+    await removed()
     const before = generation()
     const text = await printed(Buffer.from(salt, 'base64url'))
     if (before !== generation()) return settleNow(printed)
@@ -48,7 +52,7 @@ export function createStoredPassword({ journal, tokens, live, heir, generation, 
     const isSame = comparePasswords(text, stored ?? '', heir)
     const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
     for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
-    await tokens.removed()
+    await removed()
     if (before !== generation()) return settleNow(printed)
     journal.setMeta(SALT, salt)
     journal.setMeta(FINGERPRINT, text)

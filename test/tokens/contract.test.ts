@@ -3,10 +3,11 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
-import { createSharedTokens } from '../../src/fleet/tokens.ts'
+import { createSharedBackend } from '../../src/fleet/shared-backend.ts'
 import { prefix64 } from '../../src/http/ip.ts'
 import { shareOf } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
+import { createMemoryBackend } from '../../src/tokens/memory-backend.ts'
 import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
 import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
@@ -39,14 +40,9 @@ function listening(): readonly [TokenEvents, readonly unknown[]] {
 function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const [listener, events] = listening()
   const policy = { ...POLICY, ...changed }
-  const tokens = createTokenStore({
-    policy,
-    clock: stillClock(),
-    journal: undefined,
-    table: createGrantTable(policy.capacity),
-    listener,
-    live: liveRequests(),
-  })
+  const [clock, live, table] = [stillClock(), liveRequests(), createGrantTable(policy.capacity)]
+  const backend = createMemoryBackend({ policy, clock, journal: undefined, table, listener, live })
+  const tokens = createTokenStore({ policy, backend, listener, live })
   return Promise.resolve({
     tokens,
     events,
@@ -71,15 +67,8 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
     hasName: () => true,
   })
   const [listener, events] = listening()
-  const tokens = createSharedTokens({
-    store,
-    copies,
-    live: liveRequests(),
-    policy,
-    clock,
-    random: randomBytes,
-    listener,
-  })
+  const backend = createSharedBackend({ store, copies, policy, clock, random: randomBytes, listener })
+  const tokens = createTokenStore({ policy, backend, listener, live: liveRequests() })
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies } from '../../src/fleet/copies.ts'
+import { createSharedBackend } from '../../src/fleet/shared-backend.ts'
 import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
-import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { shareOf } from '../../src/tokens/grant-rules.ts'
 import { digestToken } from '../../src/tokens/mint.ts'
-import type { IssuedTokens, TokenPolicy } from '../../src/tokens/state.ts'
+import type { IssuedTokens, TokenEvents, TokenPolicy } from '../../src/tokens/state.ts'
+import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -41,11 +42,13 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
   const [live, hasName] = [liveRequests(), () => true]
   const copies = createTokenCopies({ store, clock, policy, timeout: 5_000, live, hasName })
   const revoked: string[] = []
-  const tokens = createSharedTokens({
-    store: stepped,
-    ...{ copies, live, policy, clock, random: randomBytes },
-    listener: { issued() {}, evicted() {}, revoked: (_count, reason) => revoked.push(reason) },
-  })
+  const listener: TokenEvents = {
+    issued() {},
+    evicted() {},
+    revoked: (_count, reason) => revoked.push(reason),
+  }
+  const parts = { store: stepped, copies, policy, clock, random: randomBytes, listener }
+  const tokens = createTokenStore({ backend: createSharedBackend(parts), policy, live, listener })
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
