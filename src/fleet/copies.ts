@@ -1,17 +1,12 @@
 import { nameOfGrant } from '../http/scope.ts'
 import { createWallOffset } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
-import { endOfGrant } from '../tokens/grant-rules.ts'
+import { endOfGrant, type TokenPolicy } from '../tokens/grant-rules.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
-import { createLookUp } from '../tokens/look-up.ts'
+import { createLookUp, REFUSED, type TokenLookup } from '../tokens/look-up.ts'
 import type { Digest } from '../tokens/mint.ts'
-import {
-  grantsInFlight,
-  REFUSED,
-  type StateDependencies,
-  type TokenLookup,
-  type TokenPolicy,
-} from '../tokens/state.ts'
+import { grantsInFlight } from '../tokens/revocation.ts'
+import type { StateDependencies } from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'

@@ -4,16 +4,10 @@ import type { Config } from '../config/schema.ts'
 import { describeStore, type StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
+import type { IssuedGrant } from '../tokens/handout.ts'
 import { createIssuing } from '../tokens/issuing.ts'
-import {
-  type IssuedGrant,
-  reportAbsent,
-  type State,
-  type StateDependencies,
-  type StoreCondition,
-  sourceEvents,
-  tokenEvents,
-} from '../tokens/state.ts'
+import type { State, StateDependencies, StoreCondition } from '../tokens/state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from '../tokens/state-events.ts'
 import { createTokenStore } from '../tokens/token-store.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import { STORE_BOUNDS, type StoreSettings } from './connection.ts'
@@ -25,7 +19,7 @@ import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
 import { regularQuestion } from './regular-question.ts'
 import { createSharedBackend } from './shared-backend.ts'
-import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
+import { STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
@@ -105,12 +99,7 @@ async function openState(
     condition,
     places,
     timeout,
-  }: {
-    readonly store: SharedStore
-    readonly condition: State['store']
-    readonly places: FleetPlaces
-    readonly timeout: number
-  },
+  }: Awaited<ReturnType<typeof openStore>> & { readonly places: FleetPlaces; readonly timeout: number },
   deps: StateDependencies,
 ): Promise<State> {
   const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps

@@ -4,14 +4,10 @@ import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
-import { mintToken } from '../tokens/mint.ts'
-import {
-  grantsInFlight,
-  type IssuedTokens,
-  type LiveRequests,
-  type State,
-  type Tokens,
-} from '../tokens/state.ts'
+import { type IssuedTokens, mintToken } from '../tokens/mint.ts'
+import { grantsInFlight, type LiveRequests } from '../tokens/revocation.ts'
+import type { State } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict'
 
@@ -21,7 +17,7 @@ const MOST_SESSIONS = 10_000
 /** The tokens of a browser, which never gets them. */
 interface Session {
   /** The grant of the login. A renewal keeps it. */
-  readonly grant: string | undefined
+  readonly grant: string
   tokens: IssuedTokens
   /** When the last request came, or when one was last seen in flight (ms on the monotonic clock). */
   usedAt: number
@@ -107,7 +103,7 @@ export function createSessions(
   function drop(id: string, reason = 'client'): Later<boolean> {
     const session = sessions.get(id)
     sessions.delete(id)
-    return session?.grant === undefined ? true : tokens.end({ grants: [session.grant] }, reason)
+    return session === undefined || tokens.end({ grants: [session.grant] }, reason)
   }
 
   /** Why a session is over at this time (ms on the monotonic clock); undefined if it is not. */
@@ -118,7 +114,7 @@ export function createSessions(
 
   /** Whether a request in flight uses a session that seems idle: `sweep` may have looked a second ago, or longer. */
   function isInUse({ grant }: Session): boolean {
-    return grant !== undefined && grantsInFlight(live).has(grant)
+    return grantsInFlight(live).has(grant)
   }
 
   return {
@@ -156,7 +152,7 @@ export function createSessions(
     },
     /** Ends all sessions, and their grants for good: no later setting brings them back. */
     endAll(reason: string): Later<boolean> {
-      const grants = [...sessions.values()].flatMap(({ grant }) => grant ?? [])
+      const grants = Array.from(sessions.values(), ({ grant }) => grant)
       sessions.clear()
       return grants.length === 0 || tokens.end({ grants }, reason)
     },
@@ -169,13 +165,13 @@ export function createSessions(
      * The browser has logged in again, with `grant`: ends the session that these fields carry, if any. Its requests in flight go on with
      * the new grant. If that belongs to another name, they end, and the result is `ended`.
      */
-    async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
+    async replace(fields: Fields, grant: string): Promise<'ended' | 'continued'> {
       const id = sessionCookieIn(fields)
       const session = id === undefined ? undefined : sessions.get(id)
       if (id === undefined || session === undefined) return 'continued'
       const { grant: earlier } = session
-      const isSame = earlier !== undefined && nameOfGrant(earlier) === nameOfGrant(grant ?? '')
-      if (isSame && grant !== undefined) live.handOver(earlier, grant)
+      const isSame = nameOfGrant(earlier) === nameOfGrant(grant)
+      if (isSame) live.handOver(earlier, grant)
       await drop(id)
       return isSame ? 'continued' : 'ended'
     },
@@ -190,11 +186,11 @@ export function createSessions(
       const over = new Map<string, string[]>()
       for (const [id, session] of sessions) {
         const { grant } = session
-        if (grant !== undefined && inFlight.has(grant)) session.usedAt = now
+        if (inFlight.has(grant)) session.usedAt = now
         const reason = endOf(session, now)
         if (reason === undefined) continue
         sessions.delete(id)
-        if (grant !== undefined) over.set(reason, [...(over.get(reason) ?? []), grant])
+        over.set(reason, [...(over.get(reason) ?? []), grant])
       }
       for (const [reason, grants] of over) void tokens.end({ grants }, reason)
     },

@@ -1,6 +1,6 @@
 import { Listed, WindowList } from '../limits/window-table.ts'
 import type { Clock, Timer } from '../system/clock.ts'
-import type { LogIn, LogInResult, LoginRequest } from '../tokens/state.ts'
+import type { LogIn, LogInResult, LoginRequest } from '../tokens/issuing.ts'
 import type { FormSettings } from './form-request.ts'
 import type { LoginHistory } from './login-history.ts'
 

@@ -1,15 +1,12 @@
 import type { Later } from '../system/later.ts'
-import type { Spent, TokenKind } from './grant-rules.ts'
-import type { NewToken } from './mint.ts'
-import type {
-  GrantOwner,
-  GrantSummary,
-  IssuedTokens,
-  RecentGrants,
-  Revocation,
-  Tokens,
-  Unavailable,
-} from './state.ts'
+import type { Spent, TokenKind, TokenPolicy } from './grant-rules.ts'
+import type { GrantOwner, GrantSummary, RecentGrants } from './grant-table.ts'
+import type { TokenLookup } from './look-up.ts'
+import type { IssuedTokens, NewToken } from './mint.ts'
+import type { Revocation } from './revocation.ts'
+
+/** The shared store did not answer. It may have run the command all the same. A store in this process never returns this. */
+export type Unavailable = 'unavailable'
 
 /** A token of either kind, as a backend holds it. Times are on the clock of `Read.now` (ms). */
 export interface StoredToken {
@@ -66,7 +63,12 @@ export interface NewGrant {
  * - `store.replicas`: a read for a refresh, and each change, counts when so many replicas of the server have what it saw or wrote, because a
  *   former primary must neither refuse nor change a token. If they do not confirm in time, that is reported and the answer stands.
  */
-export interface Backend extends Pick<Tokens, 'identify' | 'counts' | 'sweep' | 'applyPolicy'> {
+export interface Backend {
+  /**
+   * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
+   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store.
+   */
+  identify(accessToken: string, client: string): Later<TokenLookup>
   /** Reads the token that a client presents, and the present time. */
   read(presented: string): Later<Read>
   /**
@@ -93,6 +95,12 @@ export interface Backend extends Pick<Tokens, 'identify' | 'counts' | 'sweep' | 
   describe(ids: readonly string[]): Later<readonly GrantSummary[]>
   /** The issued grants. */
   issued(): Later<readonly GrantSummary[]>
+  /** The tokens of logins in the memory of this process. */
+  counts(): { readonly access: number; readonly refresh: number }
+  /** New lifetimes of tokens apply to tokens issued from now on, a new `grantLifetime` to all logins. A smaller capacity evicts at once. */
+  applyPolicy(policy: TokenPolicy): void
+  /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
+  sweep(): void
 }
 
 /** The results of a store of this process. */

@@ -67,6 +67,21 @@ export interface Lifetimes {
   readonly grantLifetime?: number | 'off'
 }
 
+/** The default of `TokenPolicy.issued`. Bounded, because each issued token is a long-lived secret that its owner may forget. */
+export const MOST_ISSUED = 100
+
+export interface TokenPolicy extends Lifetimes {
+  /** The maximum number of tokens, both kinds together. */
+  readonly capacity: number
+  /** The maximum number of issued grants (`Handout`), which do not count towards `capacity`; default: `MOST_ISSUED`. */
+  readonly issued?: number
+  readonly rotateRefresh: boolean
+  /** How long a retry with a spent refresh token gets the same response (ms). */
+  readonly refreshGrace: number
+  /** How long this sidecar accepts its copies of tokens while it hears nothing from a shared store (ms); default: 0. */
+  readonly offlineGrace?: number
+}
+
 /**
  * The latest end of a login, on the clock of `granted` (ms); infinite if `grantLifetime` is `off`. No token of the login is valid longer,
  * so a check of a token is enough.

@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
+import { nameOfGrant } from '../http/scope.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -10,12 +12,14 @@ import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf } from './handout.ts'
-import { createIssuing } from './issuing.ts'
+import { type Agreement, createIssuing } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
 import { createMemoryBackend } from './memory-backend.ts'
-import { reportAbsent, type State, type StateDependencies, sourceEvents, tokenEvents } from './state.ts'
-import { createStoredPassword } from './stored-password.ts'
+import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
+import type { State, StateDependencies } from './state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
+import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
@@ -40,22 +44,70 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const backend = createMemoryBackend({ policy, clock, journal, table, listener, live })
   const tokens = createTokenStore({ policy, backend, listener, live })
 
-  const agreement = createStoredPassword({
-    ...{ journal, tokens, live, heir, removed: backend.removed },
-    generation: () => password.generation,
-    fingerprint: (salt) => password.fingerprint(salt),
-  })
+  /** @param name of a password that has changed; empty for `password` */
+  const revokeOf = (name: string): void => {
+    tokens.revoke(name === '' ? { all: true } : { name }, PASSWORD_CHANGED)
+  }
+
+  const salt = journal?.getMeta(SALT) ?? randomBytes(16).toString('base64url')
+  /** Resolves when the journal has the fingerprint of the present password; undefined if the journal may lack it. */
+  let settling: Promise<void> | undefined
+
+  /** Revokes the tokens of each name whose password is gone or differs from the one in the journal. Then saves the present fingerprints. */
+  async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
+    if (journal === undefined) return
+    // The tokens of the former password leave the journal before the new fingerprint enters it: a restart in between would accept the rest.
+    await backend.removed()
+    const { generation } = password
+    const text = await fingerprint(Buffer.from(salt, 'base64url'))
+    if (generation !== password.generation) return settle(fingerprint)
+    // With `password.device`, the password is unknown until the first login.
+    if (text === undefined) return
+    const stored = journal.getMeta(FINGERPRINT)
+    if (text === stored) return
+    const isSame = comparePasswords(text, stored ?? '', heir)
+    const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
+    for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
+    await backend.removed()
+    if (generation !== password.generation) return settle(fingerprint)
+    journal.setMeta(SALT, salt)
+    journal.setMeta(FINGERPRINT, text)
+  }
+
+  function settleBy(fingerprint: DevicePassword['fingerprint']): Promise<void> {
+    settling = settle(fingerprint)
+    settling.catch(() => {
+      settling = undefined
+    })
+    return settling
+  }
+  const settled = (): Promise<void> => settling ?? settleBy(password.fingerprint)
+
   const password = await openPassword(config, deps, {
-    ...sourceEvents(deps, agreement.changed),
-    learned: agreement.learned,
+    ...sourceEvents(deps, (name) => {
+      revokeOf(name)
+      settling = undefined
+    }),
+    learned: settleBy,
   }).catch((error: unknown) => {
     journal?.close()
     throw error
   })
   reportAbsent(deps, password.state())
   // Without tokens, the first login saves the fingerprint: its derivation takes 15 ms.
-  if (tokens.grants().length > 0) await agreement.settle()
+  if (tokens.grants().length > 0) await settled()
 
+  /**
+   * No token is issued before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
+   * password and revoke it.
+   */
+  const agreement: Agreement = {
+    settle: settled,
+    async present() {
+      await settled()
+      return { kind: 'agreed', generation: password.generation, epoch: '' }
+    },
+  }
   const { logIn, handOut } = createIssuing({ ...deps, password, agreement, tokens })
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {

@@ -2,7 +2,22 @@ import type { Clock } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
 import type { GrantTable } from './grant-table.ts'
 import { type Digest, digestToken, looksMinted } from './mint.ts'
-import { type LocalLookup, REFUSED, type TokenLookup } from './state.ts'
+
+/** `unavailable`: the shared store did not answer, so the token may be valid or not. */
+export type TokenLookup =
+  | { readonly kind: 'valid'; readonly grant: string }
+  | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
+  | { readonly kind: 'unavailable' }
+
+/** The result of a look-up in a store of this process. */
+export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
+
+/** The results of a look-up that finds no valid token. */
+export const REFUSED = {
+  unknown: { kind: 'refused', cause: 'unknown' },
+  expired: { kind: 'refused', cause: 'expired' },
+  revoked: { kind: 'refused', cause: 'revoked' },
+} as const
 
 /** The tokens that this process knows. */
 export interface KnownTokens {

@@ -1,21 +1,12 @@
 import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
 import type { Backend, Exchange, Now } from './backend.ts'
-import { spentMeans } from './grant-rules.ts'
-import { type Grant, type GrantTable, summarize, type Token } from './grant-table.ts'
+import { MOST_ISSUED, spentMeans, type TokenPolicy } from './grant-rules.ts'
+import { type Grant, type GrantSummary, type GrantTable, summarize, type Token } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
-import { createLookUp } from './look-up.ts'
-import { digestToken, type NewToken } from './mint.ts'
-import {
-  type GrantSummary,
-  grantsInFlight,
-  type IssuedTokens,
-  type LiveRequests,
-  MOST_ISSUED,
-  PASSWORD_CHANGED,
-  REFUSED,
-  type TokenEvents,
-  type TokenPolicy,
-} from './state.ts'
+import { createLookUp, REFUSED } from './look-up.ts'
+import { digestToken, type IssuedTokens, type NewToken } from './mint.ts'
+import { grantsInFlight, type LiveRequests, PASSWORD_CHANGED } from './revocation.ts'
+import type { TokenEvents } from './state-events.ts'
 
 /** The most revoked grants that one turn of the event loop removes: 100,000 at once would block the loop for most of a second. */
 const REMOVED_PER_TURN = 500

@@ -1,34 +1,41 @@
 import { randomBytes } from 'node:crypto'
 import { type Later, withAnswer } from '../system/later.ts'
-import { type Backend, BackendUnavailable, type Now } from './backend.ts'
-import { lifetimesOfLogin, planExchange, refreshMeans } from './grant-rules.ts'
-import { longestUnused, OPERATOR } from './handout.ts'
+import { type Backend, BackendUnavailable, type Now, type Unavailable } from './backend.ts'
+import { endOfGrant, lifetimesOfLogin, planExchange, refreshMeans, type TokenPolicy } from './grant-rules.ts'
+import type { GrantOwner, GrantSummary, RecentGrants } from './grant-table.ts'
+import { type AllIssued, type HandedOut, type Handout, longestUnused, OPERATOR } from './handout.ts'
 import {
   digestToken,
+  type IssuedTokens,
   looksMinted,
-  mintExchange,
   mintGrantId,
-  mintPair,
   mintToken,
+  mintTokens,
   type RandomBytes,
 } from './mint.ts'
-import {
-  type AllIssued,
-  grantsInFlight,
-  type HandedOut,
-  type Handout,
-  type IssuedTokens,
-  isTheirs,
-  type LiveRequests,
-  type Revocation,
-  type TokenEvents,
-  type TokenPolicy,
-  type Tokens,
-  type Unavailable,
-  unfinishedOf,
-} from './state.ts'
+import { grantsInFlight, isTheirs, type LiveRequests, type Revocation, unfinishedOf } from './revocation.ts'
+import type { TokenEvents } from './state-events.ts'
 
-export type * from './state.ts'
+/**
+ * The token operations of requests and operators. A store that several sidecars share returns promises; a store in this
+ * process returns values, which saves the cost of promises. A rejected promise is a bug.
+ */
+export interface Tokens extends Pick<Backend, 'identify' | 'counts' | 'applyPolicy' | 'sweep'> {
+  /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
+  refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
+  /** Revokes grants with all their tokens, durably. Returns the number of grants. */
+  revoke(which: Revocation, reason: string): Later<number | Unavailable>
+  grants(): Later<readonly GrantSummary[] | Unavailable>
+  /**
+   * The most recently used grants, at most `most`, at a cost that depends on `most` only. With a shared store, only the uses that this
+   * sidecar saw count; other grants follow, the last to expire first.
+   */
+  recentGrants(most: number): Later<RecentGrants | Unavailable>
+  /** The owners of all live grants, the least recently used first, issued grants last. With a shared store: the first to expire first. */
+  owners(): Later<readonly GrantOwner[] | Unavailable>
+  /** The summaries of these grants, without those that are not live. */
+  describe(ids: readonly string[]): Later<readonly GrantSummary[] | Unavailable>
+}
 
 interface Dependencies<B extends Backend> {
   /** Must have the same policy. */
@@ -49,7 +56,7 @@ export interface TokenStore extends Tokens {
    *
    * @param grantType the `grant` label of the metric
    * @param name of the password; empty for `password`
-   * @param epoch the epoch under which the password was verified
+   * @param epoch the epoch under which the password was verified; empty without a shared store
    */
   issue(
     client: string,
@@ -60,7 +67,7 @@ export interface TokenStore extends Tokens {
   /**
    * Issues a token that the operator hands out, unless the bound of issued grants is reached. `reportHandOut` counts it.
    *
-   * @param epoch the epoch in which the password of the name is the present one
+   * @param epoch as for `issue`, of the password of the name
    */
   handOut(handout: Handout, epoch?: string): Later<HandedOut | AllIssued | 'stale' | Unavailable>
 }
@@ -75,7 +82,7 @@ export function createTokenStore(deps: Dependencies<Backend>): TokenStore {
 
   function issue(client: string, grantType: string, name = '', epoch = ''): Later<IssuedTokens | 'stale'> {
     const id = mintGrantId(random, name)
-    const { response, added } = mintPair(lifetimesOfLogin(policy), random)
+    const { response, added } = mintTokens(lifetimesOfLogin(policy), random)
     return withAnswer(backend.open({ id, client, epoch, added }), (opened) => {
       if (typeof opened === 'string') return 'stale'
       listener.issued(grantType)
@@ -101,6 +108,8 @@ export function createTokenStore(deps: Dependencies<Backend>): TokenStore {
     return withAnswer(backend.read(presented), ({ now, token }) => {
       const meaning = refreshMeans(token, now, policy.refreshGrace)
       if (token === undefined || meaning === 'unknown') return undefined
+      // The login is over, though its tokens may be of a policy under which it lasted longer.
+      if (now >= endOfGrant(token.granted, policy)) return undefined
       const { grant } = token
       if (meaning === 'reuse') return withAnswer(revoke({ grant }, 'refresh_token_reuse'), () => undefined)
       if (meaning === 'retry' && token.response !== undefined) {
@@ -109,7 +118,7 @@ export function createTokenStore(deps: Dependencies<Backend>): TokenStore {
       }
       const plan = planExchange(token, now, policy)
       if (plan === undefined) return undefined
-      const { response, added } = mintExchange(presented, plan.rotates, plan.lifetimes, random)
+      const { response, added } = mintTokens(plan.lifetimes, random, plan.rotates ? undefined : presented)
       const issued = { grant, ...response }
       const spends = plan.rotates ? { response: issued, grace: policy.refreshGrace } : undefined
       return withAnswer(token.set({ added, spends }), (isSet) => {

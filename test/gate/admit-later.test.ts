@@ -9,7 +9,7 @@ import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/e
 import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { TokenLookup } from '../../src/tokens/state.ts'
+import type { TokenLookup } from '../../src/tokens/look-up.ts'
 import { startHttp1Server } from '../listen/http1-server.ts'
 import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'

@@ -1,6 +1,6 @@
+import type { TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { openJournal, type TokenJournal } from '../../src/tokens/journal.ts'
-import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { createTestStore, POLICY, SECOND, type TestStore } from './support.ts'

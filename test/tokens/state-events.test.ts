@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
-import { reportAbsent, sourceEvents, tokenEvents } from '../../src/tokens/state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from '../../src/tokens/state-events.ts'
 
 /** A log and metrics, and what they have of the events since the last look. */
 function start() {
