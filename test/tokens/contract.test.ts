@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { prefix64 } from '../../src/http/ip.ts'
+import type { Backend } from '../../src/tokens/backend.ts'
 import { shareOf, type TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { createMemoryBackend } from '../../src/tokens/memory-backend.ts'
-import type { IssuedTokens } from '../../src/tokens/mint.ts'
+import { digestToken, type IssuedTokens } from '../../src/tokens/mint.ts'
 import type { TokenEvents } from '../../src/tokens/state-events.ts'
 import { createTokenStore, type Tokens } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
@@ -17,6 +18,7 @@ import { HOUR, POLICY, present } from './support.ts'
 
 /** One family of tokens. */
 interface Opened {
+  readonly backend: Backend
   readonly tokens: Tokens
   readonly issue: (client?: string) => Promise<IssuedTokens>
   /** What its listener heard; a revocation as the number of grants and the reason. */
@@ -42,6 +44,7 @@ function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const backend = createMemoryBackend({ policy, clock, journal: undefined, table, listener, live })
   const tokens = createTokenStore({ policy, backend, listener, live })
   return Promise.resolve({
+    backend,
     tokens,
     events,
     issue: async (client = CLIENT) => tokens.issue(client, 'password'),
@@ -112,6 +115,20 @@ describe.each([
     expect(second.grant).toBe(first.grant)
     expect(await refresh(first.refreshToken)).toEqual(second)
     expect((await refresh(second.refreshToken)).refreshToken).not.toBe(second.refreshToken)
+  })
+
+  it.each<[string, (tokens: Tokens, token: string) => unknown]>([
+    ['exchanged', ({ refresh }, token) => refresh(token)],
+    ['revoked', ({ revoke }, token) => revoke({ token }, 'test')],
+  ])('C6 C8 stay as they are if the refresh token was %s since it was read', async (_, meanwhile) => {
+    const { backend, tokens, issue } = await at({ rotateRefresh: true, refreshGrace: HOUR })
+    const { refreshToken } = await issue()
+    const { token } = await backend.read(refreshToken)
+    await meanwhile(tokens, refreshToken)
+    const grants = await tokens.grants()
+    const added = [{ kind: 'access', digest: digestToken(refreshToken), lifetime: HOUR }] as const
+    expect(await present(token).set({ added, spends: undefined })).toBe(false)
+    expect(await tokens.grants()).toEqual(grants)
   })
 
   it('C6 without a grace take the first retry for reuse, which revokes the grant and no other', async () => {

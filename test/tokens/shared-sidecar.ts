@@ -41,6 +41,7 @@ export async function openSharedTokens({ store, asked = store, clock, policy, li
   const { epoch } = await agreement.settle()
   copies.heard()
   return {
+    backend,
     tokens,
     async issue(client = '192.0.2.1'): Promise<IssuedTokens> {
       const issued = await tokens.issue(client, 'password', '', epoch)
