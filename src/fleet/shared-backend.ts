@@ -162,11 +162,12 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
       return { count: Number(count), ids: listed.grants.map(({ id }) => id) }
     },
     async grantOf(token) {
+      // A copy saves a question, and the server may have lost the token.
+      const copied = copies.grantOf(digestToken(token))
+      if (copied !== undefined) return copied
       const { epoch, token: found } = await find('revoke', token)
-      // The server may have lost the token, and this sidecar still has a copy.
-      const grant = found?.grant ?? copies.grantOf(digestToken(token))
-      if (grant === undefined) requirePresent('revoke', epoch)
-      return grant
+      if (found === undefined) requirePresent('revoke', epoch)
+      return found?.grant
     },
     use: copies.use,
     identify: copies.identify,
