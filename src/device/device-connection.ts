@@ -242,7 +242,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     const { clock, deadlines } = this.#settings
     if (this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
       this.#owner.onTimedOut()
-      this.close()
+      // The owner closes the connection.
       this.#giveUp(TERMINATED, 'unread')
       return
     }
