@@ -42,7 +42,7 @@ function startMember(ceiling: Ceiling) {
     isActive: () => fleet.standing().isActive,
     /** The operator lifts the wall. */
     lift() {
-      learner.forget()
+      learner.measure.forget()
       fleet.lifted()
     },
     /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
