@@ -1,4 +1,4 @@
-// Mini: each schema of `zod` itself carries a hundred methods, which costs startup time and memory.
+// `zod/mini`, because each schema of `zod` itself has a hundred methods, which cost startup time and memory.
 import * as z from 'zod/mini'
 import type { YamlValue } from './yaml.ts'
 
@@ -16,7 +16,7 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'list' | 'yaml'
 
-/** One key of the file. What it means stands in deploy/build/keys.yaml, because only the reference reads it. */
+/** One key of the file. Its description is in deploy/build/keys.yaml, because only the reference page reads it. */
 export interface Field<T> {
   readonly kind: Kind
   /** Parses the YAML form. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
@@ -25,7 +25,7 @@ export interface Field<T> {
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
   readonly default: YamlValue | undefined
-  /** The value of the default; undefined for a key that is required, or that has a required one below it. */
+  /** The value of the default; undefined for a key that is required or has a required key below it. */
   readonly initial: (() => T) | undefined
   readonly optional: boolean
   readonly textForm: TextForm
@@ -172,10 +172,10 @@ export function either<A extends string | number, B extends object>(
   return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-/** The keys of the mappings among the schemas, for the JSON Schema. */
+/** The keys of each schema that describes a mapping, for the JSON Schema. */
 export const keysOf: WeakMap<object, Keys> = new WeakMap()
 
-/** The schema of a mapping with some of these keys, or exactly one. It makes the schema of a key when a mapping has the key. */
+/** The schema of a mapping with any of these keys, or with exactly one. It makes the schema of a key when a mapping has the key. */
 function mapping<T extends object>(keys: Keys, must: string, exactlyOne = false): z.ZodMiniType<T> {
   const written = z.record(z.string(), z.unknown(), { error: must })
   const read = z.transform((given: Readonly<Record<string, unknown>>, { issues }) => {

@@ -66,9 +66,10 @@ export interface NewGrant {
 export interface Backend {
   /**
    * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
-   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store.
+   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store. `now`: ms on the monotonic
+   * clock, if the caller has read it in this turn.
    */
-  identify(accessToken: string, client: string): Later<TokenLookup>
+  identify(accessToken: string, client: string, now?: number): Later<TokenLookup>
   /** Reads the token that a client presents, and the present time. */
   read(presented: string): Later<Read>
   /**

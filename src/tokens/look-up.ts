@@ -37,11 +37,10 @@ export function createLookUp<T extends Later<TokenLookup>>(
   ask: (digest: Digest, client: string) => T,
 ) {
   const { table } = known
-  return (accessToken: string, client: string): T | LocalLookup => {
+  return (accessToken: string, client: string, now = clock.monotonic()): T | LocalLookup => {
     if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
-    const now = clock.monotonic()
     if (token === undefined || now > known.until) {
       const reason = table.removalReason(digest)
       return reason === undefined ? ask(digest, client) : REFUSED[reason]

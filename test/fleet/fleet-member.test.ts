@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
-import { createPlaces, type Observed } from '../../src/forward/learner.ts'
+import { createPlaces } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { Sidecar, startServer } from './places-bed.ts'
@@ -38,6 +38,13 @@ function startMember(ceiling: Ceiling) {
   return {
     ...{ clock, queue, learner, fields, network, other, pass },
     join: () => fleet.join(places),
+    bound: () => fleet.most,
+    isActive: () => fleet.standing().isActive,
+    /** The operator lifts the wall. */
+    lift() {
+      learner.measure.forget()
+      fleet.lifted()
+    },
     /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
     async wall() {
       await other.join()
@@ -47,7 +54,7 @@ function startMember(ceiling: Ceiling) {
       await pass(3)
       expect(other.share).toBe(6)
     },
-    most: () => learner.ceiling.wall?.limit,
+    most: () => learner.measure.ceiling.wall?.limit,
     /** The share that it has said last. */
     said: () => fields.get('a')?.split(' ')[2],
   }
@@ -73,6 +80,32 @@ it('H290 a sidecar that the store does not answer for 20 s has one place, until 
   expect(said()).toBe('1')
   await pass(5)
   expect(most()).toBe(3)
+})
+
+it('H288 a wall that the operator lifts while the store is away binds this sidecar no more', async () => {
+  const { wall, join, lift, network, pass, most, bound } = startMember({})
+  await wall()
+  await join()
+  await pass(5)
+  network.away = true
+  await pass(20)
+  expect([most(), bound()]).toEqual([1, 1])
+  lift()
+  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
+  await pass(20)
+  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
+})
+
+it('a sidecar that has had no request for ten minutes is not active', async () => {
+  const { clock, queue, isActive } = startMember({})
+  expect(isActive()).toBe(false)
+  const leave = queue.tryEnter()
+  expect(isActive()).toBe(true)
+  leave?.()
+  await clock.advance(599_999)
+  expect(isActive()).toBe(true)
+  await clock.advance(1)
+  expect(isActive()).toBe(false)
 })
 
 it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
@@ -116,19 +149,16 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
   await join()
   function fill() {
     const requests = []
-    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter()) {
-      const request: Observed = { method: 'GET', target: '/', place: undefined, changes: false }
-      learner.sent(request)
-      requests.push({ leave, request })
-    }
+    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter())
+      requests.push({ leave, place: learner.sent('/', clock.monotonic()) })
     return requests
   }
   while (queue.places < 3) {
     const requests = fill()
     await clock.advance(20)
-    for (const { leave, request } of requests) {
-      learner.answered(request, clock.monotonic())
-      learner.left(request)
+    for (const { leave, place } of requests) {
+      learner.answered(place, clock.monotonic())
+      learner.left(place)
       leave()
     }
   }
@@ -138,7 +168,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     await clock.advance(50)
     learner.refused()
   }
-  expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
+  expect(learner.measure.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
   await nextTurn()
   expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -1,6 +1,6 @@
-import { pino } from 'pino'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { type MemoryPlan, openMemory } from '../../src/compose/memory.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 
 const LIMIT = 32 * 1024 ** 2
@@ -10,19 +10,25 @@ const PLAN: MemoryPlan = {
   ...{ isGiven: false, isCapped: false },
 }
 
+/** A sidecar whose clients hold a part of their account, while the process uses a part of its memory. Both may change. */
+function openWith(held: number, used: number) {
+  const parts = { held, used }
+  const clock = stillClock()
+  const memory = openMemory(PLAN, {
+    ...openLogOn('silent', { write() {} }),
+    ...{ clock, metrics: { shed() {} }, ownsProcess: true },
+    inUse: () => parts.used,
+  })
+  memory.watchPage(() => parts.held * LIMIT)
+  onTestFinished(() => memory[Symbol.dispose]())
+  return { parts, clock, account: memory.account }
+}
+
 /** The stage of a sidecar whose clients hold a part of their account, while the process uses a part of its memory. */
 async function stageWith(held: number, used: number): Promise<string | undefined> {
-  const clock = stillClock()
-  const log = pino({ level: 'silent' }, { write() {} })
-  const memory = openMemory(PLAN, {
-    ...{ clock, log, metrics: { shed() {} }, ownsProcess: true },
-    inUse: () => used,
-  })
-  memory.watchPage(() => held * LIMIT)
+  const { clock, account } = openWith(held, used)
   await clock.advance(1_000)
-  const { stage } = memory.account
-  memory.close()
-  return stage
+  return account.stage
 }
 
 it('C26 what V8 and the C library keep after floods takes nothing from clients that hold little', async () => {
@@ -31,4 +37,13 @@ it('C26 what V8 and the C library keep after floods takes nothing from clients t
 
 it('C26 a process that comes near its memory sheds, though its account is not full', async () => {
   expect([await stageWith(0.1, 0.83), await stageWith(0.1, 0.88)]).toEqual(['answers', 'grants'])
+})
+
+it('C26 a process near its memory sheds no longer when its clients hold too little to shed', async () => {
+  const { parts, clock, account } = openWith(0.1, 0.88)
+  await clock.advance(1_000)
+  expect(account.stage).toBe('grants')
+  parts.held = 0.05
+  await clock.advance(1_000)
+  expect(account.stage).toBeUndefined()
 })
