@@ -97,7 +97,7 @@ export function createSharedTokens(deps: Dependencies) {
     const lifetimes = lifetimesWithin(policy, endOfGrant(0, policy))
     const { response, added } = mintPair(lifetimes, random)
     const asked = clock.monotonic()
-    const most = Math.max(1, Math.floor(capacity / 2))
+    const most = Math.floor(capacity / 2)
     const tokens = added.flatMap(({ digest, lifetime }) => [digest, lifetime])
     const [kind, ofAccess, ofRefresh, ...evicted] = listOf(
       await lasting(ISSUE, epoch, grant, client, ...tokens, most),
