@@ -141,5 +141,5 @@ export function planExchange(
  * @param capacity `tokens.capacity`
  */
 export function mostLogins(capacity: number): number {
-  return Math.max(1, Math.floor(capacity / 2))
+  return Math.floor(capacity / 2)
 }
