@@ -75,8 +75,9 @@ export function createSessionTable<Login>({
   }
 
   /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
-  function sweep(now = clock.monotonic()): void {
+  function sweep(): void {
     if (sessions.size === 0) return
+    const now = clock.monotonic()
     const all = [...sessions.values()]
     const isInFlight = inFlight()
     for (const session of all) {
@@ -88,16 +89,29 @@ export function createSessionTable<Login>({
       if (reason !== undefined) void end(some, reason)
   }
 
-  /** The live session of an id. This is a use of it. */
-  function find(id: string, now = clock.monotonic()): Session<Login> | undefined {
+  /**
+   * The live session of an id. This is a use of it.
+   *
+   * @param at when the request came, which may be before the last use
+   */
+  function find(id: string, at = clock.monotonic()): Session<Login> | undefined {
     const session = sessions.get(id)
     if (session === undefined) return undefined
-    if (endOf(session, now) !== undefined) {
-      sweep(now)
+    if (endOf(session, at) !== undefined) {
+      sweep()
       if (!sessions.has(id)) return undefined
     }
-    session.usedAt = now
+    session.usedAt = Math.max(session.usedAt, at)
     return session
+  }
+
+  /** The first live session in the cookies of these fields. This is a use of it. */
+  function carriedBy(fields: Fields): Session<Login> | undefined {
+    for (const id of sessionIdsIn(fields, cookie)) {
+      const session = find(id)
+      if (session !== undefined) return session
+    }
+    return undefined
   }
 
   return {
@@ -106,11 +120,7 @@ export function createSessionTable<Login>({
     has: (id: string): boolean => sessions.has(id),
     find,
     end,
-    /** The live session of the cookie in these fields. This is a use of it. */
-    carriedBy: (fields: Fields): Session<Login> | undefined =>
-      sessionIdsIn(fields, cookie)
-        .map((id) => find(id))
-        .find((session) => session !== undefined),
+    carriedBy,
     /** Begins a session and returns the value of `Set-Cookie`. */
     begin(login: Login): string {
       const id = mintToken()
