@@ -89,6 +89,8 @@ export function loginPage(
   const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
   const body = loginDocument({
     realm: 'Postern',
+    title: 'Sign in to Postern',
+    username: 'postern',
     words: { ...WORDS, wait },
     message,
     action: { kind: 'password', to: `${base}login` },
