@@ -111,6 +111,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
     const names = [...(settings.gate.scopes?.keys() ?? [])]
     Object.assign(settings, nextSettings)
+    // Nothing below can refuse the reload, so what was opened stays open.
     refused.move()
     passwords.swap()
     pagePassword.swap()

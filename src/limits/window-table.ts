@@ -93,7 +93,7 @@ export class WindowList<W extends Listed> {
     return this.overflow
   }
 
-  /** Opens a window for a key without one: see `find`. It must close last. */
+  /** Opens a window for a key without one: see `find`. It must close later than all others in the list. */
   open(key: string, now: number): W {
     const window = this.#make(now)
     window.key = key
@@ -101,7 +101,7 @@ export class WindowList<W extends Listed> {
     return window
   }
 
-  /** Changes when a window closes. One in the list must close last. */
+  /** Changes when a window closes. If the window is in the list, it must close later than all others from now on. */
   renew(window: W, closesAt: number): void {
     window.closesAt = closesAt
     // The overflow window, and one that was removed, have no place in the order.
