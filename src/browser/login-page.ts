@@ -13,20 +13,20 @@ export interface LoginPage {
   readonly username?: string
   /** The value of `Accept-Language`. */
   readonly languages?: string | undefined
-  /** In place of the words of the language. */
+  /** In place of the words of the language. They are HTML. */
   readonly words?: Partial<Words>
   readonly message: Message | undefined
   /**
-   * What the user can do: log in by the password or log out with a form, or follow a link. `to`: the address of the form or of the link.
+   * What the user can do: log in with a form, log out with a form, or follow a link. `to`: the address of the login form or of the link.
    * Undefined: nothing.
    */
   readonly action:
-    | { readonly kind: 'password' | 'open' | 'login'; readonly to: string }
+    | { readonly kind: 'form' | 'link-to-login' | 'link-to-device'; readonly to: string }
     | { readonly kind: 'logout' }
     | undefined
   /** HTML below the action. */
   readonly note?: string
-  /** The address of the icon; default: none. */
+  /** The address of the icon; default: none. `pageReply` cannot show one: its policy allows `data:` only. */
   readonly icon?: string
 }
 
@@ -63,7 +63,8 @@ function actionOf(
 ): string {
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
-  if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
+  if (kind === 'link-to-login') return linkOf(action.to, words.login)
+  if (kind === 'link-to-device') return linkOf(action.to, words.open)
   // A screen reader reads the field that has the focus when the page opens, but no alert that was there before.
   const described = message === undefined ? '' : ' aria-describedby="message"'
   const wrong = message === 'wrong' ? ' aria-invalid="true"' : ''
@@ -72,6 +73,10 @@ function actionOf(
 <label for="password">${words.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required autofocus${described}${wrong}>`
   return formOf(action.to, password, words.login)
+}
+
+function linkOf(to: string, text: string): string {
+  return `<a href="${escapeHtml(to)}">${text}</a>`
 }
 
 function formOf(action: string, inputs: string, button: string): string {

@@ -16,10 +16,12 @@ export interface Session<Login> {
   readonly endsAt: number
 }
 
-/** Why a session ends without a request, and after its lifetime: values of the `reason` label of `postern_tokens_revoked_total`. */
+/**
+ * Why a session ends: it was idle, its lifetime is over, or a login, a logout or too many sessions ended it. Only sessions that stand for a
+ * grant are counted by it, in `postern_tokens_revoked_total`.
+ */
 const IDLE = 'browser_idle'
 const OVER = 'browser_session_over'
-/** A further value: a logout or a login ended the session. */
 const BY_CLIENT = 'client'
 
 interface SessionRules<Login> {
@@ -74,7 +76,10 @@ export function createSessionTable<Login>({
     return now - usedAt >= idle() ? IDLE : undefined
   }
 
-  /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
+  /**
+   * Ends the sessions that are over. A request in flight, such as an open stream, is a use. Needed once a second only
+   * where `onEnd` has to come in time: `find` ends the others.
+   */
   function sweep(): void {
     if (sessions.size === 0) return
     const now = clock.monotonic()

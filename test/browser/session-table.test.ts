@@ -8,7 +8,7 @@ function table() {
   const ended: string[] = []
   const sessions = createSessionTable<string>({
     clock,
-    cookie: { name: 'sid', secure: true, several: 'each' },
+    cookie: { name: 'sid', secure: true, several: 'each-is-tried' },
     most: 10,
     idle: () => 1_000,
     lifetime: () => 100_000,
@@ -52,7 +52,7 @@ it('a sweep that an early request causes does not set back the use of sessions i
   let inFlight = ['streaming']
   const sessions = createSessionTable<string>({
     clock,
-    cookie: { name: 'sid', secure: true, several: 'each' },
+    cookie: { name: 'sid', secure: true, several: 'each-is-tried' },
     most: 10,
     idle: () => 1_000,
     lifetime: () => 100_000,
