@@ -77,8 +77,8 @@ export function createSessionTable<Login>({
   }
 
   /**
-   * Ends the sessions that are over. A request in flight, such as an open stream, is a use. Needed once a second only
-   * where `onEnd` has to come in time: `find` ends the others.
+   * Ends the sessions that are over. A request in flight, such as an open stream, is a use. Needed once a second only where `onEnd` has to
+   * come in time: `find` ends the others.
    */
   function sweep(): void {
     if (sessions.size === 0) return

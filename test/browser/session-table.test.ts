@@ -6,19 +6,21 @@ import { stillClock } from '../support/clock.ts'
 function table() {
   const clock = stillClock()
   const ended: string[] = []
+  const streaming = new Set<string>()
   const sessions = createSessionTable<string>({
     clock,
     cookie: { name: 'sid', secure: true, several: 'each-is-tried' },
     most: 10,
     idle: () => 1_000,
     lifetime: () => 100_000,
+    inFlight: () => (login) => streaming.has(login),
     onEnd(some) {
       ended.push(...some.map(({ login }) => login))
       return true
     },
   })
   const begin = (login: string): string => sessions.begin(login).split(';', 1)[0] ?? ''
-  return { clock, sessions, ended, begin, idOf: (cookie: string) => cookie.slice('sid='.length) }
+  return { clock, sessions, ended, streaming, begin, idOf: (cookie: string) => cookie.slice('sid='.length) }
 }
 
 it('of several sessions in the cookies of a request, only the one that is returned is used', async () => {
@@ -47,28 +49,15 @@ it('a request that came earlier than the last use of its session does not set th
 })
 
 it('a sweep that an early request causes does not set back the use of sessions in flight', async () => {
-  const clock = stillClock()
-  const ended: string[] = []
-  let inFlight = ['streaming']
-  const sessions = createSessionTable<string>({
-    clock,
-    cookie: { name: 'sid', secure: true, several: 'each-is-tried' },
-    most: 10,
-    idle: () => 1_000,
-    lifetime: () => 100_000,
-    inFlight: () => (login) => inFlight.includes(login),
-    onEnd(some) {
-      ended.push(...some.map(({ login }) => login))
-      return true
-    },
-  })
-  const [over = ''] = sessions.begin('over').slice('sid='.length).split(';', 1)
-  sessions.begin('streaming')
+  const { clock, sessions, ended, streaming, begin, idOf } = table()
+  const over = idOf(begin('over'))
+  begin('streaming')
+  streaming.add('streaming')
   await clock.advance(1_000)
   const early = clock.monotonic()
   await clock.advance(900)
   expect(sessions.find(over, early)).toBe(undefined)
-  inFlight = []
+  streaming.clear()
   await clock.advance(999)
   sessions.sweep()
   expect(ended).toEqual(['over'])
