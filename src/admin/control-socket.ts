@@ -133,6 +133,8 @@ export interface Explained {
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
+const TOO_LONG: Answer = json(413, { error: 'the command is longer than 4 KiB' })
+
 type Command = (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
 
 export { LONGEST_ID } from '../gate/request-id.ts'
@@ -202,7 +204,9 @@ export async function openControlSocket(
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {
-    const which = readRevocation(String(await readSmallBody(req)))
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const which = readRevocation(String(body))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -212,7 +216,9 @@ export async function openControlSocket(
   }
 
   async function issue(req: IncomingMessage): Promise<Answer> {
-    const handout = readHandout(String(await readSmallBody(req)))
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const handout = readHandout(String(body))
     return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 

@@ -1,5 +1,5 @@
 import { type Identity, OWN_PATHS, type OwnEndpoint, type Presented } from '../http/admission.ts'
-import { isOfThisOrigin, SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
+import { DEVICE_LOGIN_COOKIE, isOfThisOrigin, sessionIdsIn } from '../http/browsers.ts'
 import { destinationOf, hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { loosePathOf } from '../http/request-path.ts'
@@ -95,7 +95,7 @@ export function credentialAnew(
 function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
-  const [session] = isShown ? [] : sessionIdsIn(fields, SESSION_COOKIE)
+  const [session] = isShown ? [] : sessionIdsIn(fields, DEVICE_LOGIN_COOKIE)
   return session === undefined ? bearer : { kind: 'session', id: session }
 }
 

@@ -1,6 +1,6 @@
 import { createSessionTable, type Session } from '../browser/session-table.ts'
 import type { Identity } from '../http/admission.ts'
-import { SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
+import { DEVICE_LOGIN_COOKIE, sessionIdsIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
@@ -57,7 +57,7 @@ export function createSessions(
 ) {
   const sessions = createSessionTable<Login>({
     clock,
-    cookie: SESSION_COOKIE,
+    cookie: DEVICE_LOGIN_COOKIE,
     most: MOST_SESSIONS,
     idle: () => settings.config.browser.idle,
     lifetime() {
@@ -139,7 +139,7 @@ export function createSessions(
     },
     /** Whether these fields carry the cookie of a session; `ended`: of a session that is over. */
     stateOf(fields: Fields): 'open' | 'ended' | 'none' {
-      const [id] = sessionIdsIn(fields, SESSION_COOKIE)
+      const [id] = sessionIdsIn(fields, DEVICE_LOGIN_COOKIE)
       return id === undefined ? 'none' : has(id) ? 'open' : 'ended'
     },
   }
