@@ -19,7 +19,7 @@ type TextForm = 'text' | 'list' | 'yaml'
 /** One key of the file. What it means stands in deploy/build/keys.yaml, because only the reference reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Parses the YAML form. Made at its first use. */
+  /** Makes what parses the YAML form. It is needed while a configuration is read, and 600 of them hold 1.5 MiB. */
   readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
@@ -60,7 +60,6 @@ type Details<T> = FieldOptions & { readonly type: string } & Partial<
 /** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */
 export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Field<T> {
   const { default: written } = details
-  let built: z.ZodMiniType<T> | undefined
   return {
     kind: 'value',
     textForm: 'text',
@@ -73,10 +72,7 @@ export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Fi
     // The cast holds because a field whose values have another form than the YAML passes `initial`.
     initial: written === undefined ? undefined : () => written as T,
     ...details,
-    schema() {
-      built ??= build()
-      return built
-    },
+    schema: build,
   }
 }
 
