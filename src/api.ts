@@ -3,7 +3,7 @@ import { createSidecar as compose } from './compose/sidecar.ts'
 import { loadConfig, readConfigFile } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import type { YamlValue } from './config/yaml.ts'
-import { createLogOn } from './record/log.ts'
+import { openLogOn } from './record/log.ts'
 import { systemClock } from './system/clock.ts'
 import { SetupError } from './system/setup-error.ts'
 
@@ -73,8 +73,8 @@ export async function createSidecar(
 ): Promise<Sidecar> {
   const config = configOf(source)
   const destination = source.log ?? stdout
-  const log = createLogOn(config.log.level, { write: (line) => void destination.write(line) })
-  const sidecar = await compose(config, { clock: systemClock, log })
+  const log = openLogOn(config.log.level, { write: (line) => void destination.write(line) })
+  const sidecar = await compose(config, { clock: systemClock, ...log })
   let stopped: Promise<void> | undefined
   const stop = (graceMs?: number): Promise<void> => {
     stopped ??= sidecar.stop(graceMs)

@@ -14,7 +14,7 @@ import { isJournal } from './system/journal.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
 
-/** What follows the name of the program on the command line. In the single executable no script is among it. */
+/** The words after the name of the program on the command line. In the single executable there is no script among them. */
 const ARGUMENTS = isSea() ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)]
 
 const permissions: PermissionedProcess = {
@@ -48,12 +48,12 @@ const io: ProgramIo = {
   daemon,
 }
 
-/** A path that is relative to this folder, as `npm start` has one, would not work in another. */
+/** Makes a relative path absolute: that of `npm start` would not work in another folder. */
 function whole(word: string): string {
   return /^\.\.?\//.test(word) ? resolve(word) : word
 }
 
-/** A pipe would be empty after the restart, so only a regular file is read. */
+/** Reads a file with another program. Only a regular file: a pipe would be empty after the restart. Undefined if it cannot be read. */
 function readOutside(path: string): string | undefined {
   // Node's module is loaded here, because no other start needs it.
   const { spawnSync } = process.getBuiltinModule('node:child_process')
@@ -90,5 +90,5 @@ function onSignals(...signals: readonly NodeJS.Signals[]): (listener: () => void
   }
 }
 
-// At once, without waiting for timers and connections that are left.
+// Exits at once, without waiting for remaining timers and connections.
 runProgram(io).then((code) => process.exit(code))

@@ -142,7 +142,6 @@ describe('H117 the npm package', () => {
       'lib/config/yaml.d.ts',
       'lib/page/icon.svg',
       'lib/page/index.html',
-      'lib/page/login.html',
       'lib/page/panels.css',
       'lib/page/style.css',
       'lib/page/tables.css',

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { capConnections } from '../../src/listen/connection-caps.ts'
 import { loadTlsMaterial } from '../../src/listen/tls-material.ts'
 import { type AccessLog, createAccessLog } from '../../src/record/access-log.ts'
-import { createLog } from '../../src/record/log.ts'
+import { openLog } from '../../src/record/log.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { machineNames } from '../../src/system/machine-names.ts'
 import { keepTicksFast } from '../../src/system/tick-objects.ts'
@@ -30,7 +30,7 @@ const CAPS = { maxConnections: 10_000, maxConnectionsPerClient: 10_000, idleTime
 
 async function accessLog(): Promise<AccessLog | undefined> {
   if (!capabilities.has('log')) return undefined
-  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+  const log = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
   return createAccessLog(log, systemClock, { config: { log: { access: true } } })
 }
 

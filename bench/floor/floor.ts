@@ -169,7 +169,7 @@ export class Floor {
     const duration = systemClock.monotonic() - exchange.started
     this.#metrics?.(head.method, status, size, duration)
     const ended = { outcome: 'complete' as const, status, responseBytes: size, duration }
-    this.#log?.write(Object.assign(exchange.request ?? requestOf(head, requestId), ended))
+    this.#log?.write(Object.assign(exchange.request ?? requestOf(head, requestId), ended), systemClock.wall())
   }
 }
 

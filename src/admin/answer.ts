@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { UNIX_PEER } from '../gate/client-address.ts'
+import { STYLE_SOURCE } from '../http/html.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { wireOf } from './admin-wire.ts'
 
@@ -18,8 +19,7 @@ export interface Answer {
  * page's own forms (Fetch, "append a request Origin header"), as for a page of another site.
  */
 export const PAGE_FIELDS: Readonly<Record<string, string>> = {
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy': `default-src 'none'; script-src 'self'; style-src 'self' ${STYLE_SOURCE}; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'same-origin',
@@ -77,10 +77,10 @@ export function send(res: ServerResponse, { status, type, body, fields = {} }: A
 const LARGEST_BODY = 4096
 
 /**
- * Reads a request body of at most 4 KiB as UTF-8. Undefined if it is longer: the rest is drained, and the response should be `tooLarge`.
+ * Reads a request body of at most 4 KiB. Undefined if it is longer: the rest is drained, and the response should be `tooLarge`.
  * The request timeout of the listener ends a slow body. Rejects with `ClientGone` if the client leaves before the end.
  */
-export async function readSmallBody(req: IncomingMessage): Promise<string | undefined> {
+export async function readSmallBody(req: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
   try {
@@ -92,7 +92,7 @@ export async function readSmallBody(req: IncomingMessage): Promise<string | unde
   } catch {
     throw new ClientGone()
   }
-  if (size <= LARGEST_BODY) return Buffer.concat(chunks).toString('utf8')
+  if (size <= LARGEST_BODY) return Buffer.concat(chunks)
   req.resume()
   return undefined
 }

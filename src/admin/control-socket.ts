@@ -32,12 +32,10 @@ interface Dependencies {
   /** The alarms of the live page. */
   readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
-  readonly places: () => readonly PlacesCondition[]
+  readonly places: () => readonly Places[]
   /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
   readonly memory: () => MemoryStatus
-  /** Forgets the ceiling of each service, so more requests at once are tried again. Returns the number of services that had one. */
-  readonly retry: () => number
   /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
   readonly onFailure: (error: unknown, what: string) => void
 }
@@ -60,7 +58,14 @@ export interface RouteQuirk extends QuirkCondition {
   readonly route: string | null
 }
 
-/** The places at a service of the device. Times in ms since the Unix epoch. */
+/** The places at a service of the device. */
+export interface Places {
+  condition(): PlacesCondition
+  /** Forgets what broke the device, so that more requests at once are tried again. Returns whether anything was known. */
+  retry(): boolean
+}
+
+/** Their condition. Times in ms since the Unix epoch. */
 export interface PlacesCondition {
   /** The path of a service of `upstream.routes`; null for the main service. */
   readonly route: string | null
@@ -152,10 +157,9 @@ export async function openControlSocket(
     places,
     quirks,
     memory,
-    retry,
     onFailure,
   }: Dependencies,
-): Promise<{ close(): Promise<void> }> {
+): Promise<AsyncDisposable> {
   async function status(): Promise<Answer> {
     const found = await tokens.grants()
     const late = waiting()
@@ -164,7 +168,7 @@ export async function openControlSocket(
       listening: listening(),
       ...(late.length > 0 && { waiting: late }),
       memory: memory(),
-      places: places(),
+      places: places().map((each) => each.condition()),
       quirks: quirks(),
     }
     // The alarms mostly say why the store does not answer.
@@ -194,7 +198,7 @@ export async function openControlSocket(
   }
 
   async function revoke(req: IncomingMessage): Promise<Answer> {
-    const which = readRevocation((await readSmallBody(req)) ?? '')
+    const which = readRevocation(String(await readSmallBody(req)))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -204,7 +208,7 @@ export async function openControlSocket(
   }
 
   async function issue(req: IncomingMessage): Promise<Answer> {
-    const handout = readHandout((await readSmallBody(req)) ?? '')
+    const handout = readHandout(String(await readSmallBody(req)))
     return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
   }
 
@@ -224,7 +228,7 @@ export async function openControlSocket(
     ['GET /explain', explain],
     ['POST /issue', issue],
     ['POST /revoke', revoke],
-    ['POST /retry', () => json(200, { retried: retry() })],
+    ['POST /retry', () => json(200, { retried: places().filter((each) => each.retry()).length })],
   ])
 
   const turns = new TurnBudget()
@@ -252,7 +256,7 @@ export async function openControlSocket(
     onFailure(error, 'postern status, explain, issue and revoke will not work')
   }
   return {
-    async close() {
+    async [Symbol.asyncDispose]() {
       await remove()
       await new Promise<void>((resolve) => {
         server.close(() => resolve())

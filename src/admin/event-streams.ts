@@ -6,7 +6,7 @@ import { streamBegan, streamEnds } from './admin-wire.ts'
 import { PAGE_FIELDS } from './answer.ts'
 
 /** The viewer of one stream. */
-export interface StreamViewer {
+interface StreamViewer {
   /** The session with which the stream ends; undefined if no login is needed. */
   readonly session: object | undefined
   /** A random id that a page sends with all its streams; undefined if the client sends none. */

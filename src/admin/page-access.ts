@@ -40,11 +40,11 @@ const PROXY_FIELD = /^(?:via|cdn-loop)$|forwarded|-(?:client)?ip$|^x-(?:original
  */
 export function accessOf(
   req: IncomingMessage,
-  sessions: Pick<PageSessions, 'find'> | undefined,
+  sessions: Pick<PageSessions, 'carriedBy'> | undefined,
   reach: Reach,
 ): Access {
   if (sessions !== undefined) {
-    const session = sessions.find(req.headers.cookie)
+    const session = sessions.carriedBy(req.rawHeaders)
     return session === undefined ? { kind: 'login' } : { kind: 'viewer', session, mayRevoke: true }
   }
   if (reach === 'network') return { kind: 'off', reason: OFF }

@@ -22,7 +22,7 @@ const FOLDER = new URL('../page/', import.meta.url)
 const ALERTS = new URL('../../docs/alerts.md', import.meta.url)
 
 /**
- * Reads the files of the live page, by name: `index.html`, `login.html`, the files that they load, and `alerts`. In the executable,
+ * Reads the files of the live page, by name: `index.html`, the files that it loads, and `alerts`. In the executable,
  * `deploy/build/bundle.ts` replaces this module by the contents of the files.
  */
 export function loadPageFiles(): ReadonlyMap<string, PageFile> {

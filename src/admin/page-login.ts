@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
+import { loginDocument, type Message } from '../browser/login-page.ts'
+import { formCharset, parseForm, required } from '../http/form.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
-import type { Verification } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import { CHALLENGE } from './page-access.ts'
-import type { PageFile, PageFiles } from './page-files.ts'
 import type { PageSessions } from './page-sessions.ts'
 
 export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
@@ -17,24 +17,20 @@ interface Dependencies {
   readonly sessions: PageSessions
   readonly password: PagePassword
   readonly log: Logger
-  readonly files: PageFiles
 }
 
 /** Answers `POST page/login`: a form with the field `password`. A new session replaces the browser's previous one. */
-export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promise<Answer> {
-  const { clock, sessions, password, log, files } = deps
+export function createLogin({
+  clock,
+  sessions,
+  password,
+  log,
+}: Dependencies): (req: IncomingMessage) => Promise<Answer> {
   const beginAttempt = createLoginAttempts(clock)
 
-  /** Verifies again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it. */
-  async function verified(candidate: string, client: string): Promise<Verification> {
-    for (;;) {
-      const { result, generation } = await password.verify(candidate, prefix64(client))
-      if (generation === password.generation) return result
-    }
-  }
-
   return async (req) => {
-    if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
+    const charset = formCharset(req.rawHeaders)
+    if (typeof charset !== 'string') {
       return errorAnswer(
         415,
         'unsupported_media_type',
@@ -43,62 +39,63 @@ export function createLogin(deps: Dependencies): (req: IncomingMessage) => Promi
     }
     const body = await readSmallBody(req)
     if (body === undefined) return tooLarge()
-    const [candidate, ...others] = new URLSearchParams(body).getAll('password')
-    if (candidate === undefined || others.length > 0) {
+    const form = parseForm(body, charset)
+    const candidate = 'kind' in form ? form : required(form, 'password')
+    if (typeof candidate !== 'string')
       return errorAnswer(400, 'invalid_request', 'The form has one field, password.')
-    }
     const client = clientOf(req)
     const attempt = beginAttempt(client)
-    if ('retryAfter' in attempt) {
-      const seconds = String(attempt.retryAfter)
-      const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
-      return failedLogin(files, 429, sentence, { 'Retry-After': seconds })
-    }
-    const result = await verified(candidate, client)
+    if ('retryAfter' in attempt)
+      return loginPage(429, '', { 'Retry-After': String(attempt.retryAfter) }, 'wait')
+    let verified: Awaited<ReturnType<PagePassword['verify']>>
+    // Again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it.
+    do verified = await password.verify(candidate, prefix64(client))
+    while (verified.generation !== password.generation)
+    const { result } = verified
     if (result === 'wrong' || result === 'other-name') {
       const failures = attempt.count
       if (failures === 1 || failures === MOST_FAILURES)
         log.warn({ client, failures }, 'live page: failed login')
-      return failedLogin(files, 401, 'Wrong password.', CHALLENGE)
+      return loginPage(401, '', CHALLENGE, 'wrong')
     }
     attempt.forgive()
-    if (result === 'overloaded') {
-      return failedLogin(files, 503, 'Too many logins at once. Try again.', { 'Retry-After': '1' })
-    }
-    const earlier = sessions.find(req.headers.cookie)
-    if (earlier !== undefined) sessions.end(earlier)
+    if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
+    const earlier = sessions.carriedBy(req.rawHeaders)
+    if (earlier !== undefined) sessions.end([earlier])
     log.info({ client }, 'live page: signed in')
-    return goToPage({ 'Set-Cookie': sessions.begin() })
+    return goToPage({ 'Set-Cookie': sessions.begin(undefined) })
   }
 }
 
-/**
- * The login page with a sentence, as the response of `/page/login`. The references in the file are relative to `/`, so they are made
- * relative to `/page/`. They stay relative, because a proxy may serve the page below a prefix that Postern does not know.
- */
-async function failedLogin(
-  files: PageFiles,
-  status: number,
-  sentence: string,
-  fields: Readonly<Record<string, string>>,
-): Promise<Answer> {
-  const { type, body } = await documentOf(files, 'login.html')
-  const text = String(body)
-    .replaceAll('="page/', '="')
-    .replace('<form', `<p id="message" class="message" role="alert">${sentence}</p>\n<form`)
-    // A screen reader reads the field, which has the focus when the page opens, but no alert that is there from the beginning.
-    .replace(
-      '<input id="password"',
-      `$& aria-describedby="message"${status === 401 ? ' aria-invalid="true"' : ''}`,
-    )
-  return { status, type, body: text, fields }
+/** The words of the login that differ from those of the login at the device. */
+const WORDS = {
+  password: 'Password of this page',
+  login: 'Sign in',
+  busy: 'Too many logins at once. Try again.',
 }
 
-/** An HTML document of the page. Rejects with `TypeError` if the page has no such file. */
-export async function documentOf(files: PageFiles, name: string): Promise<PageFile> {
-  const file = (await files()).get(name)
-  if (file === undefined) throw new TypeError(`the page has no ${name}`)
-  return file
+/**
+ * The login page.
+ *
+ * @param base what leads from the path of the request to `/page/`. References are relative, because a proxy may serve the page below a
+ * prefix that Postern does not know.
+ */
+export function loginPage(
+  status: number,
+  base: '' | 'page/',
+  fields: Readonly<Record<string, string>>,
+  message?: Message,
+): Answer {
+  const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
+  const body = loginDocument({
+    realm: 'Postern',
+    words: { ...WORDS, wait },
+    message,
+    action: { kind: 'password', to: `${base}login` },
+    note: 'It is the one in the file of <code>admin.password_file</code>, not the device’s.',
+    icon: `${base}icon.svg`,
+  })
+  return { status, type: 'text/html; charset=utf-8', body, fields }
 }
 
 /** Redirects from a path below `/page/` to the page. The reference is relative, so it works behind a proxy that adds a prefix. */

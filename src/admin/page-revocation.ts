@@ -20,7 +20,7 @@ const GRANT_ID = /^(?:[\w-]{1,32}\.)?[\da-f]{16}$/
 /** Answers `POST page/revoke` of a viewer, `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation(
   { revoke }: Pick<Tokens, 'revoke'>,
-  sessions: Pick<PageSessions, 'keep'>,
+  sessions: Pick<PageSessions, 'find'>,
   log: Logger,
 ): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
   return async (req, { session, mayRevoke }) => {
@@ -31,12 +31,12 @@ export function createPageRevocation(
     }
     const body = await readSmallBody(req)
     if (body === undefined) return tooLarge()
-    const which = readRevocation(body)
+    const which = readRevocation(String(body))
     if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
       return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
     }
     // The session may have ended while the body came in.
-    if (session !== undefined && !sessions.keep(session)) return loginRequired()
+    if (session !== undefined && sessions.find(session.id) === undefined) return loginRequired()
     const revoked = await revoke(which, BY_OPERATOR)
     if (revoked === 'unavailable')
       return storeUnavailable('The shared store does not respond, or refuses the command.')

@@ -10,7 +10,7 @@ import { refuseCrossOrigin } from './cross-origin.ts'
 import { createEventStreams } from './event-streams.ts'
 import { type Access, accessOf, CHALLENGE, type Reach, refuseAccess, type Viewer } from './page-access.ts'
 import type { PageFiles } from './page-files.ts'
-import { createLogin, documentOf, goToPage, type PagePassword } from './page-login.ts'
+import { createLogin, goToPage, loginPage, type PagePassword } from './page-login.ts'
 import { createPageRevocation } from './page-revocation.ts'
 import { createPageSessions } from './page-sessions.ts'
 
@@ -55,25 +55,26 @@ export function createPageRoutes(
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createPageSessions(clock, secure, (session) => streams.end(session))
   let stopped = false
-  const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log, files })
+  const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log })
   const revokeGrants = createPageRevocation(tokens, sessions, log)
 
   async function openPage(access: Access): Promise<Answer> {
     if (access.kind === 'off') return { status: 403, type: 'text/plain; charset=utf-8', body: access.reason }
-    const isLogin = access.kind === 'login'
-    const { type, body } = await documentOf(files, isLogin ? 'login.html' : 'index.html')
-    return isLogin ? { status: 401, type, body, fields: CHALLENGE } : { status: 200, type, body }
+    if (access.kind === 'login') return loginPage(401, 'page/', CHALLENGE)
+    const page = (await files()).get('index.html')
+    if (page === undefined) throw new TypeError('the page has no index.html')
+    return { status: 200, type: page.type, body: page.body }
   }
 
   function logOut(access: Access): Answer {
-    if (access.kind === 'viewer' && access.session !== undefined) sessions.end(access.session)
+    if (access.kind === 'viewer' && access.session !== undefined) sessions.end([access.session])
     return goToPage({ 'Set-Cookie': sessions.clearedCookie })
   }
 
   const openStream: Handler<Viewer> = (req, res, { session, mayRevoke }) => {
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
-    const mayView = (): boolean => session === undefined || sessions.keep(session)
+    const mayView = (): boolean => session === undefined || sessions.find(session.id) !== undefined
     const view = queryOf(req).get('view')?.slice(0, LONGEST_VIEW)
     if (streams.open(req, res, { session, view, mayRevoke, mayView })) return undefined
     const description = 'As many pages are open as the sidecar serves. Close one of them.'

@@ -11,7 +11,7 @@ import { type ConfigOptions, configPath, loadedFrom } from './configuration.ts'
 export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
   readonly quiet?: boolean
-  /** Test only what a reload of the running sidecar reads. */
+  /** Test only the values and files that a reload of the running sidecar reads. */
   readonly reload?: boolean
   /** Request these paths of the device. */
   readonly pages?: readonly string[]
@@ -20,8 +20,8 @@ export interface CheckOptions extends ConfigOptions {
 }
 
 /**
- * Prints the effective configuration with masked secrets, and what the rows of `check/table.ts` find. Exit code 0 if all is well, with or
- * without warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
+ * Prints the effective configuration with masked secrets, and the results of `check/table.ts`. Exit code 0 if no check fails, even with
+ * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false, reload = false, uploads, pages = [] } = options

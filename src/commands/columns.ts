@@ -2,14 +2,14 @@
 
 export const WIDTH = 80
 
-/** The columns that a line may have: elsewhere than on a terminal each fact is on one line, for grep. */
+/** The columns that a line may have. Without a terminal there is no bound, so each fact is on one line, for grep. */
 export function columnsOf(output: { readonly isTTY?: boolean }): number {
   return output.isTTY === true ? WIDTH : Number.POSITIVE_INFINITY
 }
 
-/** What takes no column: marks that stand over the letter before them, and characters that only join or turn. */
+/** Characters without a column of their own: combining marks, joiners and bidirectional controls. */
 const NO_COLUMN = /[\p{Mn}\p{Me}\p{Cf}]/u
-/** What takes two (Unicode TR 11: wide and fullwidth): the scripts of East Asia, and pictures. */
+/** Characters of two columns (Unicode TR 11: wide and fullwidth): the scripts of East Asia, and emoji. */
 const TWO_COLUMNS =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2ff}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u
 
@@ -36,8 +36,8 @@ export function linesOf(rows: readonly (readonly string[])[]): string[] {
 }
 
 /**
- * Lays out a table whose first column is an id, for copying. Where a line would be too long, the id stands on a line of its own, and the rest
- * below it. An id is never cut.
+ * Lays out a table whose first column is an id, for copying. If a line would be too long, each id is on its own line with the rest below
+ * it. An id is never cut.
  */
 export function tableOf(
   head: readonly string[],
@@ -53,15 +53,16 @@ export function tableOf(
 /** A command that a remedy names is for copying, so it stays on one line. */
 const COMMAND = /^(?:chmod|chown|cp|mv) \S|\s&&\s/
 
-/** Not within a piece of YAML, such as `tls: {ca: FILE}`. */
+/** A space at which a line may break: not within a piece of YAML, such as `tls: {ca: FILE}`. */
 const SPACE = / (?!\{|[^{}]{0,200}\})/
 
 /**
- * Breaks a text into lines between words. A word that does not fit beside the indent gets less of it; one that is longer than a line is left to
- * the terminal, from which it can be copied whole.
+ * Breaks a text into lines between words. A word that does not fit after the indent gets a smaller indent. The terminal breaks a word that
+ * is longer than a line, so it can be copied whole.
  *
- * @param indent the columns in front of each line; the caller writes those of the first line
- * @param columns as `columnsOf` says; without a bound the text stays as it is, as does one of several lines, such as a stack
+ * @param indent the columns in front of each line. The caller writes the indent of the first line.
+ * @param columns the result of `columnsOf`. Without a bound the text is unchanged. A text of several lines, such as a stack, is unchanged,
+ *   too.
  */
 export function wrapped(text: string, indent: number, columns: number): string {
   if (columns === Number.POSITIVE_INFINITY || text.includes('\n')) return text
@@ -84,7 +85,7 @@ export function wrapped(text: string, indent: number, columns: number): string {
   return lines.join('\n')
 }
 
-/** Breaks each line of a text for a terminal. What follows a line stands below its text, behind its indent and its number. */
+/** Breaks each line of a text for a terminal. The further lines have the indent of the text, after the line's own indent and number. */
 export function fitted(text: string): string {
   const lines = text.split('\n').map((line) => {
     const [before = ''] = /^ *(?:\d {2})?/.exec(line) ?? []

@@ -1,4 +1,4 @@
-import type { Logger, LogSettings } from '../record/log.ts'
+import type { LogSettings, OpenLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { isJournal, withSeverity } from '../system/journal.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
@@ -14,16 +14,16 @@ export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The configuration file that is used if none is named and this one exists. */
   readonly defaultConfig?: string
-  /** The folder for the state of packages; that of each instance is below it. */
+  /** The state folder of an installed package. The folder of each instance is below it. */
   readonly defaultState?: string
-  /** The folder of the pages, if a package has put them there. */
+  /** The folder of the pages, if a package has installed them. */
   readonly pages?: string
 }
 
 /** The further parts for a command that runs until it is stopped. */
 export interface DaemonIo extends CommandIo {
   readonly clock: Clock
-  readonly openLog: (settings: LogSettings) => Promise<Logger>
+  readonly openLog: (settings: LogSettings) => Promise<OpenLog>
   /** Calls back on each signal to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
   readonly onCrash: (listener: (error: unknown) => void) => void
@@ -39,11 +39,11 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'clock' | 
   /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
   readonly daemon: () => DaemonIo
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
-  /** The words behind the name of the program on the command line. */
+  /** The words after the name of the program on the command line. */
   readonly args: readonly string[]
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
-  /** The words with which a person starts this program here, for commands to copy. */
+  /** The words that a person types to start this program here, for commands to copy. */
   readonly typed: string
   /** The words that start this program again. */
   readonly program: readonly string[]
@@ -59,7 +59,7 @@ export function exitCodeOf(error: unknown): 1 | 2 {
   return error instanceof SetupError ? error.exitCode : 1
 }
 
-/** Writes why a command failed and returns its exit code. Only a bug is written with its stack. For journald it is an error. */
+/** Writes why a command failed and returns its exit code. Only a bug is written with its stack. For journald the lines have level error. */
 export function reportFailure(
   command: string,
   error: unknown,

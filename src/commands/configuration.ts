@@ -15,8 +15,8 @@ export interface ConfigOptions {
 }
 
 /**
- * A command line to copy, which finds the same configuration: `words` behind the words that start the program, then these flags. A value of
- * `--set` may be a secret, so only that of `state_dir` stands there.
+ * A command line to copy that finds the same configuration: the words that start the program, then `words`, then these flags. A value of
+ * `--set` may be a secret, so only the value of `state_dir` is shown.
  */
 export function withFlags(program: string, words: string, { instance, config, set }: ConfigOptions): string {
   const flags = [
@@ -30,8 +30,8 @@ export function withFlags(program: string, words: string, { instance, config, se
 type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'>
 
 /**
- * The path of the configuration file: that of `--instance`, or `--config`, then `POSTERN_CONFIG`, then the default file, if it exists.
- * Undefined if there is none, and if `POSTERN_CONFIG` is empty: then environment and flags are the whole configuration. Throws a
+ * The path of the configuration file: from `--instance` or `--config`, then `POSTERN_CONFIG`, then the default file, if it exists.
+ * Undefined if there is none, or if `POSTERN_CONFIG` is empty: then environment and flags are the whole configuration. Throws a
  * `SetupError` for an instance without a file.
  */
 export function configPath(
@@ -49,7 +49,7 @@ export function configPath(
   return defaultConfig !== undefined && exists(defaultConfig) ? defaultConfig : undefined
 }
 
-/** Whether a file exists. Also true if only its folder may not be searched: then reading it reports the reason. */
+/** Whether a file exists. Also true if this process may not search its folder: then reading the file reports the reason. */
 function exists(path: string): boolean {
   try {
     statSync(path)
@@ -64,7 +64,7 @@ export function configFrom(options: ConfigOptions, io: Surroundings): Config {
   return loadedFrom(options, io).config
 }
 
-/** The same, with the locations of its values. `read` reads the file. */
+/** As `configFrom`, with the locations of the values. `read` reads the file. */
 export function loadedFrom(
   options: ConfigOptions,
   io: Surroundings,
@@ -82,7 +82,7 @@ export function loadedFrom(
   }
 }
 
-/** An instance has a state folder of its own, whatever its file says: a file that is copied from another device names the folder of that one. */
+/** An instance always has its own state folder: a file that was copied from another instance may name the folder of that instance. */
 function stateOf({ instance }: ConfigOptions, io: Surroundings): readonly string[] {
   return instance === undefined ? [] : [`state_dir=${instanceOf(instance, io).stateDir}`]
 }
@@ -102,7 +102,7 @@ function noFile({ env, defaultConfig }: Surroundings): string {
   return `no configuration file is named${absent}: name one with --config, or write one with postern init`
 }
 
-/** An error that names a key, with the location where the key is set before it. Any other one is returned as it is. */
+/** Puts the location where the key is set before each problem of an error that names a key. Returns any other error unchanged. */
 export function located(error: unknown, locationOf: Loaded['locationOf']): unknown {
   const location = error instanceof SetupError && error.key !== undefined ? locationOf(error.key) : undefined
   if (!(error instanceof SetupError) || location === undefined) return error

@@ -1,4 +1,4 @@
-import { type RequestOptions, request } from 'node:http'
+import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { controlSocketPath } from '../admin/control-socket.ts'
 import { abortAfter, systemClock } from '../system/clock.ts'
@@ -7,13 +7,13 @@ import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
 
-/** The status of a command that names what the configuration does not have: its caller has to correct it. */
+/** The status of a command with a name that the configuration does not have. The caller has to correct it. */
 const MISNAMED = 422
 
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
- * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command that names what the
- * configuration does not have.
+ * there, if it refuses the command, or if it has not responded within `limit` ms. The exit code is 2 for a command with a name that the
+ * configuration does not have, otherwise 1.
  */
 export async function control<Response extends object = object>(
   stateDir: string,
@@ -63,23 +63,21 @@ export function noResponse(limit: number): Error {
 }
 
 /** Sends one request. Rejects with `NoResponse` after `limit` ms, and with the error of the connection. */
-export function ask(
+export async function ask(
   target: RequestOptions,
   limit: number,
   sent?: string,
 ): Promise<{ readonly status: number; readonly body: string }> {
-  return new Promise((resolve, reject) => {
-    const { signal, cancel } = abortAfter(systemClock, limit)
-    const failed = (error: unknown): void => {
-      cancel()
-      reject(signal.aborted ? noResponse(limit) : error)
-    }
-    const outgoing = request({ agent: false, ...target, signal }, (response) => {
-      text(response).then((body) => {
-        cancel()
-        resolve({ status: response.statusCode ?? 0, body })
-      }, failed)
+  using deadline = abortAfter(systemClock, limit)
+  const { signal } = deadline
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      request({ agent: false, ...target, signal }, resolve)
+        .on('error', reject)
+        .end(sent)
     })
-    outgoing.once('error', failed).end(sent)
-  })
+    return { status: response.statusCode ?? 0, body: await text(response) }
+  } catch (error) {
+    throw signal.aborted ? noResponse(limit) : error
+  }
 }

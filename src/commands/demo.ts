@@ -7,7 +7,6 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { finishLog } from '../record/log.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { DaemonIo, ExitCode, ProgramIo } from './command.ts'
@@ -24,7 +23,7 @@ export interface DemoOptions {
 }
 
 /** The parts of the process that the demo uses, without the environment. */
-export interface DemoIo
+interface DemoIo
   extends Pick<DaemonIo, 'stdout' | 'stderr' | 'clock' | 'openLog' | 'onStop'>,
     Pick<ProgramIo, 'node' | 'program'> {}
 
@@ -45,45 +44,41 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     }
     return runAlone(device, options.device, stopped, io)
   }
-  // mkdtemp creates it with mode 0700: no other user can read it or plant a symbolic link in it.
+  // mkdtemp creates the folder with mode 0700: no other user can read it or plant a symbolic link in it.
   const folder = await mkdtemp(join(tmpdir(), 'postern-demo-'))
-  const opened = new AsyncDisposableStack()
+  await using opened = new AsyncDisposableStack()
   opened.defer(() => rm(folder, { recursive: true, force: true }))
-  try {
-    const upstream = await device.start()
-    opened.defer(device.stop)
-    const password = generatePassword()
-    const configFile = await writeDemoFiles(folder, {
-      upstream,
-      port: options.port ?? (await portOrAny(PORT)),
-      adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
-      passwordHash: await hashPassword(password),
-    })
-    // Without the environment: variables for a real device must not affect the demo.
-    const config = loadConfig({ file: readConfigFile(configFile) })
-    const log = await io.openLog(config.log)
-    opened.defer(() => finishLog(log))
-    const sidecar = await createSidecar(config, { clock: io.clock, log })
-    opened.defer(() => sidecar.stop(STOP_GRACE))
-    const addresses = await sidecar.start()
-    const running = {
-      folder,
-      upstream,
-      configFile,
-      password,
-      // The name in the self-signed certificate.
-      publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
-      adminUrl: addresses.admin ?? 'off',
-      certificate: join(folder, 'state', 'tls', 'cert.pem'),
-      node: io.node,
-      program: io.program,
-    }
-    io.stdout.write(describe(running, options))
-    await stopped
-    return 0
-  } finally {
-    await opened.disposeAsync()
+  const upstream = await device.start()
+  opened.defer(device.stop)
+  const password = generatePassword()
+  const configFile = await writeDemoFiles(folder, {
+    upstream,
+    port: options.port ?? (await portOrAny(PORT)),
+    adminPort: options.adminPort ?? (await portOrAny(ADMIN_PORT)),
+    passwordHash: await hashPassword(password),
+  })
+  // The environment is left out, because variables for a real device must not affect the demo.
+  const config = loadConfig({ file: readConfigFile(configFile) })
+  const log = await io.openLog(config.log)
+  opened.use(log.destination)
+  const sidecar = await createSidecar(config, { clock: io.clock, ...log })
+  opened.defer(() => sidecar.stop(STOP_GRACE))
+  const addresses = await sidecar.start()
+  const running = {
+    folder,
+    upstream,
+    configFile,
+    password,
+    // The name in the self-signed certificate.
+    publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
+    adminUrl: addresses.admin ?? 'off',
+    certificate: join(folder, 'state', 'tls', 'cert.pem'),
+    node: io.node,
+    program: io.program,
   }
+  io.stdout.write(describe(running, options))
+  await stopped
+  return 0
 }
 
 async function runAlone(
@@ -145,7 +140,7 @@ function movedNote(asked: number | undefined, wanted: number, url: string): stri
   return [`Port ${wanted} is taken on this machine; using ${port} instead.\n`]
 }
 
-/** `wanted` if that port of 127.0.0.1 is free, else 0, with which the kernel chooses a free port. */
+/** `wanted` if that port of 127.0.0.1 is free, else 0, for which the kernel chooses a free port. */
 function portOrAny(wanted: number): Promise<number> {
   return new Promise((resolve) => {
     const probe = createServer()
@@ -168,7 +163,7 @@ export async function writeDemoFiles(folder: string, settings: DemoSettings): Pr
   await mkdir(stateDir, { mode: 0o700 })
   await writeFile(passwordFile, `${settings.passwordHash}\n`, { mode: 0o600 })
   // A JSON string is also a YAML double-quoted string, so any path is quoted correctly.
-  // Without access lines: they would bury the commands that the demo asks to copy.
+  // The log has no access lines, which would bury the commands to copy.
   const config = `# Written by "postern demo". All other keys have their defaults.
 listen:
   address: 127.0.0.1:${settings.port}

@@ -16,8 +16,8 @@ export interface ExplainOptions extends SidecarOptions, Wanted {
 const STATUS = /^[1-5](?:\d\d|xx)$/
 
 /**
- * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests, or those of a
- * reason or status. Rejects with exit code 1 if the request is not remembered.
+ * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests, or only those
+ * with a reason or status. Rejects with exit code 1 if the request is not remembered.
  */
 export async function explainCommand(
   id: string | undefined,
@@ -31,7 +31,7 @@ export async function explainCommand(
     throw new SetupError('an id names one request: leave out --reason and --status')
   const stateDir = stateDirOf('explain', options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
-  // A text that is longer than a request head may be would break the connection.
+  // An id that exceeds the limit on a request head would break the connection.
   if (id.length > LONGEST_ID) {
     throw new SetupError(`the id of a request has at most ${LONGEST_ID} characters`)
   }
@@ -65,7 +65,7 @@ async function listCommand(
   return 0
 }
 
-/** Says that no request matches, and which reasons and statuses there are. Does not repeat what the operator typed. */
+/** Says that no request matches, and which reasons and statuses there are. Does not repeat the text that the operator typed. */
 function noneSuch(others: readonly RequestRow[]): string {
   const reasons = new Set(others.flatMap(({ refusal }) => refusal ?? []))
   const known = reasons.size === 0 ? 'no request was refused' : `reasons: ${[...reasons].sort().join(', ')}`
@@ -73,7 +73,7 @@ function noneSuch(others: readonly RequestRow[]): string {
   return `no such request is remembered; ${known}; statuses: ${[...statuses].sort().join(', ') || 'none'}\n`
 }
 
-/** Two lines for each request. An id is for copying, so it is never cut, and a long one stands at the end of its line. */
+/** Two lines for each request. An id is for copying, so it is never cut. It is last on its line, because it may be long. */
 function listOf(requests: readonly RequestRow[], columns: number): string {
   const present = systemClock.wall()
   const first = linesOf([

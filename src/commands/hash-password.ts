@@ -10,13 +10,13 @@ export interface HashPasswordOptions {
   readonly weak?: boolean
 }
 
-export interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
+interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
 
 const BLANK = 'the password begins or ends with a blank, which is part of it'
-/** What to do about a weak password. */
+/** The remedy for a weak password. */
 export const CHOOSE_ANOTHER = 'choose another one, or use it nevertheless with --weak'
 
-/** The largest input (bytes): more than the password in any token request (C9). */
+/** The largest input (bytes). A password in a token request is shorter (C9). */
 const LIMIT = 8 * 1024
 
 /**
@@ -45,15 +45,13 @@ async function readAll(stdin: NodeJS.ReadableStream, weak: boolean): Promise<str
 }
 
 async function ask(streams: HashPasswordStreams, weak: boolean): Promise<string> {
-  const prompt = openPrompt(streams)
-  try {
-    return await askTwice(prompt, weak)
-  } finally {
-    prompt.close()
-  }
+  using prompt = openPrompt(streams)
+  return await askTwice(prompt, weak)
 }
 
-/** Rejects with a `SetupError` if the two differ, are no password, or, unless `weak`, are one that is short or usual. */
+/**
+ * Asks for a password twice. Rejects with a `SetupError` if the two differ or cannot be a password, or if it is weak and `weak` is false.
+ */
 export async function askTwice(prompt: Prompt, weak: boolean): Promise<string> {
   const password = await prompt.askHidden('Password: ')
   const again = await prompt.askHidden('Password again: ')

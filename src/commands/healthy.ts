@@ -31,7 +31,7 @@ function namedBy(text: string): Asked {
 
 const ASKING = { command: 'healthy', flag: '--admin' } as const
 
-/** Milliseconds. Shorter than the time that a health check in a container usually has. */
+/** How long the sidecar may take to respond (ms). Health checks in containers usually allow more. */
 const TIMEOUT = 3_000
 
 /**
@@ -55,7 +55,7 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   return 0
 }
 
-/** Throws a `SetupError` that says why the sidecar does not respond. If it waits for this address, there is none to ask: exit code 2. */
+/** Throws a `SetupError` that says why the sidecar does not respond. If the sidecar waits for this address, the exit code is 2. */
 async function refuse({ admin, stateDir }: Asked, where: string, error: unknown): Promise<never> {
   const status =
     stateDir === undefined
@@ -69,8 +69,8 @@ async function refuse({ admin, stateDir }: Asked, where: string, error: unknown)
 }
 
 /**
- * Asks over TLS. Trusts the certificate that the sidecar is configured with, whatever its names and dates, and no other: a sidecar serves an
- * expired one, too. Rejects before the request is sent if another program answers there.
+ * Asks over TLS. Accepts only the configured certificate of the sidecar, with any names and dates, because a sidecar also serves an expired
+ * one. Rejects before the request is sent if the server has another certificate.
  */
 async function askOverTls(
   target: RequestOptions,
@@ -85,8 +85,9 @@ async function askOverTls(
   readPeersSafely()
   const expected = configured && (await readCertificate(configured.tls, configured.stateDir))
   const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
-  // One time for handshake and response.
-  const { signal, cancel } = abortAfter(systemClock, TIMEOUT)
+  // The time covers the handshake and the response.
+  using deadline = abortAfter(systemClock, TIMEOUT)
+  const { signal } = deadline
   signal.addEventListener('abort', () => socket.destroy())
   try {
     await once(socket, 'secureConnect', { signal })
@@ -97,7 +98,6 @@ async function askOverTls(
   } catch (error) {
     throw signal.aborted ? noResponse(TIMEOUT) : error
   } finally {
-    cancel()
     socket.destroy()
   }
 }
@@ -143,5 +143,5 @@ function describe(error: unknown, { allow }: Asked['admin']): string {
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
 }
 
-/** A listener on every address is asked on loopback. */
+/** The loopback addresses at which a listener on every address is asked. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

@@ -4,7 +4,7 @@ import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS } from '../verify/options.ts'
 /** Where packages and docs/installing.md put the configuration. */
 export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
-/** Where they keep the state. */
+/** Where packages and docs/installing.md put the state. */
 export const DEFAULT_STATE = '/var/lib/postern'
 
 /** Where the Debian package keeps the pages. */

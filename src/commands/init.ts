@@ -44,7 +44,7 @@ export interface InitOptions extends PasswordFlags {
   readonly url?: string
   /** File with the certificate of an https device, or of its authority. */
   readonly deviceCa?: string
-  /** Neither the device nor the password file is tried. */
+  /** Try neither the device nor the password file. */
   readonly skipChecks?: boolean
   /** Takes a password that is short or usual. */
   readonly weak?: boolean
@@ -56,9 +56,9 @@ interface Answers {
 }
 
 /**
- * Writes a first configuration. Asks on a terminal what the flags leave open, and tries the device and the password before it
- * writes anything. Without a terminal it asks nothing: a missing flag is exit code 2, a device that does not answer is 1. Rejects
- * with `SetupError`, and then has written nothing.
+ * Writes a first configuration. On a terminal it asks for the values that the flags leave out, and tries the device and the password before
+ * it writes anything. Without a terminal it asks nothing: a missing flag is exit code 2, a device that does not answer is 1. Rejects with
+ * `SetupError`, and then has written nothing.
  */
 export async function initCommand(
   options: InitOptions,
@@ -115,14 +115,14 @@ export async function initCommand(
   return 0
 }
 
-/** Where a typed password is stored: each instance has its own. */
+/** The file for a typed password. Each instance has its own. */
 function passwordBeside(config: string, instance: Instance | undefined): string {
   return join(dirname(config), instance === undefined ? 'password' : `${instance.name}.password`)
 }
 
 type Given = { readonly [K in keyof Answers]: Answers[K] | undefined }
 
-/** Runs before any question, so that a password is not typed in vain. */
+/** Throws `SetupError` if the file exists or its folder cannot be written. Called before any question: no password is typed in vain. */
 function requirePlace(config: string, another: string): void {
   if (existsSync(config)) {
     throw new SetupError(`${config} exists, and init overwrites nothing`, {
@@ -138,7 +138,7 @@ function requirePlace(config: string, another: string): void {
   }
 }
 
-/** Packages keep state in /var/lib; otherwise it is beside the configuration. */
+/** The state folder: below /var/lib for the configuration of packages, otherwise beside the configuration. */
 function stateDirBeside(config: string): string {
   return config === DEFAULT_CONFIG ? DEFAULT_STATE : join(dirname(config), 'state')
 }
@@ -149,18 +149,14 @@ async function answersFromTerminal(
   passwordFile: string,
   io: Terminal,
 ): Promise<Answers> {
-  const prompt = openPrompt(io, 'cancelled; nothing is written')
-  try {
-    const device =
-      skipChecks && given.device !== undefined
-        ? given.device
-        : await askForDevice(given.device, given.password?.auth, prompt)
-    if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-    const stored = { file: passwordFile, weak, login: device.login }
-    return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
-  } finally {
-    prompt.close()
-  }
+  using prompt = openPrompt(io, 'cancelled; nothing is written')
+  const device =
+    skipChecks && given.device !== undefined
+      ? given.device
+      : await askForDevice(given.device, given.password?.auth, prompt)
+  if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
+  const stored = { file: passwordFile, weak, login: device.login }
+  return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
 }
 
 async function answersFromFlags(
@@ -190,20 +186,20 @@ async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<v
   if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
 }
 
-export interface Made {
+interface Made {
   /** The words that start Postern. */
   readonly program: string
   readonly config: string
   readonly instance?: Instance | undefined
-  /** For clients; 8443 if it is left out. */
+  /** The port for clients; default: 8443. */
   readonly port?: number | undefined
   readonly stateDir: string
   readonly files: readonly string[]
-  /** A login of the device that the configuration does not answer yet. */
+  /** The login that the device asks for, if `upstream.auth` is not set yet. */
   readonly login?: DeviceLogin | undefined
 }
 
-/** What to do after `init`: commands to copy. */
+/** The next steps after `init`, with commands to copy. */
 export function nextSteps({ program, config, instance, port = 8443, stateDir, files, login }: Made): string {
   const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
@@ -240,8 +236,8 @@ Then, as root,`
 }
 
 /**
- * Writes files that must not exist yet, all or none. Their mode is 0600; if root writes into a folder of another group, that group can
- * read the file (0640), as a service that runs as an own user needs. Throws `SetupError`.
+ * Writes files that must not exist yet, all or none. Their mode is 0600. If root writes into a folder of another group, that group can read
+ * the file (0640), because the service may run as a user of this group. Throws `SetupError`.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
   const made: string[] = []

@@ -15,12 +15,12 @@ export interface Instance {
 }
 
 /**
- * A label of a host name (RFC 1123), in lower case: a file name, a systemd instance without escapes, and a value of a Prometheus label. With 63
- * characters the path of the control socket fits into the 107 bytes that the kernel takes.
+ * A label of a host name (RFC 1123), in lower case: a file name, a systemd instance without escapes, and a value of a Prometheus label.
+ * With 63 characters the path of the control socket fits into the 107 bytes that the kernel takes.
  */
 const NAME = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/
 
-/** The instance of a name, whether or not its file exists. Throws `SetupError` for a name that none can have. */
+/** The instance with a name, whether or not its file exists. Throws `SetupError` for an invalid name. */
 export function instanceOf(name: string, places: Places): Instance {
   if (!NAME.test(name)) {
     throw new SetupError('--instance: must be 1 to 63 of a-z, 0-9 and -, and neither begin nor end with -', {
@@ -68,7 +68,7 @@ function filesIn(folder: string): readonly string[] {
   }
 }
 
-/** The error for an instance without a file. It names those that have one. */
+/** The error for an instance without a file. It names the instances that have one. */
 export function unknownInstance({ name, config }: Instance, places: Places): SetupError {
   const names = readInstances(places).map((each) => each.name)
   const others = names.length === 0 ? 'there is none yet' : `the instances are ${names.join(', ')}`

@@ -17,9 +17,9 @@ export interface IssueOptions extends ConfigOptions {
 }
 
 /**
- * Issues one access token for a client that cannot log in, and prints it: alone on standard output, so that a file can take it, and what it is
- * on standard error. Nothing shows it again, so a token that cannot be printed is revoked. Rejects with exit code 2 for a bad flag or an unknown
- * name, with 1 if the sidecar refuses.
+ * Issues one access token for a client that cannot log in. Prints the token alone on standard output, so that a file can take it, and its
+ * grant and end on standard error. Nothing shows the token again, so a token that cannot be printed is revoked. Rejects with exit code 2
+ * for a bad flag or an unknown name, with 1 if the sidecar refuses.
  */
 export async function issueCommand(
   options: IssueOptions,
@@ -44,7 +44,7 @@ export async function issueCommand(
   return 0
 }
 
-/** Revokes a token that was not printed. Kept, it would hold a place among those that may be issued, and end the alarm for the token that it was to replace. */
+/** Revokes a token that was not printed. It would count toward the most issued tokens, and end the alarm about the token to be replaced. */
 async function revokeUnprinted(grant: string, stateDir: string, { stderr }: CommandIo): Promise<void> {
   const isRevoked = await control(stateDir, { method: 'POST', path: '/revoke', command: { grant } }).then(
     () => true,

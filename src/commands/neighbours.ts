@@ -10,7 +10,7 @@ import { DEFAULT_CONFIG } from './help.ts'
 import { folderOf, type Places, readInstances } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
-export interface OwnAddress {
+interface OwnAddress {
   readonly key: 'listen.address' | 'admin.address'
   readonly address: ListenAddress
 }
@@ -18,16 +18,16 @@ export interface OwnAddress {
 /** The configuration of another sidecar of this host. */
 export interface Neighbour {
   readonly file: string
-  /** Undefined if its file cannot be read. */
+  /** Undefined if the file cannot be read or has a mistake in them. */
   readonly addresses: readonly OwnAddress[] | undefined
 }
 
-/** The device of the configuration in the packages: an address of documentation (RFC 5737). A service with it has not been set up. */
+/** The device in the configuration of the packages: a documentation address (RFC 5737). A sidecar with it has not been set up yet. */
 const EXAMPLE_DEVICE = 'http://192.0.2.10'
 
 /**
- * Whether a file is the configuration of a sidecar of this host: `postern.yaml`, or one in `devices/`. Any other one may be a draft of one
- * of them, so it is compared with none.
+ * Whether a file is the configuration of a sidecar of this host: `postern.yaml`, or a file in `devices/`. Any other file may be a draft of
+ * one of these, so it is not compared with them.
  */
 export function isInstalled(file: string, places: Places): boolean {
   const { defaultConfig = DEFAULT_CONFIG } = places
@@ -36,13 +36,13 @@ export function isInstalled(file: string, places: Places): boolean {
 }
 
 /**
- * The other sidecars of this host by their files: those of `devices/`, and `postern.yaml` once it names a device. Without a file, all.
- * Throws `SetupError` if the folder cannot be read.
+ * The other sidecars of this host by their files: the files in `devices/`, and `postern.yaml` if it names a device. All sidecars if `file`
+ * is undefined. Throws `SetupError` if the folder cannot be read.
  */
 export function neighboursOf(file: string | undefined, places: Places): readonly Neighbour[] {
   const { defaultConfig = DEFAULT_CONFIG } = places
   const all = [defaultConfig, ...readInstances(places).map(({ config }) => config)]
-  // A link in `devices/` to the file of another one is a sidecar of its own.
+  // A link in `devices/` to the file of another sidecar is a sidecar of its own.
   const own =
     file === undefined
       ? undefined
@@ -51,7 +51,7 @@ export function neighboursOf(file: string | undefined, places: Places): readonly
   return all.filter((each) => each !== own && existsSync(each)).flatMap(neighbourIn)
 }
 
-/** Where a file stands, whatever it links to. */
+/** The path of a file itself, with links in its folders resolved: if the file is a link, not the path of its target. */
 function placeOf(file: string): string {
   return join(realPath(dirname(file)), basename(file))
 }
@@ -80,7 +80,7 @@ function neighbourIn(file: string): readonly Neighbour[] {
   return isExample ? [] : [{ file, addresses: addressesOf(config) }]
 }
 
-/** The configuration of a text; of one with mistakes in other keys, as if it had only both addresses. */
+/** The configuration of a text. If other keys have mistakes, a configuration with only the two addresses. */
 function configIn(text: string): Config | undefined {
   const parsed = parseYaml(text)
   if ('problem' in parsed) return undefined
@@ -114,8 +114,8 @@ export function addressesOf({ listen, admin }: Pick<Config, 'listen' | 'admin'>)
 }
 
 /**
- * Whether only one of two sidecars can listen. A wildcard takes the port of every address of its kind, and `::` that of both kinds. A
- * name may be any address. A descriptor is that of one process.
+ * Whether only one of two sidecars can listen. A wildcard takes the port on every address of its kind, and `::` on the addresses of both
+ * kinds. A name may be any address. A descriptor belongs to one process, so it never collides.
  */
 export function collide(one: ListenAddress, other: ListenAddress): boolean {
   if (one.kind === 'unix' && other.kind === 'unix') return one.path === other.path

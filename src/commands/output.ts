@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import type { Logger, LogSettings, LogSink } from '../record/log.ts'
+import type { LogSettings, LogSink, OpenLog } from '../record/log.ts'
 import { codeOf, reasonOf } from '../system/setup-error.ts'
 
 export interface Output {
@@ -13,20 +13,20 @@ export interface Outputs {
   readonly stdout: Output
   readonly stderr: Output
   /**
-   * Calls back at the first failure, such as that of a pipe without a reader, or at once if it has happened. A command that runs on uses it
-   * to stop.
+   * Calls back at the first failure, such as a write to a pipe without a reader, or at once if it has already happened. Long-running
+   * commands stop then.
    */
   readonly onLostOutput: (listener: (error: unknown) => void) => void
   /** The first failure; undefined while all texts are written. */
   readonly lostOutput: () => unknown
 }
 
-/** How long to wait for a terminal or pipe that takes no more text for now (ms). */
+/** How long to wait for a terminal or pipe that is full (ms). */
 const BUSY = 10
 
 /**
- * Opens standard output and standard error for commands. Node's own streams fit none of them: `process.exit` cuts what a pipe has
- * not taken yet, and a file gets a part of a text without an error when the disk becomes full.
+ * Opens standard output and standard error for commands. Node's own streams can lose text: `process.exit` drops the text that a pipe has
+ * not taken yet, and on a full disk a file gets a part of a text without an error.
  */
 export function openOutputs(): Outputs {
   const listeners: ((error: unknown) => void)[] = []
@@ -58,19 +58,19 @@ function writeWhole(fd: number, bytes: Buffer): void {
     try {
       written += writeSync(fd, bytes, written)
     } catch (error) {
-      // Another program that has the same pipe can have made its writes non-blocking.
+      // Another program with the same pipe may have made its writes non-blocking.
       if (codeOf(error) !== 'EAGAIN') throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY)
     }
   }
 }
 
-/** The exit code of a program that SIGPIPE ends, as shells tell it. */
+/** The exit code that shells show for a program that SIGPIPE has ended. */
 const BROKEN_PIPE = 141
 
 /**
- * The exit code of a command that ended with `code`, or, if its output is lost, the one for that. A reader that has left is no
- * fault, so nothing is said about it. Any other failure is reported on standard error.
+ * The exit code of a command that ended with `code`: another one if its output is lost. A reader that has left is no fault, so it is not
+ * reported. Any other failure is reported on standard error.
  */
 export function exitCodeWith(command: string, code: number, { stderr, lostOutput }: Outputs): number {
   if (lostOutput() === undefined) return code
@@ -84,15 +84,15 @@ export function lostReason(error: unknown): string {
   return `cannot write the output: ${reasonOf(error)}`
 }
 
-/** The log of a command that runs on. Its code is loaded here, because no other command has one. */
-export async function openLog(settings: LogSettings, sink: LogSink): Promise<Logger> {
-  const { createLog } = await import('../record/log.ts')
-  return createLog(settings, sink)
+/** Opens the log of a long-running command. Its code is loaded here, because no other command has a log. */
+export async function openLog(settings: LogSettings, sink: LogSink): Promise<OpenLog> {
+  const log = await import('../record/log.ts')
+  return log.openLog(settings, sink)
 }
 
 const WIDTH = 80
 
-/** How commander writes help and errors. Without all of these it asks Node's streams, which make a pipe non-blocking. */
+/** How commander writes help and errors. If one of these is missing, commander opens Node's streams, which make a pipe non-blocking. */
 export function helpOutput(io: Pick<Outputs, 'stdout' | 'stderr'>): object {
   return {
     writeOut: (text: string) => io.stdout.write(text),

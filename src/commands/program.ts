@@ -21,8 +21,8 @@ import type { VerifyCommandFlags } from './verify.ts'
 const BAD_USAGE: ExitCode = 2
 
 /**
- * Runs the command that the command line names. Resolves to the exit code when all work of the command is done and all that it
- * printed is written.
+ * Runs the command that the command line names. Resolves to the exit code when all work of the command is done and all its output is
+ * written.
  */
 export async function runProgram(io: ProgramIo): Promise<number> {
   let code = 0
@@ -40,7 +40,7 @@ export async function runProgram(io: ProgramIo): Promise<number> {
 
 /**
  * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` gets the exit code of the
- * command that ran. `named`: the command that will run; `serve` needs no other one, and a start is 2 ms shorter without them.
+ * command that ran. `named`: the command that will run. For `serve` no other command is defined, which makes a start 2 ms shorter.
  */
 export function defineProgram(io: ProgramIo, onResult: (code: number) => void, named?: string): Command {
   const program = new Command('postern')
@@ -219,7 +219,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     'Check from outside, over real connections, whether a server keeps the documented API.',
     async (url: string, flags: VerifyCommandFlags) => {
       const { verifyCommand } = await import('./verify.ts')
-      // Without it a closed terminal would end the process, and leave the tokens of the run.
+      // With SIGHUP: otherwise a closed terminal would end the process, and the tokens of the run would stay.
       return verifyCommand(url, flags, { ...io, onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') })
     },
   )
@@ -268,7 +268,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
 /**
  * Runs a command with the permissions that it needs, and reports its failure. Resolves to its exit code.
  *
- * @param needs nothing for `serve`, which asks for its permissions itself when it has read the configuration
+ * @param needs empty for `serve`, which asks for its permissions itself after it has read the configuration
  */
 async function runCommand(
   name: string,
@@ -281,7 +281,7 @@ async function runCommand(
     ensurePermissions(needs, io.permissions)
     code = await run()
   } catch (error) {
-    // If output is lost, that alone is reported.
+    // If output is lost, only the loss is reported.
     code = io.lostOutput() === undefined ? reportFailure(name, error, io) : 1
   }
   return exitCodeWith(`postern ${name}`, code, io)
@@ -313,7 +313,7 @@ function instanceOption(description: string): Option {
   return new Option('--instance <name>', description).argParser(parseOnce).conflicts('config')
 }
 
-/** An option that is given twice has two values, and the first would be ignored. */
+/** Refuses a second value of an option: otherwise the first would be ignored. */
 function parseOnce(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('The option must not be given twice.')
   return value

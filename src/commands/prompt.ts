@@ -8,25 +8,24 @@ export interface Terminal {
   readonly stderr: { readonly write: (text: string) => unknown }
 }
 
-/** The operator has cancelled, with Ctrl-C or Ctrl-D. */
+/** The error when the operator cancels, with Ctrl-C or Ctrl-D. */
 export class Cancelled extends SetupError {}
 
-/** Asks questions. All of them reject with `Cancelled` when the operator cancels. */
-export interface Prompt {
+/** Asks questions. Every question rejects with `Cancelled` when the operator cancels. */
+export interface Prompt extends Disposable {
   say(text: string): void
-  /** Asks until there is an answer; an empty one means `initial`, unless that is empty too. */
+  /** Asks until there is an answer. An empty answer means `initial`, unless `initial` is empty, too. */
   ask(question: string, initial?: string): Promise<string>
-  /** Does not show what is typed, which may be empty. */
+  /** Asks without showing the typed text. The answer may be empty. */
   askHidden(question: string): Promise<string>
   /** Shows a line when it is complete, and only if it is one of the expected answers: other text may be a password typed by mistake. */
   askUnseen(question: string, isAnswer: (given: string) => boolean): Promise<string>
   /** Waits for work that the operator may cancel. */
   during<T>(work: Promise<T>): Promise<T>
-  close(): void
 }
 
 /**
- * Puts the terminal into raw mode until `close`, so that nothing typed is shown by the terminal itself.
+ * Puts the terminal into raw mode until the prompt is disposed of, so that the terminal itself does not show typed text.
  *
  * @param cancelled the message of the error
  */
@@ -39,7 +38,7 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
     },
   })
   const terminal = createInterface({ input: stdin, output: echo, terminal: true, historySize: 0 })
-  // Each line of a paste is an event of its own: what follows the answer may be a password.
+  // Each line of pasted text is an event of its own: the line after the answer may be a password.
   terminal.on('line', () => {
     shown = false
   })
@@ -79,6 +78,6 @@ export function openPrompt({ stdin, stderr }: Terminal, cancelled = 'cancelled')
       })
       return Promise.race([work, end])
     },
-    close: () => terminal.close(),
+    [Symbol.dispose]: () => terminal.close(),
   }
 }

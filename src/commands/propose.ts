@@ -17,14 +17,14 @@ import { timeOf } from './times.ts'
 export interface ProposeOptions {
   /** Only requests of this name. */
   readonly name?: string
-  /** Only requests that are not older (ms). */
+  /** Only requests that are at most this old (ms). */
   readonly since?: number
   /** The configuration whose `allow` is compared with the requests, or the instance that has it. */
   readonly config?: string
   readonly instance?: string
 }
 
-export interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
+interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'defaultState'> {
   readonly stdout: CommandIo['stdout']
   readonly stderr: Pick<Output, 'write' | 'isTTY'>
   /** A function, because Node opens standard input at the first look. */
@@ -32,7 +32,7 @@ export interface ProposeIo extends Pick<CommandIo, 'env' | 'defaultConfig' | 'de
   readonly clock: Clock
 }
 
-/** How often the progress is told on a terminal (ms). */
+/** How often the progress is shown on a terminal (ms). */
 const PROGRESS = 5_000
 
 /**
@@ -76,11 +76,11 @@ async function readAll(
   { stdin, stderr, clock }: ProposeIo,
 ): Promise<void> {
   let bytes = 0
-  let told = clock.monotonic()
+  let shownAt = clock.monotonic()
   const onRead = (read: number): void => {
     bytes += read
-    if (!stderr.isTTY || clock.monotonic() - told < PROGRESS) return
-    told = clock.monotonic()
+    if (!stderr.isTTY || clock.monotonic() - shownAt < PROGRESS) return
+    shownAt = clock.monotonic()
     stderr.write(`postern propose: ${Math.round(bytes / 1_000_000)} MB read\n`)
   }
   for (const file of files.length === 0 ? ['-'] : files) {
@@ -100,7 +100,7 @@ async function readAll(
   }
 }
 
-/** The present `allow` of the name, and what follows from the configuration. */
+/** The present `allow` of the name, and `log.access`, from the configuration. `report`: comments about the present `allow`. */
 function allowIn({ name, ...file }: ProposeOptions, io: ProposeIo) {
   const { passwords = [], log } = configFrom({ ...file, set: [] }, io)
   const [config, flag] = [configPath(file, io), file.instance === undefined ? '--config' : '--instance']

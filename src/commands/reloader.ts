@@ -12,7 +12,7 @@ import { located } from './configuration.ts'
 
 export interface ConfigurationSource {
   readonly configFile: string | undefined
-  /** The content of the files before the start read them; undefined for one that could not be read. A change since then causes a reload. */
+  /** The content of the files before the start read them; undefined for an unreadable file. A change since then causes a reload. */
   readonly seen: Map<string, string | undefined>
   /** Reads the configuration again. */
   readonly load: () => Pick<Loaded, 'config' | 'locationOf'>
@@ -26,14 +26,14 @@ export function createReloader(
   clock: Clock,
 ) {
   let watches: readonly FileWatch[] = []
-  /** A reload waits for its turn, and will read what is in the files then. */
+  /** A reload waits for its turn. It will read the files at that time. */
   let waiting = false
   let retry: Timer | undefined
   const pauses = createRetryPauses()
   /** The reason of the last failed reload. A retry that fails for the same reason is not logged. */
-  let told = ''
+  let lastReason = ''
 
-  /** @param by what asked for it: a signal, or the path of a file that has changed */
+  /** @param by the cause: a signal, or the path of a changed file */
   async function reload(by: string): Promise<void> {
     if (waiting) return
     waiting = true
@@ -52,22 +52,22 @@ export function createReloader(
         (error) => located(error, locationOf),
       )
       pauses.reset()
-      told = ''
+      lastReason = ''
       if (next !== undefined && watches.length > 0) watch(next)
       log.info({ changed: live, by }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
       else {
-        const isRepeated = lacksResources(error) && told === reasonOf(error)
+        const isRepeated = lacksResources(error) && lastReason === reasonOf(error)
         if (!isRepeated) log.error({ ...faultOf(error), by }, NOT_RELOADED)
-        told = reasonOf(error)
+        lastReason = reasonOf(error)
         if (lacksResources(error)) reloadLater(by)
       }
     }
   }
 
-  /** Repeats a reload that failed because the system lacked something: the files are right, so no change of them would cause it. */
+  /** Repeats a reload that failed because the system lacked resources: the files are right, so no change of them would cause a reload. */
   function reloadLater(by: string): void {
     retry = clock.after(pauses.next(), () => void reload(by))
   }
@@ -92,7 +92,7 @@ export function createReloader(
     // Equal content causes no reload. The first look at a file that was not read before only records its content.
     return watchFile(file, clock, async () => {
       const content = await settledContent(clock, file, seen.get(file))
-      // After the wait: of two watches of a file, the one that a reload has closed and the one in its place, one sees the change.
+      // Read after the wait: a reload replaces the watch of a file, and only one of the two watches may see the change.
       const isFirst = !seen.has(file)
       const before = seen.get(file)
       seen.set(file, content)
@@ -111,15 +111,15 @@ export function createReloader(
 
 const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
 
-/** The log fields of a failed reload: the problems that the operator has to fix, or the error of a bug. */
+/** The log fields of a failed reload: the problems that the operator has to fix, or the error if it is a bug. */
 function faultOf(error: unknown): object {
   return isBug(error) ? { err: error } : { problems: problemsIn(error) }
 }
 
-/** Time between two reads (ms). Only equal content is used, so a half-written file is not. */
+/** The time between two reads (ms). Content is used only if two reads agree, so a half-written file is not used. */
 const SETTLE = 75
 
-/** The present content of files; undefined for one that cannot be read. */
+/** The present content of files; undefined for an unreadable file. */
 export async function snapshotOf(files: readonly string[]): Promise<Map<string, string | undefined>> {
   return new Map(await Promise.all(files.map(async (file) => [file, await contentOf(file)] as const)))
 }

@@ -2,7 +2,7 @@ import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
 import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
-/** Forgets what has broken the device, so that more requests at once are tried again. */
+/** Makes the running sidecar forget the learned ceilings, so that more requests at once are tried again. */
 export async function retryCommand(options: SidecarOptions, io: CommandIo): Promise<ExitCode> {
   const stateDir = stateDirOf('retry', options, io)
   const response = await control(stateDir, { method: 'POST', path: '/retry' })

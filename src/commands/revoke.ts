@@ -39,7 +39,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
   return 0
 }
 
-/** What becomes of the requests of ended grants at other sidecars. Each sidecar knows only its own. */
+/** A note about the requests of ended grants at other sidecars. Each sidecar knows only its own requests. */
 function elsewhereOf(command: OperatorRevocation): string {
   const which = 'uploads and downloads of ended grants at other sidecars'
   return 'client' in command ? `${which} go on: run it there, too` : `${which} end, too, and are not counted`

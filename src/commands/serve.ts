@@ -3,20 +3,19 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { certificateFiles, neededPermissions } from '../config/files.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { finishLog } from '../record/log.ts'
 import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
 import { type ConfigurationSource, createReloader, snapshotOf } from './reloader.ts'
 
-export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
+interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   /** Begins to handle signals. */
   readonly daemon: () => DaemonIo
 }
 
 /** Runs the sidecar until a signal stops it. A second signal stops it at once. */
 export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise<ExitCode> {
-  // A restart would lose a signal that is handled before it.
+  // Not before a possible restart, which would lose a handled signal.
   const early = mayRestart(io.permissions) ? undefined : io.daemon()
   const configFile = configPath(options, io)
   // The content before the configuration is read: a change since then causes a reload.
@@ -37,8 +36,8 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
 const readable = (path: string): NeededPath => ({ path, kind: 'file', write: false })
 
 /**
- * Reads the configuration, if need be by another program: then one restart permits this file and all that it names. Restarts for
- * the file alone if no program can read it, so that the next attempt works or tells the reason.
+ * Reads the configuration, if need be with another program: then one restart permits this file and all files that it names. If that program
+ * cannot read the file, restarts with permission for this file, so that the next read works or has the reason.
  */
 function readOrRestart(path: string, { env, permissions }: ServeIo): ConfigFile {
   if (mayRestart(permissions) && permissions.permission?.has('fs.read', resolve(path)) === false) {
@@ -55,12 +54,15 @@ async function runSidecar(
   io: DaemonIo,
 ): Promise<ExitCode> {
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
-  const log = await io.openLog(config.log)
-  // The last error handler: a bug in the handling of one request must not end the process for all clients.
+  const opened = await io.openLog(config.log)
+  const { log } = opened
+  await using destination = opened.destination
+  // The last error handler: a bug in one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, {
     clock: io.clock,
     log,
+    destination,
     ownsProcess: true,
     waitsForAddresses: true,
   })
@@ -76,7 +78,7 @@ async function runSidecar(
   })
   const reloader = createReloader(sidecar, { configFile, seen, load }, log, io.clock)
   io.onReload(() => reloader.reload('signal'))
-  // Not awaited: this machine may get a late address after any time, and files are watched meanwhile.
+  // Not awaited: this machine may get a late address at any time, and files are watched meanwhile.
   const started =
     asked > 0
       ? undefined
@@ -89,6 +91,5 @@ async function runSidecar(
         )
   reloader.watch(config)
   await Promise.race([stopped, started?.then(() => stopped) ?? stopped]).finally(reloader.close)
-  await finishLog(log)
   return 0
 }

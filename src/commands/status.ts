@@ -23,12 +23,12 @@ export interface StatusOptions extends SidecarOptions {
   readonly json: boolean
 }
 
-/** A sidecar of another version may leave the rest out, or fields of it. */
+/** A sidecar of another version may lack the optional parts, or fields in them. */
 export type Status = Pick<StatusAnswer, 'tokens' | 'grants'> & Partial<StatusAnswer>
 
 /**
- * Lists the alarms, and who is logged in, with the id for `postern revoke`. Rejects with exit code 1, after it has printed the rest, if the
- * shared store does not say who is logged in.
+ * Lists the alarms, and the grants with the ids for `postern revoke`. If the shared store does not give the grants, prints the rest and
+ * rejects with exit code 1.
  */
 export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const stateDir = stateDirOf('status', options, io)
@@ -41,7 +41,7 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   throw new SetupError(reason, { exitCode: 1, remedy: '/readyz says which' })
 }
 
-/** The page about the alarms: in the folder of the package, if it is there, otherwise as in the repository. */
+/** The path of the page about the alarms: in the folder of the package if it exists there, otherwise in the repository. */
 function alertsPage({ pages }: CommandIo): string {
   const page = pages === undefined ? undefined : join(pages, 'alerts.md')
   return page !== undefined && existsSync(page) ? page : 'docs/alerts.md'
@@ -74,7 +74,7 @@ function memoryLine({ held, plan }: MemoryStatus, columns: number): string {
 
 const LEVELS = { critical: 'CRITICAL', warning: 'WARNING ', note: 'note    ' } as const
 
-/** What is wrong, and below it what it means, what to do, and where the page says more. */
+/** An alarm: what is wrong, and below it the consequence, the remedy and the link to the page. */
 function alarmLines(
   { level, name, what, since, meaning, remedy }: Alarm,
   present: number,
@@ -97,7 +97,7 @@ function grantsText({ tokens, grants }: Status, present: number, columns: number
   return `${grantLines(grants, present, columns).join('\n')}\n\n${sums.join(', ')}\n`
 }
 
-/** Empty if there are none. */
+/** The table of requests that outlive their grants; empty if there are none. */
 function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: number, columns: number): string {
   if (unfinished.length === 0) return ''
   const rows = unfinished.map(({ grant, client, startedAt }) => [grant, client, spanOf(present - startedAt)])
@@ -106,7 +106,7 @@ function unfinishedLines(unfinished: readonly UnfinishedRequest[], present: numb
   return `\n${wrapped(what, 0, columns)}\n${lines.join('\n')}\n`
 }
 
-/** The label stands last: its script may run from right to left, and would turn the order of the cells behind it. */
+/** The label is last: if its script runs from right to left, it would reverse the order of cells after it. */
 function grantLines(grants: readonly GrantSummary[], present: number, columns: number): readonly string[] {
   const isLabelled = grants.some(({ label = '' }) => label !== '')
   const rows = grants.map(({ id, client, label = '', issuedAt, expiresAt, usedAt, accessTokens }) => [

@@ -20,8 +20,8 @@ export function timeOf(time: number): string {
 }
 
 /**
- * A length of time that a person typed for a flag (ms); undefined if it is none. It needs its unit: a bare number would be seconds, as in the
- * configuration, and is probably meant as days.
+ * A length of time that a person typed for a flag (ms); undefined if it is invalid. It needs a unit: a bare number would be seconds, as in
+ * the configuration, but is probably meant as days.
  */
 export function typedDuration(text: string): number | undefined {
   const parsed = /[a-z]$/.test(text) ? parseDuration(text) : undefined

@@ -1,8 +1,8 @@
 import { basename } from 'node:path'
 import { shellWord } from '../system/text.ts'
 
-/** What tells how a person started the process. */
-export interface Start {
+/** The facts that show how a person started the process. */
+interface Start {
   /** The first word of the command line, as it was typed. */
   readonly argv0: string
   /** The script that Node runs; undefined in the single executable. */

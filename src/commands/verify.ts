@@ -17,9 +17,9 @@ export interface VerifyCommandFlags extends VerifyFlags {
   readonly dryRun?: boolean
 }
 
-export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {}
+interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {}
 
-/** The checks. A test can give others. */
+/** The checks. A test passes others. */
 export interface Checks {
   readonly planOf: typeof planOf
   readonly verify: typeof verify
@@ -59,7 +59,7 @@ export async function verifyCommand(
   return report.result === 'broken' ? 1 : 0
 }
 
-/** The error with problems that cannot rewrite the screen: they may quote the server. */
+/** Makes the problems of an error printable: they may quote the server, and must not control the terminal. */
 function shownAsText(error: unknown): unknown {
   if (!(error instanceof SetupError)) return error
   return new SetupError(error.problems.map(visible), { exitCode: error.exitCode, cause: error })
@@ -83,7 +83,7 @@ async function warningsOf(
 interface Stop {
   /** Aborted by the first signal: the run revokes its tokens and then rejects with the reason, a `SetupError` with exit code 1. */
   readonly signal: AbortSignal
-  /** Rejects with it at the second signal. */
+  /** Rejects with the same reason at the second signal. */
   readonly atOnce: Promise<never>
 }
 
@@ -99,7 +99,7 @@ function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
       stop.abort(new SetupError(stopped, { exitCode: 1 }))
     })
   })
-  // A closed terminal causes both the signal and this: it must not count as the second signal.
+  // A closed terminal causes a signal and lost output: together they must not count as two signals.
   onLostOutput((error) => stop.abort(new SetupError(lostReason(error), { exitCode: 1 })))
   return { signal: stop.signal, atOnce }
 }

@@ -19,8 +19,8 @@ interface Asking {
 }
 
 /**
- * Finds the running sidecar. The sidecar runs on with its former configuration while the file has a fault, and these commands are for emergencies.
- * So a fault costs one line of warning. Throws a `SetupError` if the fault may be in a key that says where the sidecar is.
+ * Finds the running sidecar. While the file has a fault, the sidecar runs on with its previous configuration, and these commands are for
+ * emergencies. So a fault costs only one line of warning. Throws a `SetupError` if the fault may be in a key that locates the sidecar.
  */
 export function findSidecar({ command, flag }: Asking, options: ConfigOptions, io: CommandIo): Whereabouts {
   const isFile = configPath(options, io) !== undefined
@@ -40,7 +40,7 @@ export function stateDirOf(command: string, options: SidecarOptions, io: Command
   return options.stateDir ?? findSidecar({ command, flag: '--state-dir' }, options, io).stateDir
 }
 
-/** Writes one line, whatever the number of faults: `postern check` lists them. */
+/** Writes one line for any number of faults: `postern check` lists them. */
 function tell(command: string, [first = '', ...more]: readonly string[], { stderr, env }: CommandIo): void {
   const others = more.length === 0 ? '' : `, and ${more.length} more (postern check)`
   const text = `postern ${command}: the configuration is not usable: ${first}${others}; it still says where the sidecar is, so the command goes on\n`
@@ -53,7 +53,7 @@ function hidden(error: SetupError, flag: Asking['flag']): SetupError {
   return new SetupError([...error.problems, remedy], { exitCode: exitCodeOf(error), cause: error })
 }
 
-/** Reads the value of `--admin`: an address, with `https://` before it if the admin listener speaks TLS. */
+/** Reads the value of `--admin`: an address, with `https://` before it if the admin listener speaks TLS. Throws `SetupError`. */
 export function readAdminAddress(text: string): {
   readonly address: ListenAddress
   readonly secure: boolean

@@ -81,7 +81,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       return page
     },
   })
-  /** Ends the event streams of the page. Other requests are answered until `close`. */
+  /** Ends the event streams of the page. Other requests are answered until the listener closes. */
   const endStreams = (): void => {
     stopped = true
     page?.stop()
@@ -89,13 +89,13 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
   return {
     server,
     closeDenied,
-    /** Opens the password of another configuration: see `Passwords`. None is set or removed without a restart. */
+    /** Opens the password of another configuration: see `Passwords`. Setting or removing the key needs a restart. */
     replacePassword: async ({ admin: next }: Config): Promise<Replacement> =>
       (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT,
-    /** What the viewers of the page have not read (bytes). */
+    /** The queued bytes that the viewers of the page have not read. */
     unread: (): number => page?.unread() ?? 0,
     endStreams,
-    close() {
+    [Symbol.dispose]() {
       endStreams()
       password?.close()
       server.close()
@@ -104,9 +104,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
   }
 }
 
-/**
- * Creates a server with the certificate of the public listener, and replaces it when another one is served there.
- */
+/** Returns a function that creates a server with the certificate of the public listener. The server takes over each new certificate. */
 async function tlsServer(certificate: Sources['certificate']): Promise<CreateServer> {
   const { material } = certificate
   if (material === undefined)
@@ -125,7 +123,7 @@ async function tlsServer(certificate: Sources['certificate']): Promise<CreateSer
   }
 }
 
-/** What an operator has configured as a name of this machine. */
+/** The names of this machine in the configuration. */
 function namesIn({ admin, listen }: Config): readonly string[] {
   const bound = admin.address !== 'off' && admin.address.kind === 'tcp' ? [admin.address.host] : []
   const certified = typeof listen.tls !== 'string' && 'names' in listen.tls ? listen.tls.names : []

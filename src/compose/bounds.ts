@@ -2,7 +2,7 @@ import type { StoreBounds } from '../fleet/connection.ts'
 import { DEVICE_BOUNDS, type DeviceBounds } from '../forward/settings.ts'
 import { LISTEN_BOUNDS, type ListenBounds } from '../listen/connection-caps.ts'
 
-/** Bounds in place of the constants: a test makes them small, to reach them. What a key sets is none of them. */
+/** Bounds that a test sets in place of constants, to reach them with few bytes. Bounds with a configuration key are not among them. */
 export interface SomeBounds {
   readonly listen?: Partial<ListenBounds> | undefined
   readonly device?: Partial<DeviceBounds> | undefined

@@ -7,19 +7,19 @@ import { readSource } from '../password/read-source.ts'
 import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/strength.ts'
 import type { Logger } from '../record/log.ts'
 
-/** What works and is not safe: settings, weak passwords and hashes, and files with a secret that are open to other users. */
+/** The unsafe settings, weak passwords and cheap hashes, and files with a secret that are open to other users. */
 export async function warningsOf(config: Config): Promise<readonly UnsafeSetting[]> {
-  return unsafeSettings(config, await lookAtSecrets(config))
+  return unsafeSettings(config, await readSecretFacts(config))
 }
 
-/** What the files with secrets hold. One that cannot be read is no warning: the code that opens it reports it. */
-async function lookAtSecrets(config: Config): Promise<readonly SecretFacts[]> {
+/** Reads the facts of the files with secrets. A file that cannot be read causes no warning: the code that opens it reports the error. */
+async function readSecretFacts(config: Config): Promise<readonly SecretFacts[]> {
   const files = secretFiles(config)
   const sources = new Map(
     [...passwordSources(config), ...pagePasswordSources(config.admin)].map((source) => [source.key, source]),
   )
   const sent = new Set(files.filter(({ key }) => key.startsWith('upstream.')).map(({ file }) => file))
-  const looks = files.map(async (secret): Promise<SecretFacts> => {
+  const reads = files.map(async (secret): Promise<SecretFacts> => {
     const found = await stat(secret.file).catch(() => undefined)
     // A folder in place of the file is another fault: `chmod` would lock its owner out.
     const facts = { ...secret, mode: found?.isFile() === true ? found.mode : 0 }
@@ -39,21 +39,21 @@ async function lookAtSecrets(config: Config): Promise<readonly SecretFacts[]> {
     }
     return { ...facts, password }
   })
-  return Promise.all(looks)
+  return Promise.all(reads)
 }
 
 /**
- * Logs a line for each warning, and again only if its reason changes. One look at the files follows the other: two at once would both
- * log what is new. Never rejects, because a warning must not prevent a start or a reload.
+ * Returns a function that logs a line for each warning, and logs it again only if its reason changes. Calls run one after the other: two at
+ * once would both log a new warning. The function never rejects, because a warning must not prevent a start or a reload.
  */
 export function createConfigWarnings(
   log: Logger,
   onBug: (error: unknown) => void,
 ): (config: Config) => Promise<void> {
   let before: readonly UnsafeSetting[] = []
-  let turn = Promise.resolve()
+  let last = Promise.resolve()
 
-  async function look(config: Config): Promise<void> {
+  async function logNew(config: Config): Promise<void> {
     const found = await warningsOf(config)
     for (const { meaning, message = `insecure: ${meaning}`, ...line } of found) {
       const isKnown = before.some(
@@ -65,7 +65,7 @@ export function createConfigWarnings(
   }
 
   return (config) => {
-    turn = turn.then(() => look(config)).catch(onBug)
-    return turn
+    last = last.then(() => logNew(config)).catch(onBug)
+    return last
   }
 }

@@ -4,18 +4,18 @@ import { placesBounds, servicesOf } from '../config/upstream-fields.ts'
 import type { Logger } from '../record/log.ts'
 
 /**
- * Descriptors that no client gets: for Node, both listeners, the log and the token file, and for files that are opened while the process runs,
- * such as a password file that has changed.
+ * Descriptors that are kept for Postern itself: for Node, both listeners, the log and the token file, and for files that are opened at run
+ * time, such as a changed password file.
  */
 const OWN = 64
 
-/** The most connections of the admin listener, and the part of all descriptors that they may take: one in so many. */
+/** The bounds on the connections of the admin listener. They may take one descriptor in `part`. */
 const ADMIN = { most: 512, least: 8, part: 16 }
 
-/** The least connections, however low the limit is. */
+/** The bound on client connections is at least this number, even if the limit on descriptors is lower. */
 const LEAST = 16
 
-/** The soft limit on descriptors; undefined if the system does not say it. Node raises it to the hard limit at its start. */
+/** The soft limit on descriptors; undefined if it cannot be read. Node raises it to the hard limit at its start. */
 function descriptorLimit(): number | undefined {
   try {
     const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
@@ -25,14 +25,14 @@ function descriptorLimit(): number | undefined {
   }
 }
 
-/** How many connections the admin listener may have. They need no login, so they must not take what Postern itself has to open. */
+/** How many connections the admin listener may have. They need no login, so they must not use up the descriptors of Postern itself. */
 export function adminConnections(limit = descriptorLimit() ?? Number.POSITIVE_INFINITY): number {
   return Math.min(ADMIN.most, Math.max(ADMIN.least, Math.floor(limit / ADMIN.part)))
 }
 
 /**
- * The bound on client connections: `listen.max_connections`, or fewer if the limit on descriptors has no room for them beside those of Postern
- * itself, of the admin listener and of the connections to the device. A tunnel takes two, one on each side.
+ * The bound on client connections: `listen.max_connections`, or fewer if the limit on descriptors is too low for them beside the
+ * descriptors of Postern itself, the admin listener and the connections to the device. A tunnel takes two descriptors, one on each side.
  */
 function connectionsWithin(limit: number, config: Pick<Config, 'listen' | 'upstream'>): number {
   const services = servicesOf(config.upstream).map(({ service }) => service)

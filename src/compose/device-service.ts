@@ -45,13 +45,13 @@ export interface ServiceDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-/** What all services of the device share. */
-export interface Shared {
-  /** The tokens are shared with other sidecars, and what breaks the device, too. */
+/** The facts and parts that all services of the device share. */
+interface Shared {
+  /** The sidecars of a fleet share tokens, and the wall of each service. */
   readonly inFleet: boolean
   readonly ceilings: Ceilings
   readonly sharing: Sharing
-  /** The client is cut off if it reads nothing of a response for so long (ms). */
+  /** How long (ms) a client may read nothing of a response before it is cut off. */
   readonly downloadTimeout: number
 }
 
@@ -71,8 +71,9 @@ export interface DeviceService {
   readonly breaker: Breaker
   readonly trouble: ReturnType<typeof watchTrouble>
   readonly events: UpstreamMetrics
-  /** How header fields change on the way, and the longest body that the service gets (bytes). A reload changes both in place. */
+  /** How header fields change on the way. A reload changes it in place. */
   readonly fields: RoundTripService['fields']
+  /** The longest body that the service gets (bytes). A reload changes it in place. */
   readonly body: { most: number }
   /** The sidecar's own account at the service, if it has one. */
   readonly signIn: SignIn | undefined
@@ -81,7 +82,7 @@ export interface DeviceService {
   readonly upstream: Upstream
 }
 
-/** Another value of these keys needs other connections. */
+/** A change of these keys needs new connections. */
 const CONNECTIONS = [
   'url',
   'tls',
@@ -92,9 +93,9 @@ const CONNECTIONS = [
   'responseTimeout',
   'idleTimeout',
 ] as const
-/** Another value of these needs other places. */
+/** A change of these keys needs new places. */
 const PLACES = ['url', 'maxInFlight', 'queue'] as const
-/** Header fields and the longest body: a reload changes them in place. */
+/** The keys of header fields and of the longest body. A reload changes them in place. */
 const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
 
 type Key = keyof ServiceConfig
@@ -104,7 +105,7 @@ function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): 
   return keys.every((key) => isDeepStrictEqual(one[key], other[key]))
 }
 
-/** Whether a reload leaves the service as it is, but for its header fields. */
+/** Whether a reload keeps the service: no key differs, except those of `IN_PLACE`. */
 export function isUnchanged(
   { config, downloadTimeout }: DeviceService,
   next: ServiceConfig,
@@ -117,8 +118,8 @@ export function isUnchanged(
 }
 
 /**
- * Opens a service of the device: of the service before, each part whose keys are the same goes on. Rejects with `SetupError` if a file that
- * its configuration names cannot be used.
+ * Opens a service of the device. It takes over each part of `before` whose keys are the same. Rejects with `SetupError` if a file that its
+ * configuration names cannot be used.
  */
 export async function openDeviceService(
   { path, service }: NamedService,
@@ -130,46 +131,47 @@ export async function openDeviceService(
   const key = path.join('.')
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
-  /** The service before, as far as it is about the same device, and the parts that stand on the same connections and places. */
-  const same = has(['url']) ? before : undefined
-  const placed = has(PLACES) ? before : undefined
-  const connected = placed !== undefined && has(CONNECTIONS) ? before : undefined
+  // Each of these is `before` if the new service takes over the device's address, its places, or its places and connections.
+  const sameDevice = has(['url']) ? before : undefined
+  const samePlaces = has(PLACES) ? before : undefined
+  const sameConnections = samePlaces !== undefined && has(CONNECTIONS) ? before : undefined
 
   const metrics = deps.metrics.upstream(route)
-  const target = connected?.target ?? (await upstreamTarget(service, key))
-  const changes = same?.changes ?? createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
-  const open = same?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
+  const target = sameConnections?.target ?? (await upstreamTarget(service, key))
+  const changes = sameDevice?.changes ?? createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
+  const open = sameDevice?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
   const places =
-    placed?.places ??
-    new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: same?.places })
+    samePlaces?.places ??
+    new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: sameDevice?.places })
   const { queue, learner, capacity } = places
-  const quirks = connected?.quirks ?? new Quirks(clock, log)
+  const quirks = sameConnections?.quirks ?? new Quirks(clock, log)
   const connections =
-    connected?.connections ??
+    sameConnections?.connections ??
     createConnections(target, upstreamDeadlines(service), clock, {
       capacity,
       onQuirk: (kind, malformed) => quirks.found(kind, malformed),
     })
-  const breaker = connected?.breaker ?? createBreaker(clock)
+  const breaker = sameConnections?.breaker ?? createBreaker(clock)
   const trouble =
-    connected?.trouble ??
+    sameConnections?.trouble ??
     watchTrouble(target, {
       ...{ key, clock, breaker, onBug },
       patience: service.connectTimeout,
       onFound: ({ reason, remedy }) =>
         log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url'),
     })
-  const events: UpstreamMetrics = connected?.events ?? {
+  const events: UpstreamMetrics = sameConnections?.events ?? {
     ...metrics,
     failed(failure) {
       trouble.failed(failure)
       metrics.failed(failure)
     },
   }
-  const fields = connected?.fields ?? fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
-  const account = connected !== undefined && has(['auth']) ? connected : undefined
+  const fields =
+    sameConnections?.fields ?? fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
+  const sameAccount = sameConnections !== undefined && has(['auth']) ? sameConnections : undefined
   const signIn =
-    account?.signIn ??
+    sameAccount?.signIn ??
     (await openSignIn(service.auth, {
       ...{ key: `${key}.auth`, connections, origin: target.origin, clock },
       request: () => fields.request,
@@ -178,11 +180,11 @@ export async function openDeviceService(
     }))
   const { streamAfter } = service
   const body = { most: longestBody(service) }
-  const buffered = placed !== undefined && has(['bufferUploads', 'version']) ? placed : undefined
-  const buffering = buffered?.buffering ?? uploadBuffering(service, bounds, key, clock, log)
+  const sameBuffering = samePlaces !== undefined && has(['bufferUploads', 'version']) ? samePlaces : undefined
+  const buffering = sameBuffering?.buffering ?? uploadBuffering(service, bounds, key, clock, log)
   const health =
-    connected !== undefined && has(['health'])
-      ? connected.health
+    sameConnections !== undefined && has(['health'])
+      ? sameConnections.health
       : startHealthCheck(service.health, connections, breaker, {
           ...{ onResult: events.up, onFault: trouble.failed, onBug },
         })
@@ -227,7 +229,7 @@ function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
   return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
 }
 
-/** Has `IN_PLACE` of these settings in effect, for requests in flight, too. */
+/** Puts the keys of `IN_PLACE` into effect, also for requests in flight. */
 export function applyInPlace(
   { route, target, fields, body }: DeviceService,
   service: ServiceConfig,
@@ -247,11 +249,11 @@ export function loadOf({ places, buffering, connections }: DeviceService): Devic
   }
 }
 
-/** What the live page shows. */
+/** The condition of the service for the live page. */
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.ceiling)
+  const limit = learner && roomUnder(learner.measure.ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -265,23 +267,23 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: learner?.measure.ceiling.wall?.kind ?? 'guess', limit },
   }
 }
 
-/** Has its changes of state logged, from now on. */
+/** Logs changes of the service's state from now on. */
 export function activate({ metrics, changes }: DeviceService): void {
   metrics.watch(changes.changed)
 }
 
-/** Ends what runs by itself of a service, unless `other` has it, too. */
+/** Ends the timers of a service, except those of parts that `other` has, too. */
 export function quiet({ health, trouble, changes }: DeviceService, other?: DeviceService): void {
   if (other?.health !== health) health?.close()
   if (other?.trouble !== trouble) trouble.close()
   if (other?.changes !== changes) changes.close()
 }
 
-/** Another service is in its place. Its requests in flight go on. */
+/** Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on. */
 export function retire(service: DeviceService, next: DeviceService | undefined): void {
   const { connections, places } = service
   quiet(service, next)
@@ -290,7 +292,7 @@ export function retire(service: DeviceService, next: DeviceService | undefined):
     void places.leave(next !== undefined && isSameDevice(service, next) ? next.places : undefined)
 }
 
-/** Closes a service that was opened for a reload which is refused. */
+/** Closes a service that was opened for a refused reload. */
 export async function discard(service: DeviceService, before: DeviceService | undefined): Promise<void> {
   const { connections, places } = service
   quiet(service, before)

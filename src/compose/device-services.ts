@@ -32,7 +32,7 @@ const UNKEPT = 'what the device can take at once is not kept: it is learned anew
 /**
  * Creates the configured services, the main one first. Rejects with `SetupError` if a file that the configuration names cannot be used.
  *
- * @param opened closes those that are open, at a stop and if a later part of the sidecar cannot be opened
+ * @param opened closes the services at a stop, and if a later part of the sidecar cannot be opened
  */
 export async function openDeviceServices(
   config: Config,
@@ -43,17 +43,22 @@ export async function openDeviceServices(
   const ceilings = openCeilings(config.stateDir, clock, (error) => deps.log.warn(causeOf(error), UNKEPT))
   const inFleet = typeof config.tokens.store !== 'string'
   let all: readonly DeviceService[] = []
-  /** Those that a reload has replaced and that still have requests in flight, or a session at the device. */
+  /** The services that a reload has replaced and that still have requests in flight, or a session at the device. */
   const retired = new Set<DeviceService>()
   let sharing: Sharing | undefined
   let fleet: FleetPlaces | undefined
   /** Called when the device refuses the password of `upstream.auth`. */
   const onRefused: (() => void)[] = []
 
-  const of = (services: readonly DeviceService[], route: string | undefined): DeviceService | undefined =>
-    services.find((each) => each.route === route)
+  const serviceOf = (
+    services: readonly DeviceService[],
+    route: string | undefined,
+  ): DeviceService | undefined => services.find((each) => each.route === route)
 
-  /** Opens the services of a configuration. What is the same as now goes on. Rejects, and closes what it has opened, if one cannot be opened. */
+  /**
+   * Opens the services of a configuration. Unchanged services are kept. If one cannot be opened, rejects and closes the others that it
+   * opened; `undo` does the same later.
+   */
   async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
     const downloadTimeout = listen.idleTimeout
     const named = servicesOf(upstream)
@@ -62,32 +67,29 @@ export async function openDeviceServices(
       sharing,
     )
     const next: DeviceService[] = []
-    const close = async (): Promise<void> => {
-      for (const each of next) if (!all.includes(each)) await discard(each, of(all, each.route))
-    }
-    try {
-      for (const each of named) {
-        const before = of(all, each.path[2])
-        const isSame = before !== undefined && isUnchanged(before, each.service, downloadTimeout)
+    await using undo = new AsyncDisposableStack()
+    for (const each of named) {
+      const before = serviceOf(all, each.path[2])
+      if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
+      else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        next.push(isSame ? before : await openDeviceService(each, shared, { ...deps, settings }, before))
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
+        undo.defer(() => discard(service, before))
+        next.push(service)
       }
-      if (fleet !== undefined) {
-        const present = new Set(all.map(({ places }) => places))
-        for (const { places } of next) if (!present.has(places)) await places.join(fleet)
-      }
-    } catch (error) {
-      await close()
-      throw error
     }
-    return { next, nextSharing, close }
+    if (fleet !== undefined) {
+      const present = new Set(all.map(({ places }) => places))
+      for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+    }
+    return { next, nextSharing, undo: undo.move() }
   }
 
   function upstreamOf(services: readonly DeviceService[], shared: Sharing) {
     const [main, ...routes] = services
     if (main === undefined) throw new Error('there is no main service')
     const upstreams = new Map(routes.map(({ route = '', upstream }) => [route, upstream]))
-    return shared.watch(createRoutedUpstream(main.upstream, upstreams))
+    return createRoutedUpstream(main.upstream, upstreams, shared.note)
   }
 
   const first = await openAll(config, deps.settings)
@@ -95,7 +97,7 @@ export async function openDeviceServices(
   sharing = first.nextSharing
   for (const each of all) activate(each)
 
-  /** Signs out of those whose requests have ended, and closes them. */
+  /** Signs out of the retired services whose requests have ended, and closes their connections. */
   async function prune(): Promise<void> {
     for (const each of retired) {
       const { connections, places, signIn } = each
@@ -135,7 +137,7 @@ export async function openDeviceServices(
           } satisfies DeviceSignIn),
     load(): DeviceLoad {
       const loads = all.map(loadOf)
-      // The places of a service count those of the one before at the same device.
+      // The places of a service include the requests of the service that it has replaced at the same device.
       const elsewhere = [...retired].filter((each) => !all.some((other) => isSameDevice(each, other)))
       return {
         inFlight: sum([...loads, ...elsewhere.map(loadOf)], ({ inFlight }) => inFlight),
@@ -144,7 +146,7 @@ export async function openDeviceServices(
         tolerant: loads.some(({ tolerant }) => tolerant),
       }
     },
-    /** The most requests that wait, and the most tunnels. Uploads that wait to be buffered have a queue of their own. */
+    /** The bounds on waiting requests and on tunnels. Uploads that wait to be buffered have a queue of their own. */
     bounds: () => ({
       queueSize: sum(
         all,
@@ -152,17 +154,15 @@ export async function openDeviceServices(
       ),
       maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
     }),
-    places: () => all.map(({ route, places }) => ({ route: route ?? null, ...places.condition() })),
+    places: () => all.map(({ places }) => places),
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
-    /** Shares what breaks the device with the other sidecars of the fleet. */
+    /** From now on the wall of each service is shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
       return Promise.all(all.map((each) => each.places.join(places)))
     },
-    /** Forgets what each service can take at once, so that more is tried again. Returns for how many services anything was known. */
-    retry: () => all.filter(({ places }) => places.forgetCeiling()).length,
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
     unreadyReasons: () =>
@@ -172,23 +172,22 @@ export async function openDeviceServices(
       await Promise.all([...all, ...retired].map(({ signIn }) => signIn?.signOut()))
     },
     /**
-     * Opens the services that differ, and reads the files of `tls` of the others again. Rejects with `SetupError`, and changes nothing. `swap`
-     * has them in effect: requests in flight end with the service that they began with.
+     * Opens the services that differ, and reads the `tls` files of the others again. Rejects with `SetupError`, and then changes nothing.
+     * `swap` puts all into effect: a request in flight ends with the service that it began with.
      */
     async replace(applied: Config, settings: ServiceSettings) {
-      const { next, nextSharing, close: closeNext } = await openAll(applied, settings)
+      const { next, nextSharing, undo } = await openAll(applied, settings)
+      await using refused = undo
       const kept = all.filter((each) => next.some(({ target }) => target === each.target))
       const renewals = await Promise.all(
         kept.map(async ({ target, config: service, route }) => {
           const key = route === undefined ? 'upstream' : `upstream.routes.${route}`
           return { target, renewed: (await upstreamTarget(service, key)).tls }
         }),
-      ).catch(async (error: unknown) => {
-        await closeNext()
-        throw error
-      })
+      )
+      const unused = refused.move()
       return {
-        discard: closeNext,
+        discard: () => unused.disposeAsync(),
         swap(): void {
           const before = all
           all = next
@@ -197,7 +196,7 @@ export async function openDeviceServices(
           for (const { target, renewed } of renewals)
             if (target.tls !== undefined) Object.assign(target.tls, renewed)
           for (const each of before) {
-            const successor = of(next, each.route)
+            const successor = serviceOf(next, each.route)
             if (successor === each) continue
             retire(each, successor)
             if (successor?.connections !== each.connections || successor.signIn !== each.signIn)

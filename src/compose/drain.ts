@@ -19,7 +19,7 @@ interface Drained {
   readonly endRequests: () => Promise<number>
 }
 
-/** Accepts nothing new, and lets requests in flight finish within `graceMs`. The others are then refused or aborted. */
+/** Accepts nothing new, and lets requests in flight finish within `graceMs`. Then the rest are refused or aborted. */
 export async function drain(
   graceMs: number,
   { clock, admin, listeners, listener, services, endRequests }: Drained,
@@ -27,7 +27,7 @@ export async function drain(
   admin.endStreams()
   await listeners.endOpening()
   const drained = listener.drain()
-  // Requests in flight need the session at the device. Those that last keep it for most of the grace.
+  // Requests in flight need the session at the device. It ends with the last of them, or after 80 % of the grace.
   const signedOut = waitAtMost(clock, graceMs * 0.8, drained).then(services.signOut)
   await waitAtMost(clock, graceMs, Promise.all([drained, signedOut]))
   await waitAtMost(

@@ -19,12 +19,12 @@ interface Dependencies {
   readonly log: Logger
 }
 
-/** A sidecar that had no request for so long (ms) needs one place only. */
+/** A sidecar without a request for this time (ms) needs only one place. */
 const ACTIVE = 600_000
-/** The word of a sidecar that was alone: any of the fleet counts more. */
-const FIRST_WORD = 1
+/** The version of a wall that a sidecar has found alone. Every version of a fleet is higher. */
+const VERSION_ALONE = 1
 
-/** The places of one service at a sidecar of a fleet: what it tells the others, and what it takes over from them. */
+/** The places of one service at a sidecar of a fleet. It reports events to the fleet, and adopts the share that the fleet gives it. */
 export class FleetMember implements PlacesMember {
   readonly name: string
   readonly events: PlacesEvent[] = []
@@ -50,27 +50,27 @@ export class FleetMember implements PlacesMember {
     this.#queue = queue
     this.#clock = clock
     this.#log = log
-    this.#ceiling = learner.ceiling
+    this.#ceiling = learner.measure.ceiling
     this.#known = knownFrom(this.#ceiling.wall, clock.monotonic())
   }
 
-  /** Shares what breaks the device from now on. Resolves when the store has answered, or has not. */
+  /** Shares the wall with the fleet from now on. Resolves when the store has answered or its answer is overdue. */
   async join(fleet: Pick<FleetPlaces, 'join' | 'news' | 'leave'>): Promise<void> {
     this.#fleet = fleet
     await fleet.join(this)
   }
 
-  /** It shares nothing any more. */
+  /** Shares nothing from now on. */
   async leave(): Promise<void> {
     await this.#fleet?.leave(this)
   }
 
-  /** The ceiling of this sidecar is another one. What it has found itself, it tells the fleet. */
+  /** Call this when the ceiling of this sidecar has changed. A change that this sidecar has found itself is reported to the fleet. */
   changed(next: Ceiling, cause: CeilingCause): void {
     const { wall: before } = this.#ceiling
     const { wall } = next
     this.#ceiling = next
-    const { at } = this.#learner.outage
+    const { at } = this.#learner.measure.outage
     if (isStrike(cause) && wall !== undefined && wall.fleet === undefined && wall !== before) {
       this.#tell({ kind: 'broke', limit: wall.limit, at })
     } else if (before?.fleet === undefined) return
@@ -81,7 +81,7 @@ export class FleetMember implements PlacesMember {
     void this.#fleet?.news()
   }
 
-  /** The operator lets the device be tried again. */
+  /** Call this when the operator has lifted the wall. */
   lifted(): void {
     this.#share = undefined
     this.#tell({ kind: 'lifted', limit: 0, at: this.#clock.monotonic() })
@@ -91,7 +91,7 @@ export class FleetMember implements PlacesMember {
   standing(): Standing {
     const now = this.#clock.monotonic()
     const { inside, places } = this.#queue
-    const { answers, outage } = this.#learner
+    const { answers, outage } = this.#learner.measure
     if (inside > 0 || answers !== this.#answers) this.#activeAt = now
     this.#answers = answers
     const share = this.#share
@@ -99,15 +99,15 @@ export class FleetMember implements PlacesMember {
       sidecar: this.#sidecar,
       places,
       inside,
-      // An outage ends requests: those count that worked before it.
+      // An outage ends requests, so the number that worked before it counts.
       level: now - outage.at < SAME_OUTAGE ? outage.had : inside,
       isActive: now - this.#activeAt < ACTIVE,
-      carries: share !== undefined && inside >= share && this.#learner.carries(share),
+      carries: share !== undefined && inside >= share && this.#learner.measure.carries(share),
       known: this.#known && { ...this.#known, left: leftOf(this.#ceiling.wall, now) },
     }
   }
 
-  /** The most places now. A process that stood still for long has one before it does anything else. */
+  /** The most places now. One if the share has expired, as at once after a long suspension of the process. */
   get most(): number {
     const isOver = this.#share !== undefined && this.#clock.monotonic() >= this.#until
     return isOver ? 1 : Number.POSITIVE_INFINITY
@@ -148,7 +148,7 @@ export class FleetMember implements PlacesMember {
     const isNew = this.#known?.version !== version
     if (!isNew && given === this.#share) return
     this.#share = given
-    if (given === 0) this.#learner.wait()
+    if (given === 0) this.#learner.measure.wait()
     else {
       const { guess } = this.#ceiling
       const fleet = { sum, version }
@@ -159,7 +159,7 @@ export class FleetMember implements PlacesMember {
     this.#log.info({ limit: given, sum, state: kind }, 'the sidecars share the places at the device')
   }
 
-  /** A later event of one kind replaces the earlier one. */
+  /** Queues an event for the fleet. It replaces an earlier event of the same kind. */
   #tell(event: PlacesEvent): void {
     const before = this.events.findIndex(({ kind }) => kind === event.kind)
     if (before >= 0) this.events.splice(before, 1)
@@ -169,7 +169,7 @@ export class FleetMember implements PlacesMember {
 
 function knownFrom(wall: Wall | undefined, now: number): FleetWall | undefined {
   if (wall === undefined) return undefined
-  const { kind, limit, fleet = { sum: limit, version: FIRST_WORD } } = wall
+  const { kind, limit, fleet = { sum: limit, version: VERSION_ALONE } } = wall
   return { ...fleet, kind, left: leftOf(wall, now) }
 }
 

@@ -6,10 +6,10 @@ import type { Clock, Timer } from '../system/clock.ts'
 const OVER_AFTER = 10_000
 
 /**
- * Follows floods: times in which a stage of relief is in effect. Logs a stage only if it is worse than those before it, then the end of the
- * flood: a flood costs a few lines.
+ * Follows floods: times in which a stage of load shedding is in effect. Logs a stage only if it is worse than the earlier stages of the
+ * flood, and logs the end of the flood, so a flood costs only a few lines.
  *
- * @param limit what clients may hold (bytes)
+ * @param limit the number of bytes that clients may hold
  */
 export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: number) {
   /** The rank of the worst stage of this flood; -1: none. */
@@ -34,18 +34,18 @@ export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: num
   }
 
   return {
-    /** Another stage is in effect; undefined: none. */
+    /** Call this when another stage takes effect; undefined: none. */
     stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
       untilOver?.cancel()
       if (stage === undefined) untilOver = clock.after(OVER_AFTER, end)
       else logIfWorse(stage, account)
     },
-    /** Something was refused to a client, or taken from it. */
+    /** Call this when something was refused to a client or taken from it. */
     shed(): void {
       shedInFlood += 1
       shed += 1
     },
-    /** How often that happened since the start. */
+    /** The number of calls of `shed` since the start. */
     timesShed: (): number => shed,
   }
 }

@@ -8,20 +8,20 @@ import { type MemoryBounds, memoryBounds, memoryInUse } from '../memory/machine-
 import type { Condition } from '../overview/model.ts'
 import { readSource } from '../password/read-source.ts'
 import { type HashMemory, memoryOf } from '../password/verifier.ts'
-import { type Logger, unwrittenBytes } from '../record/log.ts'
+import type { OpenLog } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import { inMib } from '../system/text.ts'
 import { watchFloods } from './floods.ts'
 
-/** What `listen.memory` came to, and the keys that cannot be used up under it. */
+/** The budget that follows from `listen.memory`, and the keys whose values are too high for it. */
 export interface MemoryPlan extends MemoryBudget {
   readonly bounds: MemoryBounds
   readonly unusable: readonly UnusableKey[]
 }
 
-/** Plans the memory by the configuration and the bounds of this process; `check` gives the bounds of the running sidecar. */
+/** Plans the memory by the configuration and the bounds of this process. `check` passes the bounds of the running sidecar. */
 export async function planMemory(config: Config, bounds: MemoryBounds = memoryBounds()): Promise<MemoryPlan> {
   const { listen, upstream } = config
   const budget = budgetOf(listen.memory, bounds, await largestHash(config))
@@ -30,7 +30,7 @@ export async function planMemory(config: Config, bounds: MemoryBounds = memoryBo
   return { ...budget, bounds, unusable }
 }
 
-/** The memory that the largest stored hash takes (bytes). A file that cannot be read now counts as none. */
+/** The memory that the most expensive stored hash takes (bytes). A file that cannot be read now counts as 0. */
 async function largestHash(config: Config): Promise<number> {
   const page = config.admin.passwordFile
   const sources = [
@@ -53,37 +53,34 @@ export function describePlan({ limit, bound, isGiven, isCapped, unusable }: Memo
   return `${whole}, ${source}${keys === '' ? '' : `; not to be used up under it: ${keys}`}`
 }
 
-/** While clients hold less than this part of the account, the memory of the process is not looked at. */
+/** While clients hold less than this part of the account, the memory of the process is not measured. */
 const NOTHING_TO_SHED = 1 / 16
 
-/**
- * The parts of its memory that the process uses when it counts as an account at its limit, and as an empty one. After floods V8 and the C
- * library keep so much, and use it for what comes next.
- */
+/** A process that uses this part of its memory counts as an account at its limit. */
 const FULL = 0.88
+/** A process that uses this part counts as an empty account: after floods, V8 and the C library keep this much and reuse it. */
 const EMPTY = 0.7
 
 export type Memory = ReturnType<typeof openMemory>
 
-interface MemoryDependencies {
+interface MemoryDependencies extends OpenLog {
   readonly clock: Clock
-  readonly log: Logger
   readonly metrics: Pick<Metrics, 'shed'>
-  /** This process runs nothing else, so what it takes is Postern's. Its memory is then looked at once a second. */
+  /** This process runs only Postern. Then its memory is measured once a second. */
   readonly ownsProcess: boolean
-  /** How full the bounds of the memory are, for a process that may take so many bytes; default: what the system says. */
+  /** The fullness of the fullest memory bound, for a process that may take `most` bytes; default: read from the system. */
   readonly inUse?: (most: number) => number
 }
 
 /** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
-/** Opens the account of what clients hold (C26). It logs and counts what it sheds. */
+/** Opens the account of the memory that clients hold (C26). Logs floods, and counts what the account sheds. */
 export function openMemory(
   plan: MemoryPlan,
-  { clock, log, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
+  { clock, log, destination, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
 ) {
-  // The anonymous memory of the process is more than its heap, so the heap's bound is none for it.
+  // The anonymous memory of the process includes more than its heap, so the heap's bound does not apply to it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
   const floods = watchFloods(clock, log, plan.limit)
   let pageBytes = (): number => 0
@@ -98,11 +95,11 @@ export function openMemory(
     },
   })
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
-  const looks = everySecond(clock, () => {
-    account.set('log', unwrittenBytes(log))
+  const checks = everySecond(clock, () => {
+    account.set('log', destination.unwritten())
     account.set('page', pageBytes())
     if (!ownsProcess) return
-    // With so little held there is nothing to shed, and an idle process reads no files.
+    // While clients hold so little, there is nothing to shed, and an idle process reads no files.
     if (nothingToShed()) {
       account.measured(0)
       return
@@ -121,24 +118,24 @@ export function openMemory(
     account,
     plan,
     hashes,
-    /** What the live page shows. */
+    /** The memory for the live page. */
     condition: (): Condition['memory'] => ({
       held: account.total,
       limit: plan.limit,
       stage: account.stage ?? null,
       shed: floods.timesShed(),
     }),
-    /** What `postern status` says. */
+    /** The memory for `postern status`. */
     status: (): MemoryStatus => ({
       ...{ held: account.total, limit: plan.limit },
       ...{ plan: describePlan(plan), bounds: plan.bounds },
     }),
-    /** Charges, once a second, what the viewers of the live page have not read. */
+    /** Charges, once a second, the bytes that the viewers of the live page have not read. */
     watchPage(bytes: () => number): void {
       pageBytes = bytes
     },
-    close(): void {
-      looks.close()
+    [Symbol.dispose](): void {
+      checks.close()
       account.close()
     },
   }

@@ -9,8 +9,8 @@ import { isWithheld } from '../system/setup-error.ts'
 import { planMemory } from './memory.ts'
 
 /**
- * Logs each password file that only a start reads, if it is missing or cannot be used: the running sidecar goes on with what it has, and the
- * next start fails. A file that Node's permission model withholds from this process is not judged.
+ * Logs each password file that is missing or cannot be used: the running sidecar keeps the password that it has read, but the next start
+ * fails. A file that Node's permission model withholds from this process is not judged.
  */
 export async function warnOfNextStart(config: Config, log: Logger): Promise<void> {
   const passwords = passwordSources(config)
@@ -38,13 +38,13 @@ export async function warnOfNextStart(config: Config, log: Logger): Promise<void
       },
     })),
   ]
-  const looks = reads.map(async ({ key, file, reasonOf }) => {
+  const checks = reads.map(async ({ key, file, reasonOf }) => {
     const isHidden = await access(file, constants.R_OK).then(() => false, isWithheld)
     const reason = isHidden ? undefined : await reasonOf()
     if (reason === undefined) return
     log.warn({ key, file, reason }, 'the next start will fail, because it cannot use this file')
   })
-  await Promise.all(looks)
+  await Promise.all(checks)
 }
 
 function whyNoStart(content: SourceContent, isOneOfSeveral: boolean, limit: number): string | undefined {

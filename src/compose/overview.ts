@@ -39,8 +39,8 @@ interface Sources extends Pick<About, 'node'> {
   readonly memory: Pick<Memory, 'condition'>
 }
 
-/** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
-export function openOverview(sources: Sources): Overview & { readonly close: () => void } {
+/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until its disposal. */
+export function openOverview(sources: Sources): Overview & Disposable {
   const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
   const wallOffset = createWallOffset(clock)
@@ -98,7 +98,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
       run: randomUUID(),
       version: VERSION,
       node: sources.node,
-      // Read when the page asks: a sidecar with a certificate of its own needs no names.
+      // Read only when the page asks: a sidecar with the operator's certificate has no other use for the names.
       get machine() {
         return sources.machine().names[0] ?? ''
       },
@@ -110,7 +110,7 @@ export function openOverview(sources: Sources): Overview & { readonly close: () 
     timeline: timeline.entries,
     grants: createGrantRows(state.tokens, clock),
     findGrants: createGrantSearch(state.tokens, clock),
-    close: history.close,
+    [Symbol.dispose]: history.close,
   }
 }
 

@@ -6,7 +6,7 @@ import type { ServedCertificate } from '../listen/certificate.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import { createAccessLog, refusedConnections } from '../record/access-log.ts'
-import type { Logger } from '../record/log.ts'
+import type { LogDestination, Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
@@ -22,6 +22,7 @@ import { type LimitTables, tokenServices } from './state.ts'
 interface Parts {
   readonly clock: Clock
   readonly log: Logger
+  readonly destination: LogDestination
   readonly metrics: Metrics
   readonly settings: Settings
   readonly memory: Pick<Memory, 'account'>
@@ -34,11 +35,12 @@ interface Parts {
   readonly onBug: (error: unknown) => void
 }
 
-/** What clients meet: the public listener, the gate behind it, and the record of each exchange. */
+/** Opens the side of the sidecar that clients reach: the public listener, the gate behind it, and the record of each exchange. */
 export function openPublicSide(config: Config, parts: Parts) {
   const {
     clock,
     log,
+    destination,
     metrics,
     settings,
     memory,
@@ -55,8 +57,8 @@ export function openPublicSide(config: Config, parts: Parts) {
     ...from.listen,
     maxConnections: boundConnections(from, log),
   })
-  const accessLog = createAccessLog(log, clock, settings)
-  const requests = createRecentRequests(clock, state.issued)
+  const accessLog = createAccessLog({ log, destination }, clock, settings)
+  const requests = createRecentRequests(state.issued)
   const { credentials, ...own } = tokenServices(state, { metrics, clock, live, history }, settings)
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
@@ -66,11 +68,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     clock,
     settings,
     onBug,
-    record(exchange) {
-      metrics.exchange(exchange)
-      requests.add(exchange)
-      accessLog.write(exchange)
-    },
+    records: [metrics.exchange, requests.add, accessLog.write],
     onUnrecordedRefusal: metrics.refused,
   })
   const listener = createPublicListener({
@@ -90,12 +88,18 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   certificate.serve(listener.applyTls)
   const sweeping = everySecond(clock, credentials.sessions.sweep)
-  function close(): void {
-    listener.destroy()
-    sweeping.close()
-    accessLog.close()
-  }
-  /** Has the caps and deadlines of another configuration in effect. */
+  /** Puts the caps and deadlines of another configuration into effect. */
   const applyLimits = (next: Config): void => listener.applyLimits(limitsOf(next))
-  return { listener, applyLimits, endRequests: passage.stop, requests, sessions: credentials.sessions, close }
+  return {
+    listener,
+    applyLimits,
+    endRequests: passage.stop,
+    requests,
+    sessions: credentials.sessions,
+    [Symbol.dispose]() {
+      listener.destroy()
+      sweeping.close()
+      accessLog.close()
+    },
+  }
 }

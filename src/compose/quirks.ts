@@ -21,13 +21,13 @@ export class Quirks {
     this.#log = log
   }
 
-  /** Called once for each. */
+  /** Call this once for each quirk. */
   found(kind: Quirk, malformed?: Malformed): void {
     this.#found.push({ kind, at: this.#clock.monotonic(), malformed: malformed ?? null })
     this.#log.warn({ ...malformed }, LINES[kind])
   }
 
-  /** In the order in which they were found, with the time (ms since the Unix epoch). */
+  /** The quirks in the order in which they were found. `since`: ms since the Unix epoch. */
   all(): readonly QuirkCondition[] {
     const ahead = this.#clock.wall() - this.#clock.monotonic()
     return this.#found.map(({ kind, at, malformed }) => ({ kind, since: Math.round(ahead + at), malformed }))

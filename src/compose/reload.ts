@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
 import type { Replacement } from '../password/sources.ts'
-import { reformat } from '../record/log.ts'
+import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
@@ -34,13 +34,13 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
   }
 }
 
-/** What is wrong with a configuration or certificate that was refused. */
+/** The problems of a refused configuration or certificate. */
 export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
   return error instanceof SetupError ? error.problems : [reasonOf(error)]
 }
 
-/** A reload came too late. */
+/** The error for a reload that comes after the stop. */
 export class SidecarStopped extends SetupError {
   constructor() {
     super('the sidecar was stopped: it does not reload', { exitCode: 1 })
@@ -48,15 +48,16 @@ export class SidecarStopped extends SetupError {
 }
 
 interface ReloadedParts extends Reloaded {
-  /** What each part reads. A reload replaces what it holds. */
+  /** The settings that all parts read. A reload replaces their values. */
   readonly settings: Settings
+  readonly destination: Pick<LogDestination, 'reformat'>
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
   readonly admin: {
     readonly closeDenied: () => void
     readonly replacePassword: (next: Config) => Promise<Replacement>
   }
-  /** Has the caps and deadlines of connections in effect. */
+  /** Puts the caps and deadlines of connections into effect. */
   readonly applyLimits: (next: Config) => void
   readonly reloads: Pick<ReturnType<typeof watchReloads>, 'succeeded' | 'failed'>
   readonly isStopping: () => boolean
@@ -72,6 +73,7 @@ interface ReloadedParts extends Reloaded {
 export function createReload(start: Config, parts: ReloadedParts): Reload {
   const {
     settings,
+    destination,
     services,
     certificate,
     admin,
@@ -84,45 +86,41 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
   } = parts
   let last = Promise.resolve()
 
-  /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
+  /** Does everything that can fail first, then the change in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const applied = appliedTo(start, next)
-    /** Closes what was opened for a reload that is refused. */
-    const refused = new AsyncDisposableStack()
-    try {
-      const nextSettings = await deriveSettings(applied, settings.bounds)
-      refuseIfStopping()
-      const passwords = await ofState.state.password.replace(passwordSources(applied))
-      refused.defer(passwords.discard)
-      const pagePassword = await admin.replacePassword(applied)
-      refused.defer(pagePassword.discard)
-      const applyFormat = await reformat(ofState.log, applied.log.format)
-      const device = await services.replace(applied, nextSettings)
-      refused.defer(device.discard)
-      await certificate.reload(applied.listen.tls)
-      refuseIfStopping()
-      const changes = {
-        live: changesBetween(settings.config, applied),
-        restart: changesBetween(applied, next),
-      }
-      const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
-      const names = [...(settings.gate.scopes?.keys() ?? [])]
-      Object.assign(settings, nextSettings)
-      refused.move()
-      passwords.swap()
-      pagePassword.swap()
-      device.swap()
-      if (!isListenSame) applyLimits(applied)
-      admin.closeDenied()
-      ofState.log.level = applied.log.level
-      applyFormat()
-      await applyToState(settings, names, ofState)
-      await warnOf(next)
-      await warnOfNextStart(next, ofState.log).catch(onBug)
-      return changes
-    } finally {
-      await refused.disposeAsync()
+    /** Closes the parts that were opened for a refused reload. */
+    await using refused = new AsyncDisposableStack()
+    const nextSettings = await deriveSettings(applied, settings.bounds)
+    refuseIfStopping()
+    const passwords = await ofState.state.password.replace(passwordSources(applied))
+    refused.defer(passwords.discard)
+    const pagePassword = await admin.replacePassword(applied)
+    refused.defer(pagePassword.discard)
+    const applyFormat = await destination.reformat(applied.log.format)
+    const device = await services.replace(applied, nextSettings)
+    refused.defer(device.discard)
+    await certificate.reload(applied.listen.tls)
+    refuseIfStopping()
+    const changes = {
+      live: changesBetween(settings.config, applied),
+      restart: changesBetween(applied, next),
     }
+    const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
+    const names = [...(settings.gate.scopes?.keys() ?? [])]
+    Object.assign(settings, nextSettings)
+    refused.move()
+    passwords.swap()
+    pagePassword.swap()
+    device.swap()
+    if (!isListenSame) applyLimits(applied)
+    admin.closeDenied()
+    ofState.log.level = applied.log.level
+    applyFormat()
+    await applyToState(settings, names, ofState)
+    await warnOf(next)
+    await warnOfNextStart(next, ofState.log).catch(onBug)
+    return changes
   }
 
   function refuseIfStopping(): void {

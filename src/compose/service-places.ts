@@ -11,6 +11,7 @@ import {
   mostUnder,
   nextAttempt,
   roomUnder,
+  UNKNOWN,
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
@@ -31,7 +32,7 @@ const STRIKES: Readonly<Record<StrikeKind, string>> = {
 interface Dependencies {
   /** The path of a service of `upstream.routes`; undefined for the main service. */
   readonly route: string | undefined
-  /** The tokens are shared with other sidecars, and what breaks the device, too. */
+  /** The sidecars of a fleet share tokens, and the wall of each service. */
   readonly inFleet: boolean
   readonly ceilings: Ceilings
   readonly metrics: Pick<UpstreamMetrics, 'limitChanged' | 'struck'>
@@ -41,21 +42,21 @@ interface Dependencies {
   readonly before: ServicePlaces | undefined
 }
 
-/** The places at one service of the device: the queue for them, what is learned about their number, and what the fleet says about it. */
+/** The places at one service of the device: their queue, the learned bound on their number, and the share of the fleet's places. */
 export class ServicePlaces {
   readonly queue: BoundedQueue
   /** Undefined if the number of places is fixed. */
   readonly learner: Learner | undefined
-  /** What the connections to the device ask and tell. */
+  /** Tells the connections to the device how many places there are, and takes their signs of overload. */
   readonly capacity: Capacity
   readonly #deps: Dependencies
-  /** Its address and the bounds of its places: what was learned about others does not count. */
+  /** The address of the service and the bounds on its places. A ceiling that was learned with another value does not count. */
   readonly #device: string
   readonly #member: FleetMember | undefined
-  /** Others have its requests, and what it still learns counts no more. */
+  /** Other places have replaced these. A ceiling that these still learn is ignored. */
   #left = false
-  /** The learned bound that the log last told. */
-  #told = 2
+  /** The learned bound in the last log line. */
+  #logged = 2
 
   constructor(service: ServiceConfig, deps: Dependencies) {
     const { route = '', inFleet, ceilings, clock, log, before } = deps
@@ -81,37 +82,38 @@ export class ServicePlaces {
     }
   }
 
-  /** Shares what breaks the device with the other sidecars. Resolves when the store has answered, or has not. */
+  /** Shares the wall with the other sidecars. Resolves when the store has answered or its answer is overdue. */
   async join(fleet: FleetPlaces): Promise<void> {
     await this.#member?.join(fleet)
   }
 
-  /** The service has other places from now on, which get the requests that come. */
+  /** Call this when other places replace these. The requests that wait here get the places of `next`. */
   async leave(next: ServicePlaces | undefined): Promise<void> {
     this.#left = true
     if (next !== undefined) this.queue.passOn(next.queue)
     await this.#member?.leave()
   }
 
-  /** Forgets what broke the device, because the operator says so. Returns whether anything was known. */
-  forgetCeiling(): boolean {
-    const known = this.learner?.isBounded === true
-    this.learner?.forget()
+  /** Forgets the ceiling, because the operator asks for it. Returns whether there was one. */
+  retry(): boolean {
+    const known = isBounded(this.learner)
+    this.learner?.measure.forget()
     this.#member?.lifted()
     if (known) this.#deps.log.info('what the device can take at once is forgotten, as the operator says')
     return known
   }
 
-  /** The wall clock was set, and with it the times of the ceiling. */
+  /** Call this when the wall clock was set, because the times of the ceiling change with it. */
   retime(): void {
-    this.learner?.retime(this.#kept())
+    this.learner?.measure.retime(this.#kept())
   }
 
-  /** What `postern status` shows. */
-  condition(): Omit<PlacesCondition, 'route'> {
-    const { ceiling } = this.learner ?? {}
+  /** The places for `postern status`. */
+  condition(): PlacesCondition {
+    const { ceiling } = this.learner?.measure ?? {}
     const until = ceiling && nextAttempt(ceiling)
     return {
+      route: this.#deps.route ?? null,
       used: this.queue.inside,
       limit: this.queue.places,
       learned: this.learner !== undefined,
@@ -128,12 +130,12 @@ export class ServicePlaces {
     return inFleet ? ceiling : withoutFleet(ceiling, clock.monotonic())
   }
 
-  /** A line of the log says when the bound has doubled or halved since the last one. */
+  /** Logs the bound if it has doubled or halved since the last log line. */
   #limitChanged(reason: LimitReason, limit: number): void {
     const { metrics, log } = this.#deps
     metrics.limitChanged(reason)
-    if (limit < 2 * this.#told && limit > this.#told / 2) return
-    this.#told = limit
+    if (limit < 2 * this.#logged && limit > this.#logged / 2) return
+    this.#logged = limit
     log.info({ limit, reason }, 'learned how many requests the device can take at once')
   }
 
@@ -156,11 +158,15 @@ export class ServicePlaces {
   }
 }
 
+/** Whether the device has shown that some number of requests is too many. */
+function isBounded(learner: Learner | undefined): boolean {
+  return learner !== undefined && learner.measure.ceiling !== UNKNOWN
+}
+
 function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {
   return {
-    isFull: () => queue.places === 1 || learner?.isBounded === true,
-    places: () => queue.places,
-    isCrowded: () => queue.inside > queue.places,
+    isFull: () => queue.places === 1 || isBounded(learner),
+    load: queue,
     opens: (present) => learner?.opens(present),
     refused: () => learner?.refused(),
     reset: () => learner?.reset(),

@@ -13,22 +13,22 @@ import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../http/limit-fields.ts'
 import { compileAllow, type Scopes } from '../http/scope.ts'
 import { listenBounds, type SomeBounds } from './bounds.ts'
 
-/** What a reload can change. It is built completely and then put into effect in one step, so no request sees a mixture. */
+/** The values that a reload can change. All are built first and then take effect in one step, so no request sees a mixture. */
 export interface Settings {
   readonly config: Config
-  /** Those of a test, which a reload keeps. */
+  /** The bounds of a test. A reload keeps them. */
   readonly bounds: SomeBounds
   /** How long (ms) a client may pause in a request body. */
   readonly bodyTimeout: number
   readonly gate: GateRules
   readonly clientOf: ClientOf
-  /** For each service, by its path in `upstream.routes`; empty for the main service. */
+  /** How request fields change for each service, by its path in `upstream.routes`; empty for the main service. */
   readonly requests: ReadonlyMap<string, RequestFieldSettings>
   /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 
-/** What each name may do; undefined without names. */
+/** The scope of each name of `passwords`; undefined without names. */
 function scopesIn({ passwords }: Config): Scopes | undefined {
   if (passwords === undefined) return undefined
   return new Map(
@@ -39,7 +39,7 @@ function scopesIn({ passwords }: Config): Scopes | undefined {
   )
 }
 
-/** HSTS goes over TLS alone (RFC 6797 §7.2), and `listen.tls` may wait for a restart. */
+/** `upstream`, without HSTS for a cleartext listener (RFC 6797 §7.2): a change of `listen.tls` may wait for a restart. */
 function served({ listen, upstream }: Config): Config['upstream'] {
   if (listen.tls !== 'off') return upstream
   return { ...upstream, responseHeaders: withoutHsts(upstream.responseHeaders) }
@@ -58,7 +58,7 @@ export async function deriveSettings(config: Config, bounds: SomeBounds = {}): P
   const { listen, limits, browser, cors } = config
   const { trustedProxies, allow } = listen
   const bound = listenBounds(bounds)
-  const owns = cors.origins.length > 0
+  const hasCors = cors.origins.length > 0
   return {
     config,
     bounds,
@@ -71,7 +71,7 @@ export async function deriveSettings(config: Config, bounds: SomeBounds = {}): P
       scopes: scopesIn(config),
       enforce: config.enforce,
       browser: browser.login === 'on',
-      cors: owns ? new Set(cors.origins) : undefined,
+      cors: hasCors ? new Set(cors.origins) : undefined,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
     clientOf: createClientAddress(
@@ -83,7 +83,7 @@ export async function deriveSettings(config: Config, bounds: SomeBounds = {}): P
     replaced: [
       ...LIMIT_FIELD_NAMES,
       ...(limits.ietfHeaders ? IETF_FIELD_NAMES : []),
-      ...(owns ? CORS_FIELD_NAMES : []),
+      ...(hasCors ? CORS_FIELD_NAMES : []),
     ],
   }
 }

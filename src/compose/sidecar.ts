@@ -8,7 +8,7 @@ import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
-import type { Logger } from '../record/log.ts'
+import type { OpenLog } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
@@ -44,56 +44,49 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
-  /** What the admin listener shows. For tests. */
+  /** The facts that the admin listener shows. For tests. */
   readonly overview: Overview
 }
 
 /** How often the names of the machine are compared with the certificate (ms). */
 const COMPARE_EVERY = 60_000
 
-export interface SidecarDependencies {
+export interface SidecarDependencies extends OpenLog {
   readonly clock: Clock
-  readonly log: Logger
-  /** What clients may call this machine; default: what the system says. */
+  /** The names and addresses of this machine; default: read from the system. */
   readonly machine?: () => MachineNames
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
   /** Bounds in place of the usual ones. For tests. */
   readonly bounds?: SomeBounds | undefined
-  /** This process runs nothing else. Absent when Postern is embedded: the memory of the host program is not ours to judge. */
+  /** This process runs only Postern. Absent when Postern is embedded: then the memory of the process is not measured. */
   readonly ownsProcess?: boolean
 }
 
 const LATE = 'waiting for an address that this machine does not have yet'
 
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
-export async function createSidecar(config: Config, deps: SidecarDependencies): Promise<Sidecar> {
-  const opened = new AsyncDisposableStack()
-  return openParts(config, deps, opened).catch(async (error: unknown) => {
-    await opened.disposeAsync()
-    throw error
-  })
-}
-
-/** @param opened gets the end of each part where the part is opened: for a stop, and for a later part that cannot be opened */
-async function openParts(
+export async function createSidecar(
   config: Config,
-  { clock, log, ownsProcess = false, machine = machineNames, waitsForAddresses, bounds }: SidecarDependencies,
-  opened: AsyncDisposableStack,
-): Promise<Sidecar> {
-  opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
-  const timeline = createTimeline(log, clock)
-  opened.defer(timeline.close)
-  /** Always the present ones: a reload replaces what it holds. */
-  const settings = await deriveSettings(config, bounds)
-  const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
-  const memory = openMemory(await planMemory(config), {
+  {
     clock,
     log,
-    metrics,
-    ownsProcess,
-  })
-  opened.defer(memory.close)
+    destination,
+    ownsProcess = false,
+    machine = machineNames,
+    waitsForAddresses,
+    bounds,
+  }: SidecarDependencies,
+): Promise<Sidecar> {
+  /** Gets each part where it is opened. A later part that cannot be opened closes them all; after the start, a stop does. */
+  await using opened = new AsyncDisposableStack()
+  opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
+  const timeline = opened.use(createTimeline(log, clock))
+  /** Always the present settings: a reload replaces their values. */
+  const settings = await deriveSettings(config, bounds)
+  const metrics = createMetrics({ version: VERSION, node: versions.node }, clock)
+  const plan = await planMemory(config)
+  const memory = opened.use(openMemory(plan, { clock, log, destination, metrics, ownsProcess }))
   const live = tellMemory(createLiveExchanges(), memory)
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
@@ -127,17 +120,11 @@ async function openParts(
   const tokens = revocable(state.tokens, history)
   if (places !== undefined) {
     await services.join(places)
-    // No request of this sidecar is at the device when the store hears, by the end of `state`, that its places are free.
+    // Runs before the close of `state`, which frees the places in the store: then no request of this sidecar is at the device.
     opened.defer(services.close)
   }
-  const certificate = await openCertificate(config.listen.tls, config.stateDir, {
-    clock,
-    log,
-    metrics,
-    machine,
-    compareEvery: COMPARE_EVERY,
-  })
-  opened.defer(certificate.close)
+  const serving = { clock, log, metrics, machine, compareEvery: COMPARE_EVERY }
+  const certificate = opened.use(await openCertificate(config.listen.tls, config.stateDir, serving))
   await warnOf(config)
 
   metrics.setScrapeSources({
@@ -153,6 +140,7 @@ async function openParts(
   const built = {
     clock,
     log,
+    destination,
     metrics,
     settings,
     memory,
@@ -164,8 +152,8 @@ async function openParts(
     certificate,
     onBug,
   }
-  const { listener, applyLimits, endRequests, requests, sessions, close } = openPublicSide(config, built)
-  opened.defer(close)
+  const publicSide = opened.use(openPublicSide(config, built))
+  const { listener, applyLimits, endRequests, requests, sessions } = publicSide
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness => {
@@ -186,20 +174,12 @@ async function openParts(
     certificate,
     node: versions.node,
   }
-  const overview = openOverview({ ...common, ...shown })
-  opened.defer(overview.close)
-  const admin = await openAdmin(config, {
-    ...common,
-    overview,
-    requests,
-    tokens,
-    log,
-    onBug,
-    certificate,
-    hashMemory: memory.hashes,
-  })
+  const overview = opened.use(openOverview({ ...common, ...shown }))
+  const hashMemory = memory.hashes
+  const admin = opened.use(
+    await openAdmin(config, { ...common, overview, requests, tokens, log, onBug, certificate, hashMemory }),
+  )
   memory.watchPage(admin.unread)
-  opened.defer(admin.close)
   const listeners = createListeners(config, {
     clock,
     public: listener.server,
@@ -216,7 +196,7 @@ async function openParts(
         log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
     },
   })
-  const control = await openControlSocket(config.stateDir, {
+  const answers = {
     tokens,
     handOut: state.handOut,
     sharesTokens: state.store() !== undefined,
@@ -225,34 +205,34 @@ async function openParts(
     places: services.places,
     quirks: services.quirks,
     memory: memory.status,
-    retry: services.retry,
     clock,
     inFlight: live.granted,
     listening: () => listeners.listening,
     waiting: () => listeners.waiting,
-    onFailure: (error, what) => log.error(causeOf(error), `control socket: ${what}`),
-  })
-  opened.defer(control.close)
+    onFailure: (error: unknown, what: string) => log.error(causeOf(error), `control socket: ${what}`),
+  }
+  opened.use(await openControlSocket(config.stateDir, answers))
 
   const isStopping = (): boolean => phase === 'stopping'
   const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
+  const running = opened.move()
 
   return {
     start: listeners.open,
     reload,
     overview,
 
-    /** Drains, then disposes all that was opened, in reverse. */
+    /** Drains, then closes all opened parts in reverse order. */
     async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
       await drain(graceMs, { clock, admin, listeners, listener, services, endRequests })
-      await opened.disposeAsync()
+      await running.disposeAsync()
       log.info('stopped')
     },
   }
 }
 
-/** Grants that end give their clients no precedence in memory any more. */
+/** The exchanges, whose `cut` also tells the account that the grants have ended: they give their clients no precedence any more. */
 function tellMemory(exchanges: LiveExchanges, { account }: Memory): LiveExchanges {
   return {
     ...exchanges,

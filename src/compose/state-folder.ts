@@ -8,7 +8,7 @@ import { lockStateFolder } from '../tokens/state-folder.ts'
 /** How long the start waits for a sidecar that is about to end (ms). */
 const PATIENCE = 1000
 
-/** More than a holder ever writes (bytes). */
+/** The longest text that is read (bytes). A holder writes less. */
 const LONGEST_HOLDER = 400
 
 /**
@@ -42,8 +42,8 @@ export function holdStateFolder(dir: string, pid: number, wall: number): () => v
 }
 
 /**
- * Writes who holds the lock; in a container the host name is the container's. The file is read only while the lock is held, so the text of a
- * killed process is never read. A full disk leaves no old text either, because opening the file empties it.
+ * Writes who holds the lock; in a container the host name is the container's. The file is read only while the lock is held, so the text of
+ * a killed process is never read. A full disk leaves no old text either, because opening the file empties it.
  */
 function writeHolder(path: string, text: string): void {
   try {

@@ -45,16 +45,16 @@ export async function openState(
   const { state, windows, places }: Opened =
     typeof tokens.store === 'string'
       ? { state: await openLocalState(config, deps), windows: undefined, places: undefined }
-      : // Loaded only here: a sidecar alone must not pay for the fleet at its start.
+      : // Loaded only here: a sidecar without a fleet must not pay for its code at the start.
         await (await import('../fleet/open.ts')).openFleet(config, tokens.store, deps)
   const options = { clock: deps.clock, maxKeys: limits.maxKeys }
   const policies = limitsOf(config)
-  const alone = (endpoint: WindowType): WindowTable =>
+  const localTable = (endpoint: WindowType): WindowTable =>
     createOwnWindows(policies[endpoint], (policy) => createWindowTable(policy, options))
   return {
     state,
     places,
-    tables: windows ?? { api: alone('api'), oauth: alone('oauth'), browser: alone('browser') },
+    tables: windows ?? { api: localTable('api'), oauth: localTable('oauth'), browser: localTable('browser') },
   }
 }
 
@@ -71,8 +71,8 @@ export interface Reloaded extends OpenState {
 }
 
 /**
- * Applies a reload to limits, tokens, sessions, and to the requests in flight, each of which is judged anew. Ends what the reload no longer
- * admits, the grants of names that are gone, and the sessions if the login of browsers is off.
+ * Applies a reload to limits, tokens, sessions and requests in flight. Judges each of these requests anew and ends those that the reload
+ * does not admit. Ends the grants of removed names, and all sessions if the login of browsers is off.
  *
  * @param before the names before the reload
  */
@@ -88,15 +88,15 @@ export async function applyToState(
     live.judgeAnew((exchange) => judgeAnew(exchange, settings)),
     log,
   )
-  const gone = before.filter((name) => gate.scopes?.has(name) === false)
-  const taken = await Promise.all([
-    ...gone.map((name) => state.end({ name }, NAME_REMOVED)),
+  const removed = before.filter((name) => gate.scopes?.has(name) === false)
+  const done = await Promise.all([
+    ...removed.map((name) => state.end({ name }, NAME_REMOVED)),
     gate.browser || sessions.endAll(LOGIN_OFF),
   ])
-  if (taken.includes(false)) log.error(gone.length === 0 ? {} : { names: gone }, OWED)
+  if (done.includes(false)) log.error(removed.length === 0 ? {} : { names: removed }, OWED)
 }
 
-/** Why the tokens of a name end that a reload has removed: a value of the `reason` label of `postern_tokens_revoked_total`. */
+/** The reason for which the tokens of a removed name end: a value of the `reason` label of `postern_tokens_revoked_total`. */
 const NAME_REMOVED = 'name_removed'
 
 const OWED =

@@ -13,18 +13,17 @@ export function parseAddress(text: string): Parsed<ListenAddress> {
   return parseTcp(text)
 }
 
-/** Whether only users of this machine reach a listener. What a descriptor leads to is unknown. */
+/** Whether only users of this machine can reach a listener. False for a descriptor, because its address is unknown. */
 export function isLocal(address: ListenAddress): boolean {
   return address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
 }
 
 /**
- * The controls of text, line ends and the marks that turn it around: where a path is shown, it could pose as other lines
- * (CVE-2021-42574).
+ * Control characters, line ends and bidirectional marks. Where a path with them is shown, it could look like other lines (CVE-2021-42574).
  */
 export const CONTROLS: RegExp = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
 
-/** Why a text is no path of a file; `undefined` if it can be one. */
+/** Why a text cannot be the path of a file; `undefined` if it can. */
 export function filePathProblem(path: string): string | undefined {
   return path.search(CONTROLS) >= 0 ? 'must not contain control characters' : undefined
 }
@@ -35,7 +34,10 @@ export function socketPathProblem(path: string): string | undefined {
   return filePathProblem(path) ?? socketLengthProblem(path)
 }
 
-/** The parts of a host with a port. `valid`: the host is a name or an address, and has brackets exactly if it is an IPv6 address. */
+/**
+ * Splits `host` or `host:port`. `valid`: the host is a name or an address, and has brackets exactly if it is an IPv6 address. Undefined if
+ * the text has neither form.
+ */
 export function parseAuthority(
   text: string,
 ): { readonly host: string; readonly valid: boolean; readonly digits: string | undefined } | undefined {
@@ -147,7 +149,7 @@ export function zoneIn(host: string): string {
   return /%.*$/.exec(host)?.[0] ?? ''
 }
 
-/** A URL without the zone of its address, which `URL.parse` refuses. The percent sign may be escaped (RFC 6874 §2). */
+/** Takes the zone out of the address in a URL, because `URL.parse` refuses it. The percent sign may be escaped (RFC 6874 §2). */
 function withoutZone(text: string): { readonly bare: string; readonly zone: string } {
   const [, before = '', zone, after = ''] =
     /^(https?:\/\/\[[\da-f:.]+)%(?:25(?=[^\]]))?([\w.:-]+)(\].*)$/is.exec(text) ?? []

@@ -15,11 +15,11 @@ import { headerNameProblem } from './header-field.ts'
 import { sentField } from './sent-field.ts'
 import { integer, oneOf, path, plainText, unless } from './value-fields.ts'
 
-/** Names the file with the password of the account. */
+/** The section with the password file of the account. */
 const passwordSection = section({ file: path() })
 
 /** The file that holds the password of the account. */
-export type PasswordFile = ValueOf<typeof passwordSection>
+type PasswordFile = ValueOf<typeof passwordSection>
 
 const accountName = plainText('a user name', {
   problemOf: unless(
@@ -39,7 +39,7 @@ function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
-/** What only a session has. */
+/** The keys of `kind: session`. */
 const session = section({
   login: section({
     method: method({ default: 'POST' }),
@@ -76,7 +76,7 @@ const accountKeys = section({
   session: optional(session),
 })
 
-/** What every kind of account may have: some devices have tokens but no accounts. */
+/** The keys of every kind. Both are optional, because some devices have tokens but no accounts. */
 interface AnyAccount {
   readonly user?: string
   readonly password?: PasswordFile
@@ -91,7 +91,7 @@ export type Account =
       readonly session: ValueOf<typeof session>
     })
 
-/** Refuses keys of another kind, and requires those of its own. */
+/** Refuses the keys of another kind, and requires the keys of its own kind. */
 const account: Field<Account> = {
   ...accountKeys,
   initial: undefined,
@@ -139,7 +139,7 @@ export function loginHas(part: '$user' | '$password', account: Account): boolean
   const { json, form } = account.session.login
   const pattern = new RegExp(`\\${part}\\b`)
   const texts: string[] = []
-  // Names are sent as they are.
+  // Only values are searched: names are sent as they are.
   JSON.stringify([json, form], (_, value: unknown) => {
     if (typeof value === 'string') texts.push(value)
     return value
@@ -147,7 +147,7 @@ export function loginHas(part: '$user' | '$password', account: Account): boolean
   return texts.some((text) => pattern.test(text))
 }
 
-/** The field that signing in writes into each request; undefined if that is `Cookie`, which clients have, too. */
+/** The field that the sidecar writes into each request to sign in; undefined if it is `Cookie`, because clients send that field, too. */
 export function writtenField(auth: Account): string | undefined {
   return auth.kind === 'session' ? sentName(auth.session.send) : 'Authorization'
 }
@@ -157,7 +157,7 @@ export function tokenHeaders(auth: UpstreamAuthConfig): readonly string[] {
   return auth === 'off' || auth.kind !== 'session' ? [] : sessionFields(auth.session)
 }
 
-/** The fields in which the token of a session comes and goes. */
+/** The fields in which responses give the token of a session and requests send it. */
 export function sessionFields({ token, send }: SessionSettings): readonly string[] {
   const named = token !== undefined && 'header' in token ? token.header : undefined
   return [named, sentName(send)].filter((name) => name !== undefined)

@@ -3,9 +3,9 @@ import { type Config, schema } from './schema.ts'
 
 /** The keys that differ between two configurations, in dotted form. */
 export interface Changes {
-  /** They take effect without a restart. */
+  /** The keys that take effect without a restart. */
   readonly live: readonly string[]
-  /** They take effect only after a restart. */
+  /** The keys that take effect only after a restart. */
   readonly restart: readonly string[]
 }
 

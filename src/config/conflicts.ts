@@ -12,7 +12,7 @@ import { formatDuration } from './units.ts'
 import { placesBounds, type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { valueAt, type YamlValue } from './yaml.ts'
 
-/** Adds an issue: what the key must be or do. */
+/** Adds an issue. `what`: what the key must be or do, as the end of a sentence. */
 type Must = (key: string, what: string) => void
 
 /** Finds values that are valid on their own but contradict each other. */
@@ -53,7 +53,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
   return issues
 }
 
-/** The problem unless exactly one of `password` and `passwords` is set. */
+/** An issue unless exactly one of `password` and `passwords` is set. */
 export function passwordChoice(tree: YamlValue): readonly Issue[] {
   const [one, several] = [valueAt(tree, ['password']), valueAt(tree, ['passwords'])]
   if (one === undefined && several === undefined)
@@ -183,7 +183,7 @@ function judgeSession(auth: SessionAccount, must: Must): void {
     must(body, 'have $password as a value, because auth.password is set')
 }
 
-/** The device tells with `password.device` whether a password is right. */
+/** With `password.device`, the session must tell a right password from a wrong one. */
 function judgeByGrant(auth: SessionAccount, must: Must): void {
   const { login, token } = auth.session
   if (auth.checkPath === undefined)
@@ -203,7 +203,7 @@ function judgeByGrant(auth: SessionAccount, must: Must): void {
     )
 }
 
-/** The name in `headers` of the field that signing in writes. */
+/** The name in `headers` of the field that the sidecar writes to sign in. */
 function headerOfAuth({ auth, headers }: ServiceConfig): string | undefined {
   const written = auth === 'off' ? undefined : writtenField(auth)
   return Object.keys(headers).find(

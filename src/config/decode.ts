@@ -1,7 +1,7 @@
 import { type Field, z } from './field.ts'
 import type { YamlValue } from './yaml.ts'
 
-/** One problem with the value at `path`, or that its last key is unknown. */
+/** One problem with the value at `path`. `isUnknown`: the last key of the path is unknown. */
 export interface Issue {
   readonly path: readonly string[]
   readonly message: string

@@ -6,8 +6,8 @@ import { isMapping, type YamlValue } from './yaml.ts'
 const MASK = '***'
 
 /**
- * The effective configuration in the form of the file: what is set, as it is written, and the defaults of the rest. It loads as the
- * same configuration, except for secrets, which are masked: the values of `upstream.headers`, and the password in the URL of a shared store.
+ * The effective configuration in the form of the file: each key that is set, as it is written, and the defaults of all others. It loads as
+ * the same configuration, except for the masked secrets: the values of `upstream.headers`, and the password in the URL of a shared store.
  */
 export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): YamlValue {
   if (field === tokenStoreField) return String(tree).replace(/(:\/\/[^:@/]*:)[^@/]+@/, `$1${MASK}@`)
@@ -26,7 +26,7 @@ export function effectiveTree(tree: YamlValue, field: Field<unknown> = schema): 
     const value = Object.hasOwn(tree, key) || inner?.optional ? tree[key] : inner?.default
     if (inner === undefined || value === undefined) continue
     const shown = effectiveTree(value, inner)
-    // A section whose keys have no defaults says nothing while none of them is set.
+    // A section is left out if none of its keys is set or has a default.
     const isEmpty = inner.kind === 'section' && isMapping(shown) && Object.keys(shown).length === 0
     if (!isEmpty) whole[key] = shown
   }

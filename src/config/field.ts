@@ -1,4 +1,4 @@
-// Mini: each schema of `zod` itself carries a hundred methods, which costs startup time and memory.
+// `zod/mini`, because each schema of `zod` itself has a hundred methods, which cost startup time and memory.
 import * as z from 'zod/mini'
 import type { YamlValue } from './yaml.ts'
 
@@ -16,16 +16,16 @@ export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'name
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'list' | 'yaml'
 
-/** One key of the file. What it means stands in deploy/build/keys.yaml, because only the reference reads it. */
+/** One key of the file. Its description is in deploy/build/keys.yaml, because only the reference page reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Makes what parses the YAML form. It is needed while a configuration is read, and 600 of them hold 1.5 MiB. */
+  /** Makes the schema of the YAML form, which only the reading of a configuration needs: kept, 600 schemas would hold memory for nothing. */
   readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
   readonly default: YamlValue | undefined
-  /** The value of the default; undefined for a key that is required, or that has a required one below it. */
+  /** The value of the default; undefined for a key that is required or has a required key below it. */
   readonly initial: (() => T) | undefined
   readonly optional: boolean
   readonly textForm: TextForm
@@ -171,7 +171,7 @@ export function either<A extends string | number, B extends object>(
   return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-/** The schema of a mapping with some of these keys, which `check` may judge further. */
+/** The schema of a mapping with any of these keys. `check` may refuse more of it. */
 function mapping<T extends object>(
   keys: Keys,
   must: string,

@@ -36,7 +36,7 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
   return files
 }
 
-/** What a sidecar with this configuration needs: each file and folder that it reads, watches or writes, and a thread for some hashes. */
+/** The permissions that a sidecar needs: each file and folder that it reads, watches or writes, and a thread for some hashes. */
 export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
   const { listen, admin, stateDir, store } = config
   const sockets = [listen.address, admin.address].flatMap((address) =>
@@ -48,7 +48,7 @@ export function neededPermissions(config: Config): readonly (NeededPath | 'threa
       .map((path) => ({ path, kind: 'file', write: false }) as const),
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
     { path: stateDir, kind: 'folder', write: true },
-    // Of their hashes, JavaScript computes nearly all.
+    // JavaScript computes nearly all hashes of htpasswd and shadow files, in a thread.
     ...(passwordSources(config).some(({ user }) => user !== undefined) ? (['thread'] as const) : []),
   ]
 }

@@ -1,20 +1,21 @@
 import { dirname } from 'node:path'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 
-/** What a first configuration sets; all other keys stay at their defaults. */
-export interface FirstSettings extends FirstPassword {
+/** The values that a first configuration sets. All other keys stay at their defaults. */
+interface FirstSettings extends FirstPassword {
   readonly file: string
   /** The first lines: comments. */
   readonly title: string
   readonly url: string
   readonly tls?: string | undefined
-  /** The kind of `upstream.auth` in its comment; `digest` if it is left out. */
+  /** The kind in the comment about `upstream.auth`; default: `digest`. */
   readonly login?: 'basic' | 'digest' | undefined
   readonly stateDir: string
-  /** The addresses of both listeners; without them they are the defaults. */
+  /** The addresses of both listeners; default: the defaults of their keys. */
   readonly addresses?: { readonly listen: string; readonly admin: string } | undefined
-  /** The words that start Postern, and the flag with which its commands find the file. */
+  /** The words that start Postern. */
   readonly program?: string
+  /** The flag with which the commands find the file. */
   readonly flag?: string
 }
 
@@ -24,7 +25,7 @@ export interface FirstPassword {
   readonly auth?: YamlMapping
 }
 
-/** The text of a first configuration: the keys that it sets, and the most useful of the others as comments. */
+/** The text of a first configuration: the keys that it sets, and the most useful other keys as comments. */
 export function firstConfiguration({
   file: path,
   title,
@@ -63,7 +64,7 @@ upstream:
   # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
   # max_in_flight: auto
   # queue: {size: 128, timeout: 5s}
-  # The firmware's own login, if it has one. The kind is basic, digest, form or session.
+  # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}
@@ -113,7 +114,7 @@ state_dir: ${flow(stateDir)}
 `
 }
 
-/** A value as YAML on one line. A text is plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */
+/** A value as YAML on one line. A text has quotes, as in JSON, unless it is unambiguous to every parser. */
 export function flow(value: YamlValue): string {
   if (isMapping(value)) {
     return `{${Object.entries(value)

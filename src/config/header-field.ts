@@ -2,7 +2,9 @@ import { asCgi, isHopByHop, isToken } from '../http/fields.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
-/** What the device gets under a name: text, the text of a file, or the name of the login; `null`: no field of that name. */
+/**
+ * The value of a field for the device: text, the text of a file, or the name of the login; `null`: the device gets no field of that name.
+ */
 export type HeaderValue = string | { readonly file: string } | ClientName | null
 
 interface ClientName {
@@ -20,14 +22,14 @@ export function leftOut(given: Headers): readonly string[] {
   return Object.keys(given).filter((name) => given[name] === null)
 }
 
-/** The same without the fields of these names, unless it has them already. */
+/** Adds `null` for each of these names that `given` does not have yet. */
 export function without(names: readonly string[], given: Headers): Headers {
   const present = Object.keys(given)
   const added = names.filter((name) => !Object.hasOwn(given, name) && twinOf(name, present) === undefined)
   return { ...given, ...Object.fromEntries(added.map((name) => [name, null])) }
 }
 
-/** Whether the device gets a field of a client or of Postern, by its name in lower case; undefined if it gets all. */
+/** Returns a function that tells whether the device gets a field, by its name in lower case; undefined if the device gets all fields. */
 export function requestKeeps(given: Headers): ((name: string) => boolean) | undefined {
   const names = leftOut(given)
   if (names.length === 0) return undefined
@@ -72,7 +74,7 @@ function headerProblem(name: string, value: HeaderValue, names: readonly string[
   return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
 
-/** Why a request or a handshake cannot do without a field, whose name is in lower case. */
+/** Why a request or a handshake needs a field, by its name in lower case; undefined if it does not. */
 function needed(name: string): string | undefined {
   if (name === 'host') return 'must not be null: HTTP requires it, and upstream.host changes it'
   if (name === 'content-length' || name === 'transfer-encoding')

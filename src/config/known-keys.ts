@@ -8,8 +8,8 @@ export interface KnownKey {
 }
 
 /**
- * Every key below a field, in the order of the reference page; a section comes before its keys. Computed when asked for: most starts have
- * no use for it, and it takes a millisecond.
+ * Every key below a field, in the order of the reference page; a section comes before its keys. Computed at each call, because it takes a
+ * millisecond and most starts do not need it.
  *
  * @param path of the field
  */
@@ -20,7 +20,7 @@ export function knownKeys(field: Field<unknown> = schema, path: readonly string[
   })
 }
 
-/** The same in their dotted form. */
+/** The keys of `knownKeys` in dotted form. */
 export function dottedKeys(...below: Parameters<typeof knownKeys>): readonly string[] {
   return knownKeys(...below).map(({ path }) => path.join('.'))
 }

@@ -35,7 +35,7 @@ function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValu
   return Object.fromEntries(entries)
 }
 
-/** The tree with one override, whose source is recorded at each path that it sets. */
+/** Applies one override to a tree. Records its source at each path that it sets. */
 function apply(whole: YamlValue, override: Override, origins: Origins): YamlValue {
   const { source, rank } = override
   type Path = readonly string[]
@@ -82,7 +82,7 @@ function apply(whole: YamlValue, override: Override, origins: Origins): YamlValu
     return value
   }
 
-  /** Removes what the new key replaces: alternatives set by a source of lower rank, or the same header in another case. */
+  /** Removes the keys that a new key replaces: alternatives from a source of lower rank, or the same header in another case. */
   function withoutReplaced(held: YamlMapping, field: Field<unknown>, here: Path, key: string): YamlMapping {
     if (field.kind !== 'headers' && field.kind !== 'choice') return held
     const stays = (name: string): boolean =>

@@ -25,9 +25,9 @@ export interface ConfigFile {
 }
 
 /** Where the configuration comes from, in ascending order of precedence; defaults come before all of them. */
-export interface Sources {
+interface Sources {
   readonly file?: ConfigFile
-  /** In place of the file: what its YAML would say, as an object. */
+  /** In place of the file: its values as an object. */
   readonly object?: unknown
   readonly env?: Environment
   readonly sets?: readonly string[]
@@ -36,7 +36,7 @@ export interface Sources {
 /** A complete configuration, and where its values come from. */
 export interface Loaded {
   readonly config: Config
-  /** What is set, in the form of the file. */
+  /** The keys that are set, in the form of the file. */
   readonly tree: YamlValue
   /** `postern.yaml:7`, a variable or `--set`; undefined for a default. `key` is in dotted form. */
   readonly locationOf: (key: string) => string | undefined
@@ -56,7 +56,7 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
   const parsed = object === undefined ? parseFile(file) : parseObject(object)
-  // Stops here: without the file, nearly every required key would be reported as missing.
+  // The check stops here: without the file, nearly every required key would be reported as missing.
   if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
   const { tree, lineOf } = parsed.value
@@ -120,20 +120,18 @@ export function readConfigFile(path: string): ConfigFile {
   return { path, text: new TextDecoder().decode(bytes) }
 }
 
-/** Reads at most one byte more than allowed, because a pipe or /dev/zero does not say how long it is. */
+/** Reads at most one byte more than allowed, because the length of a pipe or of /dev/zero is unknown. */
 function readBytes(path: string): Buffer {
   const buffer = Buffer.alloc(LARGEST_FILE + 1)
   try {
     const descriptor = openSync(path, 'r')
-    try {
-      let length = 0
-      for (;;) {
-        const read = readSync(descriptor, buffer, length, buffer.length - length, null)
-        length += read
-        if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
-      }
-    } finally {
-      closeSync(descriptor)
+    using opened = new DisposableStack()
+    opened.defer(() => closeSync(descriptor))
+    let length = 0
+    for (;;) {
+      const read = readSync(descriptor, buffer, length, buffer.length - length, null)
+      length += read
+      if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
     }
   } catch (error) {
     if (codeOf(error) === '') throw error

@@ -10,14 +10,14 @@ export function patternProblem(pattern: string, name: string, start: string): st
     : `must have a field name such as ${name} as its name, or the beginning of names and a * such as "${start}"`
 }
 
-/** Another key of a mapping of fields that means the same, because a CGI program cannot tell the two apart. */
+/** Another key of a mapping of fields that names the same field: a CGI program cannot tell the two names apart. */
 export function twinOf(pattern: string, keys: readonly string[]): string | undefined {
   const isMany = pattern.endsWith('*')
   const folded = asCgi(pattern)
   return keys.find((other) => other !== pattern && other.endsWith('*') === isMany && asCgi(other) === folded)
 }
 
-/** Whether a field name, in lower case, fits one of the patterns. Names that a CGI program cannot tell from it fit, too. */
+/** Returns a function that tells whether a field name, in lower case, fits one of the patterns. It compares names as a CGI program does. */
 export function fits(patterns: readonly string[]): (name: string) => boolean {
   const isStart = (pattern: string): boolean => pattern.endsWith('*')
   const names = new Set(patterns.filter((pattern) => !isStart(pattern)).map(asCgi))

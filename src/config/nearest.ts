@@ -1,12 +1,12 @@
 import { snakeCase } from './field.ts'
 import { environmentName } from './known-keys.ts'
 
-/** The second half of the error message for an unknown name. `meant` is the known one that is probably meant. */
+/** The second half of the error message for an unknown name. `meant`: the known name that is probably meant. */
 export function adviceOn(meant: string | undefined): string {
   return meant === undefined ? 'deploy/configuration.md lists the known ones' : `did you mean ${meant}?`
 }
 
-/** Keys that operators write for one with another name. */
+/** Keys that do not exist but are easily expected, and the keys that have their meaning. */
 const MEANT: ReadonlyMap<string, string> = new Map([
   ['store.url', 'tokens.store'],
   ['store.address', 'tokens.store'],
@@ -14,12 +14,12 @@ const MEANT: ReadonlyMap<string, string> = new Map([
   ['admin.port', 'admin.address'],
 ])
 
-/** The word that an unknown one probably means; undefined if none is near enough. */
+/** The known word that an unknown word probably means; undefined if none is near enough. */
 export function nearestWord(unknown: string, known: readonly string[]): string | undefined {
   return nearest(known, unknown.length, (word) => distance(unknown.toLowerCase(), word.toLowerCase()))
 }
 
-/** The environment variable that an unknown one probably means; undefined if none is near enough. */
+/** The known environment variable that an unknown one probably means; undefined if none is near enough. */
 export function nearestVariable(unknown: string, known: readonly string[]): string | undefined {
   const meant = [...MEANT].find(([key]) => environmentName(key.split('.')) === unknown)
   if (meant !== undefined) return environmentName(meant[1].split('.'))
@@ -50,10 +50,10 @@ function isQualified(unknown: string, key: string): boolean {
   return section(unknown) === section(key) && unknown.endsWith(`_${lastPart(key)}`)
 }
 
-/** The highest distance of a short name that is meant: two letters are missing, or one is missing and one wrong. */
+/** The largest distance at which a short name can be meant: two missing letters, or one missing and one wrong. */
 const NEAR = 2.5
 
-/** @param letters how many the unknown name has: of a long one, every third may be missing */
+/** @param letters the length of the unknown name: in a long name, every third letter may be missing */
 function nearest(
   known: readonly string[],
   letters: number,
@@ -71,8 +71,8 @@ function nearest(
 const WRONG = 1.5
 
 /**
- * How far apart two spellings are (optimal string alignment): a letter that is missing, too many, or swapped with the next one costs 1, a wrong
- * one `WRONG`.
+ * How far apart two spellings are (optimal string alignment): a letter that is missing, too many, or swapped with the next one costs 1, a
+ * wrong one `WRONG`.
  */
 function distance(from: string, to: string): number {
   let earlier: readonly number[] = []

@@ -1,4 +1,4 @@
-/** Blanks that YAML takes for text. They look like a blank or like nothing, and come from word processors and web pages. */
+/** Blanks that YAML takes for text. They look like a usual blank or are invisible, and come from word processors and web pages. */
 const NAMES: ReadonlyMap<string, string> = new Map([
   ['\u00a0', 'a no-break space'],
   ['\u200b', 'a zero-width space'],
@@ -14,7 +14,7 @@ export const ODD_BLANKS: RegExp = new RegExp(CLASS, 'g')
 /** The places of a text without quotes where a blank is meant: its ends, and behind its first colon. */
 const AT_AN_END = new RegExp(`^${CLASS}|${CLASS}$|(?<=^[\\w-]+:)${CLASS}`)
 
-/** The same places in a line: beside a blank, a mark of YAML or a line end. */
+/** The places in a line where a blank is meant: beside a blank, a mark of YAML or a line end. */
 const IN_LINE = new RegExp(`(?<=^|[\\s:,{[-])${CLASS}|${CLASS}(?=$|[\\s:,}\\]#])`)
 
 /** The position of an odd blank in a key, which needs no blank at all; -1 if there is none. */
@@ -23,7 +23,9 @@ export const oddBlankInKey = (key: string): number => key.search(new RegExp(CLAS
 /** The position of an odd blank in place of a blank, in a text without quotes; -1 if there is none. */
 export const oddBlankInText = (text: string): number => text.search(AT_AN_END)
 
-/** The position of an odd blank in place of a blank, in a line that is not valid YAML; -1 if there is none. A comment may have odd blanks. */
+/**
+ * The position of an odd blank in place of a blank, in a line that is not valid YAML; -1 if there is none. A comment may have odd blanks.
+ */
 export const oddBlankInLine = (line: string): number => line.replace(/(?:^|[ \t])#.*$/, '').search(IN_LINE)
 
 /** The message about the odd blank at `at`. */

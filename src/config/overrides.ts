@@ -12,7 +12,7 @@ export interface Override {
   readonly rank: number
 }
 
-export interface Overrides {
+interface Overrides {
   readonly overrides: readonly Override[]
   readonly problems: readonly string[]
 }

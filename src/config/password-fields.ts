@@ -16,7 +16,7 @@ import {
 
 const ADVICE = 'such as {file: /etc/postern/password}, a file with one line, the password or its hash'
 
-/** The entry of one user in a file of several. */
+/** The line of one user in an htpasswd or shadow file. */
 const entry = section({
   file: path(),
   user: plainText('a user name', {
@@ -30,7 +30,7 @@ export const passwordField = optional(
 
 export const MOST_NAMES = 16
 
-/** It becomes part of the id of a grant, so it has no dot, and no dash at its beginning, where `--grant` would take it for a flag. */
+/** A name is part of the id of its grants, so it has no dot. It does not begin with a dash: `--grant` would take it for a flag. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
@@ -40,7 +40,7 @@ export function isName(text: string): boolean {
   return NAME.test(text)
 }
 
-/** Whether `methods` of an `allow` can have it. */
+/** Whether `methods` of an `allow` may contain this text. */
 export function isAllowedMethod(text: string): boolean {
   return METHOD_NAMES.has(text)
 }
@@ -102,19 +102,19 @@ export const passwordsField = optional(
   ),
 )
 
-export interface PasswordConfig {
+interface PasswordConfig {
   readonly password?: ValueOf<typeof passwordField>
   readonly passwords?: ValueOf<typeof passwordsField>
 }
 
 /** The file of one password. */
-export interface NamedSource {
-  /** Empty for that of `password`. */
+interface NamedSource {
+  /** Empty for the source of `password`. */
   readonly name: string
   readonly file: string
-  /** Whose line it is, in an htpasswd or shadow file. */
+  /** The user whose line has the password, in an htpasswd or shadow file. */
   readonly user?: string
-  /** Whether that file is a shadow file. */
+  /** Whether the file is a shadow file. */
   readonly shadow?: boolean
   /** The configuration key of the file. */
   readonly key: string
@@ -142,7 +142,7 @@ export function checkedByDevice({ password }: PasswordConfig): boolean {
 
 type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'enforce' | 'limit'>
 
-/** The source that an entry has; none if it is invalid. */
+/** The source of an entry; none if the entry is invalid. */
 function sourcesIn(name: string, { file, htpasswd, shadow }: Entry, above: string): NamedSource[] {
   if (file !== undefined) return [{ name, file, key: `${above}.file` }]
   if (htpasswd !== undefined) return [{ name, ...htpasswd, key: `${above}.htpasswd.file` }]

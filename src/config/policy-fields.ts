@@ -33,7 +33,7 @@ export const oauthField = section({
   }),
 })
 
-/** In other keys a path that ends in a slash covers all paths below it. Here such a path must not seem to cover those of Postern. */
+/** In other keys a path with a slash at its end covers all paths below it. Here such a path must not seem to cover the paths of Postern. */
 function revocationPathProblem(given: string): string | undefined {
   if (given === 'off') return undefined
   if (!/^\/[\w./-]+$/.test(given) || isAmbiguousPath(given)) {
@@ -86,13 +86,13 @@ export const browserField = section({
 })
 
 /** The limit of one session: a page of a device loads up to about a hundred files. */
-export const SESSION_LIMIT = { requests: 600, window: 60_000 } as const
+const SESSION_LIMIT = { requests: 600, window: 60_000 } as const
 
 const ORIGIN = 'the origin of a web page, such as https://dash.example'
 
 /**
- * Whether a browser may send this text as `Origin`: for a page, an app such as `capacitor://localhost`, or an extension. `URL` gives no origin
- * for the schemes of apps, and does not normalize their hosts. A WebView of Android sends `file://` for an app's own files.
+ * Whether a browser may send this text as `Origin`: for a page, an app such as `capacitor://localhost`, or an extension. `URL` gives no
+ * origin for the schemes of apps, and does not normalize their hosts. A WebView of Android sends `file://` for an app's own files.
  */
 function isOrigin(given: string): boolean {
   const url = /^[a-z][a-z\d+.-]*:\/\/./.test(given) ? URL.parse(given) : null
@@ -122,9 +122,9 @@ interface Limit {
 type LimitPer = Limit & { readonly per: Per }
 
 /** `own`: the limits of single windows, by their keys. */
-export type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
+type LimitOfType = LimitPer & { readonly own?: ReadonlyMap<string, Limit> }
 
-/** The limits of all windows. Those of names are limits of the API. */
+/** The limits of all windows, by type. The limits of names are limits of the API. */
 export function limitsOf({
   limits: { api, oauth },
   passwords = [],

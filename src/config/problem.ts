@@ -14,12 +14,12 @@ import { gluedKey } from './yaml-faults.ts'
 const LONGEST_SHOWN = 60
 
 /** The file of a configuration, and the lines of its keys. */
-export interface FileLines extends Pick<YamlDocument, 'lineOf'> {
+interface FileLines extends Pick<YamlDocument, 'lineOf'> {
   readonly path: string
 }
 
 /**
- * One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. A key that is
+ * One line per issue: the source of the value (with the line, if it is the file), the key, what is wrong, and the value. A key that is
  * missing because it is misspelt is one problem, not two.
  */
 export function problemsOf(
@@ -31,14 +31,15 @@ export function problemsOf(
   const unknown = issues.filter(({ isUnknown }) => isUnknown).map(({ path }) => path)
   const meant = unknown.flatMap((path) => nearestTo(path) ?? [])
   const lacking = unknown.flatMap((path) => sectionsMeant(path, tree))
-  const follows = ({ path, isUnknown }: Issue): boolean => {
+  /** Whether the issue only follows from an unknown key. */
+  const isConsequence = ({ path, isUnknown }: Issue): boolean => {
     if (isUnknown === true) return false
     const [here, isMissing] = [`${path.join('.')}.`, valueAt(tree, path) === undefined]
     if (isMissing && meant.some((key) => here.startsWith(`${key}.`))) return true
     return lacking.some((each) => here === `${each}.` || (isMissing && here.startsWith(`${each}.`)))
   }
-  const told = issues.filter((issue) => !follows(issue))
-  return told.map(({ path, message, isUnknown }) => {
+  const causes = issues.filter((issue) => !isConsequence(issue))
+  return causes.map(({ path, message, isUnknown }) => {
     const what = isUnknown ? unknownKey(path, tree) : describe(path, message, tree)
     return problemLine(locationOf(path, layered, file), path, what)
   })
@@ -64,7 +65,7 @@ function lineIn(file: FileLines | undefined, path: readonly string[]): string | 
   return number === undefined ? file?.path : `${file?.path}:${number}`
 }
 
-/** Whether the key is not set and has a default: a problem with it is then one of the default. */
+/** Whether the key is not set and has a default: then the problem is with the default. */
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
   const last = fields.length === path.length ? fields.at(-1) : undefined

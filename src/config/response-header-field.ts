@@ -4,8 +4,8 @@ import { type Field, type FieldOptions, field, z } from './field.ts'
 import { headerValueProblem } from './header-field.ts'
 import { fits, patternProblem, twinOf } from './name-pattern.ts'
 
-/** What clients get under a name in each response of the device: text; `null`: no field of that name. */
-export type ResponseHeaders = Readonly<Record<string, string | null>>
+/** The values of fields in each response of the device, by name; `null`: clients get no field of that name. */
+type ResponseHeaders = Readonly<Record<string, string | null>>
 
 /** Fields set on every response of the device, and fields left out of it, by name. */
 export function responseHeaders(options: FieldOptions): Field<ResponseHeaders> {
@@ -47,7 +47,7 @@ export function responseHeaderProblem(
 }
 
 interface NeededFields {
-  /** What they are for, as the end of a sentence. */
+  /** Why they are needed, as a clause. */
   readonly why: string
   /** Why one text for all responses would be wrong; undefined if it would not. */
   readonly unsettable?: string
@@ -126,7 +126,7 @@ function needFor(pattern: string): NeededFields | undefined {
   return NEEDED.find(({ names }) => names.some(covers))
 }
 
-/** Why a client, a cache, a browser or the sidecar cannot do without a field. */
+/** Why a client, a cache, a browser or the sidecar needs a field; undefined if none does. */
 function needed(pattern: string): string | undefined {
   if (isHopByHop(asCgi(pattern.replace(/\*$/, ''))))
     return 'must not be null: it belongs to one connection, and never passes'
@@ -147,25 +147,25 @@ export function hstsIn(given: ResponseHeaders): readonly string[] {
   )
 }
 
-/** The same without HSTS. */
+/** The response fields without HSTS. */
 export function withoutHsts(given: ResponseHeaders): ResponseHeaders {
   const names = hstsIn(given)
   return Object.fromEntries(Object.entries(given).filter(([name]) => !names.includes(name)))
 }
 
-/** What the configuration changes in a response of the device. */
+/** The changes that the configuration makes to each response of the device. */
 export interface ResponseChanges {
   /** Whether a field of the device passes, by its name in lower case; undefined if all do. */
   readonly passes: ((name: string) => boolean) | undefined
-  /** What is added behind them; undefined if nothing is. */
+  /** The fields that are added after those of the device; undefined if there are none. */
   readonly added: Fields | undefined
 }
 
 /**
- * A field of the device passes unless one is set in its place, or it is left out and neither a client, a cache, a browser nor the sidecar
- * needs it.
+ * A field of the device passes in all cases but two: the configuration sets another field in its place; or the configuration leaves it out,
+ * and no client, cache or browser and not the sidecar needs it.
  *
- * @param read further fields that the sidecar reads
+ * @param read further fields that the sidecar needs
  */
 export function responseChanges(given: ResponseHeaders, read: readonly string[]): ResponseChanges {
   const entries = Object.entries(given)

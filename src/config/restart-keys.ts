@@ -7,11 +7,11 @@ interface RestartKey {
   readonly key: string
   /** Whether the change from one value to the other needs a restart; default: every change. */
   readonly when?: (before: unknown, after: unknown, start: Config, next: Config) => boolean
-  /** Which changes those are, for the reference page. */
+  /** The changes that need a restart, in words, for the reference page. */
   readonly which?: string
 }
 
-/** What no reload changes. A change of any other key takes effect at once. */
+/** The keys that no reload changes. A change of any other key takes effect at once. */
 export const RESTART_KEYS: readonly RestartKey[] = [
   { key: 'listen.address' },
   // A listener speaks TLS or cleartext for as long as it is open.
@@ -28,7 +28,7 @@ export const RESTART_KEYS: readonly RestartKey[] = [
     when: (before, after) => before === undefined || after === undefined,
     which: 'to set it, or to remove it',
   },
-  // The password that the device checks is that of this account.
+  // With `password.device` this key tells how the device checks a password, so both keys wait for the same restart.
   {
     key: 'upstream.auth',
     when: (_before, _after, start, next) => checkedByDevice(start) !== checkedByDevice(next),
@@ -42,7 +42,7 @@ export const RESTART_KEYS: readonly RestartKey[] = [
   { key: 'state_dir' },
 ]
 
-/** `next`, as a sidecar applies it that was started with `start`: the keys that need a restart are as they were then. */
+/** The configuration that a reload with `next` puts into effect: the keys that need a restart have their values of `start`. */
 export function appliedTo(start: Config, next: Config): Config {
   return RESTART_KEYS.reduce((applied, { key, when = () => true }) => {
     const path = key.split('.').map(camelCase)
@@ -64,7 +64,10 @@ function withValue<T extends object>(config: T, [name = '', ...below]: readonly 
   return { ...others, ...(next === undefined ? {} : { [name]: next }) } as T
 }
 
-/** Tokens carry the names of `passwords`, or none; with `password.device` the device alone knows who may log in. */
+/**
+ * Whether the kind of source differs. Tokens have the names of `passwords`, or none; with `password.device` only the device knows the
+ * users.
+ */
 function isOtherKind(before: unknown, after: unknown): boolean {
   const kindOf = (value: unknown): string =>
     value === undefined ? 'none' : 'device' in Object(value) ? 'device' : 'file'

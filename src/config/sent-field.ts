@@ -7,7 +7,7 @@ import type { Parsed } from './yaml.ts'
 /** The field in which requests carry the token of a session. */
 export interface SentField {
   readonly name: string
-  /** What stands before and behind the token in its value. */
+  /** The text before and after the token in the value of the field. */
   readonly before: string
   readonly after: string
   /** The name of the cookie with the token, if the field is `Cookie`. */

@@ -4,13 +4,13 @@ import { integer, path, plainText, text, unless } from './value-fields.ts'
 import type { Parsed } from './yaml.ts'
 
 /** A host and a port. An IPv6 address has no brackets. */
-export interface StoreNode {
+interface StoreNode {
   readonly host: string
   readonly port: number
 }
 
 /** Where a server listens: at a host and a port, or at a Unix socket. */
-export type ServerAddress = StoreNode | { readonly path: string }
+type ServerAddress = StoreNode | { readonly path: string }
 
 /** The shared store that a URL names. User and password are decoded. */
 export interface StoreAddress {
@@ -30,8 +30,8 @@ export function describeStore({ server }: StoreAddress): string {
 
 const EXAMPLE = 'valkey://host:6379'
 
-/** What `tokens.store` may be, for its error message. */
-export const STORE_PROBLEM = `must be file, memory, or the address of a shared store: ${EXAMPLE}, valkeys://host:6379 (TLS) or valkey+unix:/path; redis is the same as valkey`
+/** The error message for a wrong `tokens.store`. */
+const STORE_PROBLEM = `must be file, memory, or the address of a shared store: ${EXAMPLE}, valkeys://host:6379 (TLS) or valkey+unix:/path; redis is the same as valkey`
 
 const ESCAPES = 'in a user or password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25'
 const HOST_PROBLEM = `must name one server as host, host:port or [IPv6]:port; ${ESCAPES}`
@@ -69,7 +69,7 @@ function parseUnix(rest: string): Parsed<StoreAddress> {
   return { value: { server: { path }, database: 0, tls: false, user, password } }
 }
 
-/** The text before the last part of a URL, cut at the `@`. */
+/** Splits the authority of a URL (RFC 3986 §3.2) at its `@`. */
 function parseAccount(authority: string): Parsed<Pick<StoreAddress, 'user' | 'password'> & { host: string }> {
   const [, user, password, host = authority] = /^([^:@]*)(?::([^:@]+))?@(.*)$/.exec(authority) ?? []
   const empty = user === '' && password === undefined

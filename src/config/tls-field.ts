@@ -32,7 +32,7 @@ export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
   return typeof tls !== 'string' && 'cert' in tls ? tls : undefined
 }
 
-/** Exactly `cert` and `key`, or exactly `names`. */
+/** Accepts exactly `cert` and `key`, or exactly `names`. */
 const readTls = z.transform((given: ValueOf<typeof keys>, { issues }): Tls => {
   const { cert, key, names } = given
   const add = (at: string, message: string): void => {
@@ -84,7 +84,9 @@ function pinProblem(given: string): string | undefined {
 
 const GROUPS = 'must be the name of a group, such as X25519, P-256 or brainpoolP256r1'
 
-/** OpenSSL takes a sign before a name, such as `-X25519` for a list without that group, and a word in place of one, as Node.js does. */
+/**
+ * Refuses what OpenSSL and Node.js accept beside a name: a sign before it (`-X25519`: the usual list without it), and `default` or `auto`.
+ */
 function groupProblem(given: string): string | undefined {
   if (/^(?:default|auto)$/i.test(given))
     return `must be the name of one group, and ${given} stands for a list of OpenSSL or Node.js: leave groups out for the usual ones, or name each`

@@ -18,8 +18,8 @@ export function unknownKey(path: Path, tree: YamlValue): string {
 }
 
 /**
- * The sections, in dotted form, that an unknown key belongs to, if it is not indented or has dots. What these sections lack is no problem of its
- * own, because it stands in that key.
+ * The sections, in dotted form, that an unknown key belongs to because it is not indented or has dots. A key that these sections lack is no
+ * further problem, because it may be the unknown one.
  */
 export function sectionsMeant(path: Path, tree: YamlValue): readonly string[] {
   const above = emptyAbove(path, tree)
@@ -29,7 +29,7 @@ export function sectionsMeant(path: Path, tree: YamlValue): readonly string[] {
   ]
 }
 
-/** The known key that an unknown one probably means; `undefined` if none is near. */
+/** The known key that the unknown key at `path` probably means; `undefined` if none is near. */
 export function nearestTo(path: Path): string | undefined {
   const fields = fieldsAlong(path)
   // A member of the operator's own name and an entry of a list have keys of their own.
@@ -42,7 +42,7 @@ export function nearestTo(path: Path): string | undefined {
 /** The message about a colon without a blank behind it, which YAML takes for a part of the key. */
 export const blankMissing = (key: string): string => `a blank is missing behind \`${key}:\``
 
-/** The path that a key with dots means, such as `limits.api` in a file. `--set` and the messages write keys so, a file nests them. */
+/** The path that a key with dots means, such as `limits.api` in a file. `--set` and messages have keys in this form; a file nests them. */
 function meantBy(path: Path): Path | undefined {
   const written = [...path.slice(0, -1), ...(path.at(-1) ?? '').split('.')]
   const fields = fieldsAlong(written)
@@ -53,7 +53,9 @@ function meantBy(path: Path): Path | undefined {
   return isBelow && meant?.length === written.length ? meant : undefined
 }
 
-/** What to write in place of a key with dots. `...` stands for a value that may be secret, is a mapping, or would be wrong there, too. */
+/**
+ * The line to write in place of a key with dots. `...` stands for a value that may be secret, is a mapping, or would be wrong there, too.
+ */
 function nested(path: Path, meant: Path, tree: YamlValue): string {
   const value = valueAt(tree, path)
   const fields = fieldsAlong(meant)
@@ -72,8 +74,8 @@ function nested(path: Path, meant: Path, tree: YamlValue): string {
 }
 
 /**
- * The path of the empty section that the unknown key at `path` belongs to. Such a key stands below its section in the same column. Others that
- * are misplaced in the same way may stand between them.
+ * The path of the empty section that the unknown key at `path` belongs to: the key follows the section in the same column. Other keys with
+ * the same mistake may stand between the two.
  */
 function emptyAbove(path: Path, tree: YamlValue): Path | undefined {
   const parent = path.slice(0, -1)

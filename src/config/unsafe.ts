@@ -7,31 +7,32 @@ import type { Config } from './schema.ts'
 import { servicesOf } from './upstream-fields.ts'
 import { areWide } from './wide-ranges.ts'
 
-/** A setting, or a file that it names, that works and is not safe. */
+/** A setting that works but is not safe, or whose file is not safe. */
 export interface UnsafeSetting {
   readonly key: string
-  /** The file that it names, if that is at fault. */
+  /** The file that the key names, if the file is the problem. */
   readonly file?: string
   readonly reason: string
-  /** What follows from it, and what mends it, each as a clause. */
+  /** The consequence, as a clause. */
   readonly meaning: string
+  /** What to do, as a clause. */
   readonly remedy: string
-  /** Its line in the log; default: `insecure: ` and the meaning. */
+  /** The message of its log line; default: `insecure: ` and the meaning. */
   readonly message?: string
 }
 
-/** A file with a secret. Nothing here quotes what it holds. */
+/** A file with a secret. No field quotes the secret. */
 export interface SecretFacts extends SecretFile {
-  /** 0 for what is no file, or cannot be read. */
+  /** 0 if it is no file or cannot be read. */
   readonly mode: number
-  /** A password that clients or viewers log in with. */
+  /** Set for a password that clients or viewers log in with. */
   readonly password?: {
-    /** Whose line it is, in an htpasswd or shadow file. */
+    /** The user whose line it is, in an htpasswd or shadow file. */
     readonly user?: string | undefined
     readonly isPlain: boolean
     /** Postern also signs in to the device with this file, so it cannot hold a hash. */
     readonly isSent: boolean
-    /** As `password/strength.ts` says it. */
+    /** In the words of `password/strength.ts`. */
     readonly weakness?: string | undefined
     readonly cheapHash?: string | undefined
     readonly mistakenFor?: string | undefined
@@ -40,25 +41,28 @@ export interface SecretFacts extends SecretFile {
 }
 
 interface Row extends Pick<UnsafeSetting, 'key' | 'meaning' | 'message'> {
-  /** For docs/hardening.md, as are the key and the meaning: the value that is not warned of. */
+  /** The safe value. docs/hardening.md shows it with the key and the meaning. */
   readonly wanted: string
 }
 
-/** What the configuration alone tells. `when` finds why; a finding can say the key of a route or of an entry, and a message of its own. */
+/**
+ * A row that the configuration alone decides. `when` returns a finding for each reason. A finding may have its own message, and the key of
+ * a route or of an entry.
+ */
 interface SettingRow extends Row {
   readonly remedy: string
   readonly when: (config: Config) => readonly (Pick<UnsafeSetting, 'reason'> & Partial<UnsafeSetting>)[]
 }
 
-/** What a file with a secret tells. The key of the finding is the one that names the file. `when` says why; it is asked of each file. */
+/** A row for each file with a secret. `when` returns the reason. The key of the finding is the key that names the file. */
 interface FileRow extends Row {
   readonly remedy: (facts: SecretFacts) => string
   readonly when: (facts: SecretFacts) => string | undefined
 }
 
 /**
- * Whether other machines may send passwords to the public listener in cleartext. A proxy on this machine does not encrypt what they send
- * to the address itself, so only a proxy on another machine counts, for TLS and for the login page.
+ * Whether other machines may send passwords to the public listener in cleartext. A trusted proxy on this machine is no protection, because
+ * other machines can also connect to the address itself. A trusted proxy on another machine is taken as protection.
  */
 function isInCleartext({ listen: { address, tls, trustedProxies } }: Config): boolean {
   return tls === 'off' && !isLocal(address) && !trustedProxies.some(isElsewhere)
@@ -66,7 +70,7 @@ function isInCleartext({ listen: { address, tls, trustedProxies } }: Config): bo
 
 const isElsewhere = (proxy: string): boolean => proxy !== 'unix' && !isLoopback(proxy.split('/')[0] ?? '')
 
-/** What a descriptor of the service manager leads to is unknown, so it counts as open. */
+/** The address of a descriptor of the service manager is unknown, so it counts as open. */
 function openTo(address: ListenAddress): string {
   return `${formatAddress(address)} ${address.kind === 'fd' ? 'may be open to other machines' : 'is not on loopback'}`
 }
@@ -96,7 +100,7 @@ export const TRYING: SettingRow = {
     }),
 }
 
-/** Every setting that a start accepts and that gives up protection: `check`, the log and the alarms have their words from here. */
+/** Every setting that a start accepts and that gives up protection. `check`, the log and the alarms take their words from this table. */
 export const UNSAFE_SETTINGS: readonly SettingRow[] = [
   {
     key: 'listen.tls',
@@ -224,7 +228,7 @@ export const UNSAFE_SETTINGS: readonly SettingRow[] = [
 
 const PASSWORD_FILE = 'a password file'
 
-/** The same for files with secrets, those of passwords first. */
+/** The table for files with secrets. The rows for passwords come first. */
 export const UNSAFE_FILES: readonly FileRow[] = [
   {
     key: PASSWORD_FILE,
@@ -279,7 +283,7 @@ export const UNSAFE_FILES: readonly FileRow[] = [
   },
 ]
 
-/** What the table finds: settings in its order, then files one after the other. */
+/** The unsafe settings in the order of the table, then the unsafe files one after the other. */
 export function unsafeSettings(config: Config, files: readonly SecretFacts[]): readonly UnsafeSetting[] {
   return [
     ...UNSAFE_SETTINGS.flatMap(({ wanted, when, ...row }) =>
@@ -297,7 +301,7 @@ export function unsafeSettings(config: Config, files: readonly SecretFacts[]): r
 
 const DAY = 86_400_000
 
-/** A row for a time (ms) that is warned of above so many days. */
+/** The part of a row for a time (ms) that is unsafe above this many days. `shorter`: a safe time for the remedy. */
 function atMost(
   days: number,
   shorter: string,
@@ -332,7 +336,7 @@ function hashAnew({ key, file, password }: SecretFacts): string {
   return `cp -p ${path} ${next} && postern hash-password > ${next} && mv ${next} ${path}; then every ${who} has to log in again`
 }
 
-/** A word that names an action in `/reboot`, `/api/setParam` or `/relay-toggle`. */
+/** The words that name an action, as in `/reboot`, `/api/setParam` or `/relay-toggle`. */
 const ACTION =
   /^(?:add|apply|clear|cmd|command|create|delete|disable|enable|erase|exec|execute|factory|flash|install|kill|login|logout|put|reboot|remove|rename|reset|restart|restore|run|save|send|set|shutdown|start|stop|submit|toggle|trigger|unlock|update|upgrade|upload|write)$/
 

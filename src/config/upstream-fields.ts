@@ -55,7 +55,7 @@ const share = section({
   for: duration('0s', '1h', { default: '0s' }),
 })
 
-/** What each service has of its own: its address, and what must not go to another program. */
+/** The keys that a route never takes over from `upstream`: the address, and values that must not reach another program. */
 const own = {
   url: text({
     type: 'URL',
@@ -68,7 +68,7 @@ const own = {
   health,
 }
 
-/** What another program of the device may need otherwise. */
+/** The keys that a route takes over from `upstream` unless it sets them. */
 const varying = {
   host: plainText('`preserve`, `target`, or a host', {
     default: 'preserve',
@@ -84,7 +84,7 @@ const varying = {
   maxInFlight: places,
 }
 
-/** What holds for all services. */
+/** The keys that hold for all services. */
 const common = {
   responseHeaders: responseHeaders({ default: {} }),
   rewrite: oneOf(['on', 'off'], { default: 'off', must: 'must be on or off' }),
@@ -131,7 +131,7 @@ function routeProblem(path: string): string | undefined {
 export type ServiceConfig = ValueOf<typeof serviceField>
 
 /** The device: its main service, and the services of `routes`. */
-export type UpstreamConfig = ValueOf<typeof upstreamField>
+type UpstreamConfig = ValueOf<typeof upstreamField>
 
 /** A service of the device, and the path of its section in the configuration. */
 export interface NamedService {
@@ -140,8 +140,8 @@ export interface NamedService {
 }
 
 /**
- * All services of the device, the main service first. What a route does not say is as in `upstream`, but of its `headers` only what is
- * left out: a value may be a secret of the other program.
+ * All services of the device, the main service first. A route takes over the keys that it does not set from `upstream`. Of
+ * `upstream.headers` it takes over only each `null`, because a value may be a secret of the main service.
  */
 export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   const routes = Object.entries(upstream.routes)

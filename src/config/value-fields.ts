@@ -30,7 +30,7 @@ function parsed<T, W extends string | number>(
   return field(build, { ...spec, ...initial })
 }
 
-/** The value of a text of the schema itself: an invalid one is a bug, so it throws. */
+/** The value of a text in the schema itself. Throws if the text is invalid, because that is a bug. */
 function valueIn<T>(parsed: Parsed<T>): T {
   if ('problem' in parsed) throw new TypeError(parsed.problem)
   return parsed.value
@@ -81,13 +81,13 @@ export function oneOf<const T extends string>(
 /** Returns an error message for a text that is wrong. */
 type ProblemOf = (given: string) => string | undefined
 
-/** `problem` for each text that fails the test. */
+/** Returns `problem` for each text that fails the test. */
 export function unless(test: RegExp | ((given: string) => boolean), problem: string): ProblemOf {
   const passes = typeof test === 'function' ? test : (given: string): boolean => test.test(given)
   return (given) => (passes(given) ? undefined : problem)
 }
 
-/** Keeps a text, perhaps in another spelling, unless it is wrong. */
+/** Accepts a text unless `problemOf` refuses it. The value has the spelling that `spelled` returns. */
 function parseBy(problemOf: ProblemOf, spelled: (given: string) => string = (given) => given) {
   return (given: string): Parsed<string> => {
     const problem = problemOf(given)
@@ -95,7 +95,7 @@ function parseBy(problemOf: ProblemOf, spelled: (given: string) => string = (giv
   }
 }
 
-/** The key has the one value `true`. */
+/** A key whose only value is `true`. */
 export function truth(must = 'must be true'): Field<true> {
   return field(() => z.literal(true, { error: must }), { type: '`true`', textForm: 'yaml' })
 }
@@ -140,7 +140,7 @@ export function duration(
     type: [`duration, ${least} to ${most}`, ...words.map((word) => `or \`${word}\``)].join(', '),
     must,
     pattern: new RegExp([...words.map((word) => `^${word}$`), DURATION_PATTERN.source].join('|')),
-    // A response field states some in seconds.
+    // `wholeSeconds`: a field of responses states the duration in seconds.
     parse: (given) => {
       const word = words.find((each) => each === given)
       if (word !== undefined) return { value: word }
@@ -177,7 +177,7 @@ export function size<const Word extends string = never>(
 
 type ParseNumber = (given: string | number) => Parsed<number>
 
-/** `parse` for values between two bounds. The bounds are written in the schema: an invalid one is a bug, so it throws. */
+/** `parse` for values between two bounds. Throws if a bound is invalid, because the bounds are written in the schema. */
 function bounded(parse: ParseNumber, least: string, most: string, must: string): ParseNumber {
   const [from, to] = [valueIn(parse(least)), valueIn(parse(most))]
   return (given) => {

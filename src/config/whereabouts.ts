@@ -21,8 +21,8 @@ export interface Whereabouts extends Pick<ValueOf<typeof locating>, 'stateDir' |
 }
 
 /**
- * The configuration has faults. If `whereabouts` is defined, none is in a key that says where the sidecar is, so the sidecar, which runs on with
- * the former configuration, can still be found.
+ * The error for a configuration with faults. If `whereabouts` is defined, no fault is in a key that locates the sidecar: a command can
+ * still find a sidecar that runs on with the previous configuration.
  */
 export class FaultyConfiguration extends SetupError {
   readonly whereabouts: Whereabouts | undefined
@@ -46,8 +46,8 @@ export function whereaboutsIn(tree: YamlValue, issues: readonly Issue[]): Wherea
 }
 
 /**
- * Whether a fault is in a line that locates the sidecar, or in an unknown key that may be meant as one. A key that is like no other can be
- * the state folder or the address by another name, such as `data_dir`, unless the file states both.
+ * Whether a fault is in a key that locates the sidecar, or in an unknown key that may be meant as such a key. An unknown key that is like
+ * no known key, such as `data_dir`, may be meant as the state folder or the admin listener, unless the file has both.
  */
 function mayLocate({ path, isUnknown }: Issue, tree: YamlValue): boolean {
   // `admin.address` in one key is meant as a key of `admin`.
@@ -65,7 +65,7 @@ function isNear(key: string): boolean {
   return nearestKey(snakeCase(key), KEYS) !== undefined
 }
 
-/** The tree with these keys alone. */
+/** The tree with only these keys. */
 function only(tree: YamlValue, keys: readonly string[]): YamlValue {
   if (!isMapping(tree)) return {}
   return Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))

@@ -17,10 +17,7 @@ const WIDE = { ipv4: 8, ipv6: 16 }
 
 type Span = readonly [from: bigint, to: bigint]
 
-/**
- * Whether ranges together hold as many addresses of the internet as an IPv4 /8 or an IPv6 /16, in whatever pieces they are written. Other
- * texts, such as `unix`, are no ranges.
- */
+/** Whether ranges together hold as many internet addresses as an IPv4 /8 or an IPv6 /16. Ignores other texts, such as `unix`. */
 export function areWide(ranges: readonly string[]): boolean {
   return (['ipv4', 'ipv6'] as const).some((kind) => {
     const [given, inner] = [spansOf(ranges, kind), spansOf(INNER, kind)]
@@ -35,7 +32,7 @@ const widthOf = (kind: 'ipv4' | 'ipv6'): number => (kind === 'ipv4' ? 32 : 128)
 
 const sizeOf = (spans: readonly Span[]): bigint => spans.reduce((sum, [from, to]) => sum + to - from, 0n)
 
-/** The ranges of a kind, without overlaps; `to` is the first address behind. */
+/** The ranges of a kind, without overlaps. `to`: the first address after the range. */
 function spansOf(ranges: readonly string[], kind: 'ipv4' | 'ipv6'): readonly Span[] {
   const spans = ranges
     .map(parseCidr)

@@ -15,7 +15,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'a tag, which is not allowed here; write the value without it',
 }
 
-/** The codes that a missing blank, a missing quote or a line that is too deep lead to. */
+/** The codes that a missing blank, a missing quote or a line with too deep an indentation cause. */
 const INDIRECT: ReadonlySet<string> = new Set([
   'BAD_INDENT',
   'BLOCK_AS_IMPLICIT_KEY',
@@ -24,7 +24,7 @@ const INDIRECT: ReadonlySet<string> = new Set([
   'UNEXPECTED_TOKEN',
 ])
 
-/** What is wrong with a text, and where (its offset). */
+/** A fault of a text: a clause that describes it, and its offset. */
 interface Fault {
   readonly what: string
   readonly at: number
@@ -59,7 +59,7 @@ export function explainFault(text: string, code: string, at: number, lexemes: It
 /** Zero-width marks that the lexer adds. */
 const MARKS: ReadonlySet<string> = new Set(['\u{2}', '\u{18}', '\u{1f}'])
 
-/** A quoted text that is never closed, or only in the line of the error: that quote most likely opens the next text. */
+/** The fault of a quoted text that is never closed, or only in the line of the error: there the quote most likely opens the next text. */
 function unclosedQuote(text: string, at: number, lexemes: Iterable<string>): Fault | undefined {
   let start = 0
   for (const lexeme of lexemes) {

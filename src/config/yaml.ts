@@ -67,7 +67,7 @@ export function parseYaml(text: string): Parsed<YamlValue> {
   return { problem: line === undefined ? problem : `line ${line}: ${problem}` }
 }
 
-/** The same, with the lines of the keys. */
+/** As `parseYaml`, with the lines of the keys. */
 export function parseYamlDocument(text: string): { readonly value: YamlDocument } | YamlProblem {
   const lines = new LineCounter()
   /** The first of two equal keys. */
@@ -154,10 +154,10 @@ export function writeYaml(tree: unknown): string {
 }
 
 /** Where a value stands in a tree. */
-export type YamlPath = readonly (string | number)[]
+type YamlPath = readonly (string | number)[]
 
 /**
- * The same, with these lists in one line, and with a comment behind these values. A comment must be printable ASCII: a line end would end it.
+ * As `writeYaml`, with some lists on one line and a comment after some values. A comment must be printable ASCII: a line end would end it.
  */
 export function writeCommentedYaml(
   tree: unknown,
@@ -181,7 +181,7 @@ export function writeCommentedYaml(
   return document.toString({ lineWidth: 0, flowCollectionPadding: false })
 }
 
-/** What YAML cannot hold, and the path of it. */
+/** A value that YAML cannot hold: its path, and the problem. */
 interface Misfit {
   readonly problem: string
   readonly path: readonly string[]

@@ -24,8 +24,10 @@ export function createBreaker(clock: Clock) {
   let probeAt = 0
 
   const breaker = {
-    /** How many responses the device has sent. */
+    /** How often the device has responded, for the first time or after a failure. */
     successes: 0,
+    /** The device has responded since the last failure: another response changes nothing. */
+    responds: false,
     /** Whether the device counts as down, so that all requests but one per second are refused. */
     open: false,
     /**
@@ -41,13 +43,15 @@ export function createBreaker(clock: Clock) {
     },
     /** The device responded. Any status proves that it is reachable. */
     succeeded(): void {
-      breaker.successes += 1
+      if (!breaker.responds) breaker.successes += 1
+      breaker.responds = true
       breaker.open = false
       inARow = 0
     },
     /** Counts a failure to reach the device. Any other failure resets the count, because the device responded. */
     failed(failure: UpstreamFailure): void {
       inARow = isUnreachable(failure) ? inARow + 1 : 0
+      breaker.responds = false
       breaker.open = inARow >= THRESHOLD
       last = failure
       if (inARow === THRESHOLD) probeAt = clock.monotonic() + PROBE_INTERVAL

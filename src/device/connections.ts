@@ -13,6 +13,7 @@ import {
   watchDelayedAcks,
 } from './kept-connections.ts'
 import { createSocketOpener } from './open-socket.ts'
+import type { ResponseHandler } from './request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { AMPLE_CAPACITY, type Capacity, Turns } from './turns.ts'
 
@@ -144,9 +145,9 @@ export function createConnections(
       else if (idle?.lend(repeatable, now)) return idle
       return new PooledConnection(pool, repeatable, upgrade, now)
     },
-    /** Tells each request at the device that others wait for a place. */
-    othersWait(): void {
-      for (const { connection } of pool.all) connection.othersWait()
+    /** Calls `tell` for each request at the device, with what gets its response. */
+    each(tell: (handler: ResponseHandler) => void): void {
+      for (const { connection } of pool.all) if (connection.handler !== undefined) tell(connection.handler)
     },
     /** Closes the connections that no request has borrowed, now, and each of the others when its request gives it back. */
     retire(): void {
@@ -218,9 +219,11 @@ class PooledConnection implements ConnectionEvents {
    * @param responded the connection carried a complete response
    */
   release(responded: boolean): void {
-    const { memory, clock, acks, turns, capacity, all, idle, retired } = this.#pool
+    const { memory, clock, acks, turns, all, idle, retired } = this.#pool
+    const { load } = this.#pool.capacity
     const { connection } = this
-    const now = clock.monotonic()
+    // A tunnel ends later than it began.
+    const now = responded && connection.state !== 'switched' ? connection.heardAt : clock.monotonic()
     const isFirst = this.#state === 'new'
     let delayed = false
     if (responded) {
@@ -237,7 +240,12 @@ class PooledConnection implements ConnectionEvents {
     const { keptFor } = connection
     const time = keptFor === undefined ? KEPT_FOR : Math.min(keptFor - MARGIN, LONGEST_KEPT)
     const isKept =
-      !retired && responded && connection.state === 'idle' && !delayed && !capacity.isCrowded() && time > 0
+      !retired &&
+      responded &&
+      connection.state === 'idle' &&
+      !delayed &&
+      load.inside <= load.places &&
+      time > 0
     // At the front, because `pop` takes from the end, and open connections are better.
     if (connection.state === 'opening' && !retired) idle.unshift(this)
     else if (isKept) idle.push(this)

@@ -87,6 +87,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   /** How many requests the connection has carried, and the most that the device takes on it. */
   #carried = 0
   #most = Number.POSITIVE_INFINITY
+  /** When bytes were last read (ms). One reading of the clock serves all that they bring. */
+  heardAt = 0
   /** When the present wait ends (ms): for a response, for more of its body, or for the next request. */
   #due = 0
   /** When the timer fires (ms). */
@@ -129,8 +131,9 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#write(request)
   }
 
-  othersWait(): void {
-    this.#handler?.othersWait?.()
+  /** What gets the response to the request in flight. */
+  get handler(): ResponseHandler | undefined {
+    return this.#handler
   }
 
   pause(): void {
@@ -209,7 +212,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#socket = socket
     this.state = request === undefined ? 'idle' : 'fresh'
     if (request === undefined) return
-    if (request.answered === true) {
+    if (this.#handler?.answered === true) {
       this.abort(TERMINATED)
       return
     }
@@ -222,6 +225,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   onEnd(inOrder: boolean): void {
+    this.heardAt = this.#settings.clock.monotonic()
     this.#reading.finish(inOrder)
   }
 
@@ -234,37 +238,36 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   onInterim({ status, fields }: Http1ResponseHead): void {
-    this.wait(this.#settings.deadlines.response)
+    this.wait(this.#settings.deadlines.response, this.heardAt)
     this.#handler?.inform(status, fields)
   }
 
   onHead(head: Http1ResponseHead): void {
-    const { clock, deadlines } = this.#settings
-    if (this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
+    const now = this.heardAt
+    if (head.status === 408 && this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
       this.#owner.onTimedOut()
       this.close()
       this.#giveUp(TERMINATED, 'unread')
       return
     }
-    const now = clock.monotonic()
     this.keptFor = head.keptFor
     // Some devices count the present request in `max`, and Apache does not. The lower reading is safe with both.
     if (head.most !== undefined) this.#most = Math.min(this.#most, this.#carried + head.most)
     this.#carried += 1
-    this.wait(deadlines.idle, now)
+    this.wait(this.#settings.deadlines.idle, now)
     this.#handler?.head(head, now)
   }
 
   /**
-   * Whether the head is a 408 with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
+   * Whether a head of 408 is that with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
    * request, so it is the first head on a reused connection.
    */
-  #isIdleTimeout({ status, closes }: Http1ResponseHead): boolean {
-    return status === 408 && closes && this.state === 'reused' && this.#reading.isFirst
+  #isIdleTimeout({ closes }: Http1ResponseHead): boolean {
+    return closes && this.state === 'reused' && this.#reading.isFirst
   }
 
   onBody(chunk: Buffer): void {
-    this.wait(this.#settings.deadlines.idle)
+    this.wait(this.#settings.deadlines.idle, this.heardAt)
     this.#handler?.data(chunk)
   }
 
@@ -312,15 +315,15 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     const socket = this.#socket
     if (socket === undefined) return
     this.#handler?.sent?.(this.state === 'reused')
-    if (request.transmit !== undefined) this.#transmit(request, socket)
+    if (this.#handler?.transmit !== undefined) this.#transmit(this.#handler, socket)
     else if (request.body === undefined) writeSoon(socket, head)
     else this.#upload(socket, head, request.body, request.framing)
   }
 
   /** Fails the request if `transmit` throws: a socket event may have led here, where no caller catches a bug. */
-  #transmit(request: DeviceRequest, socket: Socket): void {
+  #transmit(handler: ResponseHandler, socket: Socket): void {
     try {
-      request.transmit?.(socket, this.#settings.host)
+      handler.transmit?.(socket, this.#settings.host)
     } catch (error) {
       this.destroy(error)
     }
@@ -397,6 +400,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
       } else this.#dropStray()
       return 'small'
     }
+    this.heardAt = this.#settings.clock.monotonic()
     try {
       return this.#reading.receive(bytes, length, keepable)
     } catch (error) {

@@ -147,7 +147,7 @@ function plainTo(at: DeviceAddress): Open {
     const reading = new ReadBuffer()
     const callback = (length: number): boolean => {
       const taken = receiver.received(reading.bytes, length, reading.keepable)
-      reading.follow(taken, length, receiver)
+      if (taken !== 'small' || reading.bytes !== BUFFER) reading.follow(taken, length, receiver)
       return true
     }
     const socket = connect({ ...at, onread: { buffer: () => reading.bytes, callback } }, onOpen)
@@ -161,16 +161,18 @@ function plainTo(at: DeviceAddress): Open {
  */
 class ReadBuffer {
   bytes: Buffer = BUFFER
-
   /** The least size (bytes) of a piece that may keep the buffer: a kept buffer is at least half used. */
-  get keepable(): number {
-    if (this.bytes === BUFFER) return Number.POSITIVE_INFINITY
-    return this.bytes.length === LARGE_BUFFER ? LARGE_BUFFER / 2 : this.bytes.length
+  keepable = Number.POSITIVE_INFINITY
+
+  /** Chooses the buffer for the next read, after one that needed more than the shared buffer, or into another one. */
+  follow(taken: Taken, length: number, receiver: Receiver): void {
+    this.#choose(taken, length, receiver)
+    const { length: size } = this.bytes
+    if (this.bytes === BUFFER) this.keepable = Number.POSITIVE_INFINITY
+    else this.keepable = size === LARGE_BUFFER ? LARGE_BUFFER / 2 : size
   }
 
-  /** Chooses the buffer for the next read. */
-  follow(taken: Taken, length: number, receiver: Receiver): void {
-    if (taken === 'small' && this.bytes === BUFFER) return
+  #choose(taken: Taken, length: number, receiver: Receiver): void {
     // The receiver owns the buffer now.
     if (taken === 'kept') this.bytes = BUFFER
     // An idle connection waits for its next response without a buffer of its own.

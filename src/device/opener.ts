@@ -220,7 +220,7 @@ export class Opener implements Ending {
   #openAgain(): void {
     const { turns, capacity } = this.#settings
     if (this.#state.kind !== 'waiting') return
-    if (this.#mayTunnel || turns.present < capacity.places()) this.#open()
+    if (this.#mayTunnel || turns.present < capacity.load.places) this.#open()
     else turns.awaitCapacity(() => this.#openAgain())
   }
 

@@ -17,14 +17,6 @@ export interface RequestLine {
 export interface DeviceRequest extends OutgoingRequest {
   /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
-  /** The client already has a response, such as a refusal because the sidecar stops. The request is not sent. */
-  readonly answered?: boolean
-  /**
-   * Sends the head in place of the connection, for a request without a body. It is called again, with another socket, if the first one was
-   * dropped.
-   * @param host the `Host` of a request without one
-   */
-  transmit?(socket: Socket, host: string): void
 }
 
 /** The head of the device's final response. If it is `remembered`, results derived from its fields can be cached. */
@@ -39,6 +31,14 @@ export type Loss = 'begun' | 'silent' | 'stale' | 'unread'
 
 /** Receives one response of the device, in this order. One of `end`, `switched` and `failed` is called once, as the last call. */
 export interface ResponseHandler {
+  /** The client already has a response, such as a refusal because the sidecar stops. The request is not sent. */
+  readonly answered?: boolean
+  /**
+   * Sends the head in place of the connection, for a request without a body. It is called again, with another socket, if the first one was
+   * dropped.
+   * @param host the `Host` of a request without one
+   */
+  transmit?(socket: Socket, host: string): void
   /** The connection is open, and the head of the request is sent. `reused`: it was open before the request. */
   sent?(reused: boolean): void
   /** The whole body of the request is sent. */
@@ -56,6 +56,8 @@ export interface ResponseHandler {
   readonly repeatsUnread?: boolean
   /** Whether pieces of half a MiB may come; default: no. */
   readonly takesLarge?: boolean
+  /** More requests are at the device than it is known to carry with ease. */
+  crowded?(): void
   /** Other requests wait for a place at the device. */
   othersWait?(): void
   /** The response is complete. `last` is the piece of the body that came with its end. */

@@ -4,7 +4,7 @@ import type { HttpVersion } from '../http1/request-writer.ts'
 import type { ResponseRules } from '../http1/response-reader.ts'
 
 /** `shared`: a connection to the device carries one request after the other. `never`: only one, with `Connection: close`. */
-export type Reuse = 'shared' | 'never'
+type Reuse = 'shared' | 'never'
 
 /** Deadlines towards the device, in ms. */
 export interface UpstreamDeadlines {

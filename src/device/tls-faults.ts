@@ -11,7 +11,7 @@ export interface Diagnosis {
   readonly tls?: string
 }
 
-export interface Fault {
+interface Fault {
   readonly cause: string
   /** Present if looser TLS does not mend it. `at`: host and port. */
   readonly remedy?: (key: string, at: string) => string

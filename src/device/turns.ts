@@ -31,10 +31,11 @@ const GROWTH = 1.1
 export interface Capacity {
   /** The device can take no further connection. A new one opens when one that is closing has ended. */
   readonly isFull: () => boolean
-  /** How many connections that hold a place the device may have. */
-  readonly places: () => number
-  /** More requests are at the device than it can take, so connections that become idle close. */
-  readonly isCrowded: () => boolean
+  /**
+   * How many requests are at the device, and how many may be: as many connections may hold a place. If more are there, connections that
+   * become idle close.
+   */
+  readonly load: { readonly inside: number; readonly places: number }
   /** A connection is opened. `present`: how many that hold a place are then at the device, closing ones included. */
   readonly opens: (present: number) => void
   /** The device refused a connection. */
@@ -47,11 +48,10 @@ const no = (): boolean => false
 const ignore = (): void => {}
 export const AMPLE_CAPACITY: Capacity = {
   isFull: no,
-  isCrowded: no,
+  load: { inside: 0, places: Number.POSITIVE_INFINITY },
   opens: ignore,
   refused: ignore,
   reset: ignore,
-  places: () => Number.POSITIVE_INFINITY,
 }
 
 /** A connection whose end another one awaits. */

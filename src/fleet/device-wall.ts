@@ -15,7 +15,7 @@ const KINDS = ['none', 'broke', 'tried', 'struck', 'barred', 'doubted', 'works',
  * - `works`: `sum + 1` works. There is no limit.
  * - `lifted`: the operator has lifted the limit.
  */
-export type FleetWallKind = (typeof KINDS)[number]
+type FleetWallKind = (typeof KINDS)[number]
 
 /** The wall of the device as one sidecar knows it. */
 export interface FleetWall {

@@ -14,7 +14,7 @@ export interface ServerFacts {
 }
 
 /** A connection to the server, and what the server says about itself. */
-export interface Primary {
+interface Primary {
   readonly connection: Connection
   readonly facts: ServerFacts
 }

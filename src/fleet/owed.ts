@@ -8,8 +8,6 @@ export interface OwedName {
   readonly reason: string
 }
 
-export type OwedRevocations = ReturnType<typeof createOwedRevocations>
-
 /**
  * The revocations of this sidecar that the shared store does not have yet. At this sidecar they apply at once. `agreement.ts` sends them
  * after each read of the state: names by a new epoch, grants in pages. A restart forgets them.

@@ -47,7 +47,7 @@ export const LIFE = 30_000
 export const GONE = 3_600_000
 
 /** How the places are divided among the sidecars. */
-export interface Division {
+interface Division {
   /** Its name. Equal for the same places among the same sidecars. */
   readonly view: string
   shareOf(sidecar: string): number

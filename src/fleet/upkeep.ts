@@ -34,7 +34,7 @@ const MOST = 50
  * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms; empty: without end). Returns
  * `{time, remaining, lost tokens}`. `remaining`: the checked grants that still exist; -1 at the end of the list.
  */
-export const LOOK_AFTER = tokenScript(
+const LOOK_AFTER = tokenScript(
   'upkeep',
   `
 -- A key may expire a moment before its entry in the list.

@@ -96,7 +96,7 @@ export function createSharedWindows(policy: WindowPolicy, given: Options): Windo
   let present = windowsOf(policy, options)
 
   return {
-    count: (key) => present.count(key),
+    count: (key, now) => present.count(key, now),
     get size() {
       return present.size
     },
@@ -121,9 +121,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   const prefix = `${store.prefix}w:${endpoint}:${policy.requests}:${policy.window}:`
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
-  const windows = new WindowList<KnownWindow>()
-  /** The window that keys without one share while the table is full (C17). */
-  const overflow = new KnownWindow()
+  const windows = new WindowList(() => new KnownWindow())
   const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
   let local: LocalWindows | undefined
   let localUntil = 0
@@ -136,24 +134,24 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   }
 
   /**
-   * @param window of the key; undefined while the table is full. A key with a window that another sidecar has opened still counts in that
-   * window, without memory here
+   * @param window of the key; the overflow window while the table is full. A key with a window that another sidecar has opened then still
+   * counts in that window, without memory here
    */
-  async function countOnServer(key: string, window?: KnownWindow): Promise<LimitDecision> {
+  async function countOnServer(key: string, window: KnownWindow): Promise<LimitDecision> {
+    const isFull = window === windows.overflow
     try {
-      const answer = await (window === undefined ? askWhenFull : ask)(prefix + key)
-      if (window !== undefined) learn(window, answer, key)
-      else if (answer.overflowed) learn(overflow, answer, OVERFLOW)
+      const answer = await (isFull ? askWhenFull : ask)(prefix + key)
+      const counted = isFull && !answer.overflowed ? undefined : window
+      if (counted !== undefined) learn(counted, answer, isFull ? OVERFLOW : key)
       if (answer.answeredAt >= localUntil) local = undefined
       onAnswer(answer.askedAt)
-      const counted = window ?? (answer.overflowed ? overflow : undefined)
       const decision = counted?.isCarrying(answer.answeredAt)
         ? decide(policy, counted.lost + answer.before, counted.lostUntil - answer.answeredAt)
         : decide(policy, answer.before, atMost(policy, answer.left + ROUNDED))
       return { ...decision, shared: true, overflow: answer.overflowed }
     } catch (error) {
       // The server may have opened the window, though it did not answer.
-      if (window?.closesAt === Infinity) window.closesAt = window.closesBy = clock.monotonic() + policy.window
+      if (window.closesAt === Infinity) window.closesAt = window.closesBy = clock.monotonic() + policy.window
       return countLocally(key, error)
     }
   }
@@ -169,7 +167,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
       }
       window.usedUp = false
       window.refused = 0
-      if (windows.has(window)) windows.place(key, window)
+      windows.renew(window, closesAt)
     }
     window.closesAt = closesAt
     window.closesBy = answeredAt + left + ROUNDED
@@ -184,22 +182,17 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
   }
 
   return {
-    count(key) {
-      const now = clock.monotonic()
-      const found = windows.find(key, now, options.maxKeys)
-      const isFull = found === 'overflow'
-      const known = isFull ? overflow : found === 'new' ? undefined : found
+    count(key, now = clock.monotonic()) {
+      const known = windows.find(key, now, options.maxKeys)
       if (known?.usedUp && now < known.closesAt) {
         known.refused += 1
         const left = atMost(policy, known.closesBy - now)
-        return { ...decide(policy, policy.requests, left), shared: true, overflow: isFull }
+        const overflow = known === windows.overflow
+        return { ...decide(policy, policy.requests, left), shared: true, overflow }
       }
       if (!store.up) return countLocally(key)
-      if (isFull) return countOnServer(key)
-      const window = known ?? new KnownWindow()
       // A new one takes its place before the server is asked about it.
-      if (known === undefined) windows.place(key, window)
-      return countOnServer(key, window)
+      return countOnServer(key, known ?? windows.open(key, now))
     },
     get size() {
       return windows.size + (local?.size ?? 0)

@@ -7,7 +7,7 @@ import { ensureFolder, writeFlushed } from '../system/own-files.ts'
 import { codeOf } from '../system/setup-error.ts'
 
 /** A bound past which the device had no room: it refused, let requests hang, or went away for a reason that is not certain. */
-export interface Guess {
+interface Guess {
   readonly limit: number
   /** When one more place is tried (ms, monotonic). */
   readonly until: number
@@ -29,7 +29,7 @@ export type Wall = (
 }
 
 /** `sum`: how many requests all sidecars of a fleet may have at the device together. `version`: which decision of the fleet that is. */
-export interface FleetPart {
+interface FleetPart {
   readonly sum: number
   readonly version: number
 }

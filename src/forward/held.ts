@@ -21,11 +21,14 @@ export class Held {
     this.peakAt = now
   }
 
-  /** The device has answered one of `level` requests. Returns whether that shows that it carries more than was known. */
-  answered(level: number, now: number): boolean {
+  /**
+   * The device has answered one of `level` requests at `now`, or `count` of them since `first`. Returns whether that shows that it carries
+   * more than was known.
+   */
+  answered(level: number, now: number, count = 1, first: number = now): boolean {
     if (level <= this.level) return false
-    if (this.#answers === 0) this.#since = now
-    this.#answers += 1
+    if (this.#answers === 0) this.#since = first
+    this.#answers += count
     this.#least = Math.min(this.#least, level)
     if (this.#answers < ENOUGH_ANSWERS || now - this.#since < A_WHILE) return false
     this.level = this.#least

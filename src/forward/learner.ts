@@ -1,55 +1,37 @@
 import { failureOf } from '../device/failure.ts'
-import { isSafe } from '../http1/request-writer.ts'
-import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import { pathOf } from '../http/request-path.ts'
+import { type BoundedQueue, createBoundedQueue, type Limit } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import type { CeilingCause, LimitReason } from './bound.ts'
 import { type Ceiling, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
-import { Measure } from './measure.ts'
-import type { Outage } from './outages.ts'
+import { type Calm, Measure } from './measure.ts'
 
 /** How often (ms) the bound is looked at while requests wait. */
 const LOOK = 50
 
-/** A request at the device, with the notes of the learner. Only the learner writes them. */
-export interface Observed {
-  readonly method: string
-  readonly target: string
-  /** Undefined until its last byte is sent. */
-  place: DevicePlace | undefined
-  /** The request has reached the device, and its method may change the device. */
-  changes: boolean
-}
-
-/** Learns the number of places from what happens to the requests in them. */
+/**
+ * Learns the number of places from what happens to the requests in them. While a place is free, and the device carries the others, it is not
+ * asked (`calm`).
+ */
 export interface Learner {
-  readonly ceiling: Ceiling
-  /** Whether the device has shown that some number of requests is too many. */
-  readonly isBounded: boolean
-  /** The operator says that what broke the device may be tried again. */
-  forget(): void
-  /** The wall clock was set: the same ceiling has other times. */
-  retime(ceiling: Ceiling): void
-  /** When the device last went away. */
-  readonly outage: Outage
-  /** How many responses have come. */
-  readonly answers: number
-  /** Whether the device has answered this many requests at once for a while. */
-  carries(limit: number): boolean
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
-  wait(): void
+  /** What is learned. */
+  readonly measure: Measure
+  readonly calm: Calm
+  /** More requests are at the device than tell nothing: it is told of each. `forward/upstream.ts` writes this. */
+  watches: boolean
   /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
   share(ceiling: Ceiling, isNew: boolean): void
   /** A request waits for a place. */
   onWait(): void
-  /** The head of a request was sent. */
-  begun(request: Observed): void
-  /** The last byte of the request was sent. */
-  sent(request: Observed): void
+  /** A request that may change the device comes to it (1) or has left it (-1). */
+  changing(by: 1 | -1): void
+  /** The last byte of a request was sent at `sentAt` (ms). Returns its place. `level`: how many requests had places then. */
+  sent(target: string, sentAt: number, level?: number): DevicePlace
   /** The head of the response has come, at `now` (ms). */
-  answered(request: Observed, now: number): void
-  /** The request has ended. `error`: why it has no response. */
-  left(request: Observed, error?: unknown): void
+  answered(place: DevicePlace, now: number): void
+  /** The request in this place has ended. `error`: why it has no response. */
+  left(place: DevicePlace, error?: unknown): void
   /** A connection is opened. `present`: how many are then at the device, closing ones included. */
   opens(present: number): void
   /** The device refused a connection. */
@@ -58,7 +40,7 @@ export interface Learner {
   reset(): void
 }
 
-export interface LearnerOptions {
+interface LearnerOptions {
   readonly min: number
   readonly max: number
   readonly waiting: number
@@ -103,14 +85,13 @@ export function createPlaces({
     },
     options.ceiling ?? UNKNOWN,
   )
-  const bounds = {
-    get inside() {
-      return inFleet ? Math.min(measure.limit, most()) : measure.limit
+  const shared: Limit = {
+    get limit() {
+      return Math.min(measure.limit, most())
     },
-    waiting,
-    maxWait,
   }
-  const queue = createBoundedQueue(clock, bounds, before)
+  const inside = inFleet ? shared : measure.places
+  const queue = createBoundedQueue(clock, { inside, waiting, maxWait }, before)
   let timer: Timer | undefined
   let waitsSince = 0
 
@@ -123,22 +104,9 @@ export function createPlaces({
   }
 
   const learner: Learner = {
-    get ceiling() {
-      return measure.ceiling
-    },
-    get isBounded() {
-      return measure.ceiling !== UNKNOWN
-    },
-    forget: () => measure.forget(),
-    retime: (ceiling) => measure.retime(ceiling),
-    get outage() {
-      return measure.outage
-    },
-    get answers() {
-      return measure.answers
-    },
-    carries: (limit) => measure.carries(limit),
-    wait: () => measure.wait(),
+    measure,
+    calm: measure.calm,
+    watches: false,
     share(ceiling, isNew) {
       measure.share(ceiling, isNew, clock.monotonic())
       queue.fill()
@@ -148,25 +116,10 @@ export function createPlaces({
       waitsSince = clock.monotonic()
       timer = clock.every(LOOK, look)
     },
-    begun(request) {
-      if (request.changes || isSafe(request.method)) return
-      request.changes = true
-      measure.changing(1, clock.monotonic())
-    },
-    sent(request) {
-      const { place, target } = request
-      // The request was sent before, on a connection that broke.
-      if (place !== undefined) measure.left(place)
-      const end = target.indexOf('?')
-      const path = end < 0 ? target : target.slice(0, end)
-      request.place = measure.sent(path, queue.inside, clock.monotonic())
-    },
-    answered({ place }, now) {
-      if (place !== undefined) measure.answered(place, now)
-    },
-    left({ place, changes }, error) {
-      if (changes) measure.changing(-1, clock.monotonic())
-      if (place === undefined) return
+    changing: (by) => measure.changing(by, clock.monotonic()),
+    sent: (target, sentAt, level = queue.inside) => measure.sent(pathOf(target), level, sentAt),
+    answered: (place, now) => measure.answered(place, now),
+    left(place, error) {
       if (error !== undefined && failureOf(error) === 'http_response_timeout')
         measure.failed(place, clock.monotonic())
       measure.left(place)

@@ -1,3 +1,5 @@
+import { pathOf } from '../http/request-path.ts'
+import type { Limit } from '../system/bounded-queue.ts'
 import { Bound, type BoundEvents, type BoundSettings, type Lower, type Raise, type Strike } from './bound.ts'
 import { broken, type Ceiling, disproved, doubted, guessed, UNKNOWN } from './ceilings.ts'
 import { type DevicePlace, DevicePlaces, type Suspicion } from './device-places.ts'
@@ -18,6 +20,21 @@ const SLOW = 4
 const STRIKES = 3
 
 /**
+ * The requests that tell nothing about the bound: no more of them are at the device than it carries, one more place is free, and it answers
+ * at once. Their round trips write here what is known of them, and the measure reads it when it is asked for the next time.
+ */
+export interface Calm {
+  /** Up to this many requests at the device tell nothing. */
+  most: number
+  /** How many answers have come since the measure was last asked; when the first of them came, and the last (ms). */
+  answers: number
+  firstAt: number
+  lastAt: number
+  /** The target of the last request that was sent; empty if there was none. */
+  target: string
+}
+
+/**
  * Learns how many requests a device can take at once. It knows no clock: each event carries the time (ms, monotonic).
  *
  * Only what happens in new places, refused connections, and the times of responses lower the bound. A page that fails or takes long also
@@ -26,6 +43,7 @@ const STRIKES = 3
  * The events come first. Below them stands what raises the bound, then what lowers it: the rows of the two tables in docs/measure.md.
  */
 export class Measure {
+  readonly calm: Calm = { most: 0, answers: 0, firstAt: 0, lastAt: 0, target: '' }
   readonly #bound: Bound
   readonly #trials: Trials
   readonly #silence: Silence
@@ -52,6 +70,11 @@ export class Measure {
     return this.#bound.limit
   }
 
+  /** The same number, for a reader who does not ask each time. */
+  get places(): Limit {
+    return this.#bound
+  }
+
   /** Empty if the device has not shown that any number is too many. */
   get ceiling(): Ceiling {
     return this.#bound.ceiling
@@ -64,11 +87,12 @@ export class Measure {
 
   /** How many responses have come. */
   get answers(): number {
-    return this.#answers
+    return this.#answers + this.calm.answers
   }
 
   /** Whether the device has answered this many requests at once for a while. */
   carries(limit: number): boolean {
+    this.#catchUp()
     return this.#held.level >= limit
   }
 
@@ -77,6 +101,7 @@ export class Measure {
     this.#bound.know(UNKNOWN, 'forgotten')
     this.#bound.stayBelow()
     this.#trials.tryMore()
+    this.#calmDown()
   }
 
   /** The wall clock was set: the same ceiling has other times. */
@@ -87,6 +112,7 @@ export class Measure {
   /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
   wait(): void {
     this.#bound.wait()
+    this.#calmDown()
   }
 
   /**
@@ -96,12 +122,14 @@ export class Measure {
    * @param isNew it is another decision than before
    */
   share(ceiling: Ceiling, isNew: boolean, now: number): void {
+    this.#catchUp()
     const { limit, most } = this.#bound
     if (limit === 0) this.#bound.reachAnew(this.#held.level)
     if (isNew) this.#outages.struckElsewhere(now)
     this.#bound.know(ceiling, 'shared')
     if (this.#bound.most > most) this.#trials.tryMore()
     if (this.#bound.most < this.#bound.tried) this.#yieldPlaces(now)
+    this.#calmDown()
   }
 
   /** A request that may change the device comes to it (1) or has left it (-1). */
@@ -111,6 +139,7 @@ export class Measure {
 
   /** The last byte of a request was sent, while `level` requests had places, this one included. Returns its place. */
   sent(path: string, level: number, now: number): DevicePlace {
+    this.#catchUp()
     this.#path = path
     if (level > this.#held.peak) this.#passes(level, now)
     if (level > this.#held.level) this.#places.note(level)
@@ -119,45 +148,60 @@ export class Measure {
 
   /** A connection is opened. `present`: how many are then at the device, closing ones included. */
   opens(present: number, now: number): void {
+    this.#catchUp()
     this.#passes(present, now)
   }
 
   /** The head of the response has come. */
   answered(place: DevicePlace, now: number): void {
     const { path, sentAt, level } = place
+    this.#catchUp()
     this.#answers += 1
     place.answered = true
     this.#silence.answered(now)
     this.#outages.answered(now)
     if (!place.worked) this.#works(place, now)
-    if (place.peak > this.#held.level) this.#reachFurther(place, now)
+    if (place.peak > this.#held.level && sentAt >= this.#outages.struckAt) this.#reachFurther(place.peak, now)
     const time = now - sentAt
     const ratio = time <= FAST ? 1 : this.#times.ratio(path, time, this.#trials.learns(level))
     this.#slow = ratio > SLOW
     this.#compare(place, ratio, now)
+    this.#calmDown()
   }
 
   /** The response did not come in time. */
   failed(place: DevicePlace, now: number): void {
+    this.#catchUp()
     if (!place.worked) this.#strike('refused', now)
+    this.#calmDown()
   }
 
   /** The request has ended, in any way. */
   left(place: DevicePlace): void {
     place.busy = false
-    if (this.#suspicion?.place === place) this.#suspicion = undefined
+    if (this.#suspicion?.place !== place) return
+    this.#suspicion = undefined
+    this.#calmDown()
   }
 
   /** The device dropped a new connection before a byte of a response, while `level` requests had places. */
   reset(level: number, now: number): void {
+    this.#catchUp()
     this.#passes(level, now)
     this.#outages.goesAway(Math.min(level, this.limit, this.#held.level), now)
     this.#findWall(now)
     if (Math.min(level, this.limit) > this.#places.carried) this.#strike('refused', now)
+    this.#calmDown()
   }
 
   /** The device refused a connection while `level` requests had places. A device that answers nothing meanwhile is only off. */
   refused(level: number, now: number): void {
+    this.#catchUp()
+    this.#refuse(level, now)
+    this.#calmDown()
+  }
+
+  #refuse(level: number, now: number): void {
     this.#silence.refused(now)
     this.#outages.goesAway(Math.min(level, this.limit, this.#held.level), now)
     const since = this.#outages.refused(now)
@@ -181,6 +225,12 @@ export class Measure {
 
   /** Called several times a second while requests wait. `waitsSince`: since when there has always been one that waits (ms). */
   look(level: number, waitsSince: number, now: number): void {
+    this.#catchUp()
+    this.#judge(level, waitsSince, now)
+    this.#calmDown()
+  }
+
+  #judge(level: number, waitsSince: number, now: number): void {
     if (this.limit === 0) return
     if (this.#bound.passCeiling(now)) this.#trials.tryMore()
     if (this.#suspicion !== undefined) {
@@ -209,14 +259,42 @@ export class Measure {
     if (!this.#outages.isAway(now)) this.#held.passes(Math.min(level, this.limit), now)
   }
 
+  /** Takes in what the requests were that told nothing. Each event that may change the bound begins with it. */
+  #catchUp(): void {
+    const { calm } = this
+    const { answers, firstAt, lastAt, target } = calm
+    if (target !== '') this.#path = pathOf(target)
+    calm.target = ''
+    if (answers === 0) return
+    calm.answers = 0
+    this.#answers += answers
+    this.#slow = false
+    this.#silence.answered(lastAt)
+    this.#outages.answered(lastAt)
+    // Requests that were sent before a strike do not count.
+    if (firstAt - FAST >= this.#outages.struckAt) this.#reachFurther(1, lastAt, answers, firstAt)
+  }
+
+  /** Sets how many requests tell nothing from now on. Each event that may change that ends with it. */
+  #calmDown(): void {
+    const { level, peak } = this.#held
+    const carries = Math.max(1, Math.min(level, peak))
+    this.calm.most = this.#suspicion === undefined ? Math.min(this.#places.carried, this.#few, carries) : 0
+  }
+
+  /** A response tells about the bound only if more requests than this were at the device. */
+  get #few(): number {
+    const { limit, tried } = this.#bound
+    return limit < tried ? limit - 1 : this.#trials.few
+  }
+
   // What raises or lowers the bound.
 
   /** `keeps_up`, `latency`: a response shows whether more places bring more work, or whether fewer do the same. */
   #compare({ sentAt, level }: DevicePlace, ratio: number, now: number): void {
     const { limit, tried, since } = this.#bound
     const climbs = limit < tried
-    const few = climbs ? limit - 1 : this.#trials.few
-    if (sentAt < since || level <= few || level > limit || this.#places.carried <= 0.75 * level) return
+    if (sentAt < since || level <= this.#few || level > limit || this.#places.carried <= 0.75 * level) return
     if (climbs) this.#trials.approach(level, ratio, now)
     else {
       const drift = this.#trials.sample(level, ratio, now)
@@ -227,8 +305,8 @@ export class Measure {
   // What raises the bound.
 
   /** All places so far have worked at once, so one more is given. */
-  #reachFurther({ peak, sentAt }: DevicePlace, now: number): void {
-    if (sentAt < this.#outages.struckAt || !this.#held.answered(Math.min(peak, this.limit), now)) return
+  #reachFurther(peak: number, now: number, count = 1, first: number = now): void {
+    if (!this.#held.answered(Math.min(peak, this.limit), now, count, first)) return
     this.#bound.reachPast(this.#held.level)
     this.#bound.know(disproved(this.#bound.ceiling, this.#held.level), 'carried')
   }

@@ -1,25 +1,31 @@
 import type { Loan } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, DeviceRequest, Loss, ResponseHandler } from '../device/request.ts'
-import type { Classified } from '../http/admission.ts'
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
-import { mayRepeat } from '../http1/request-writer.ts'
+import { isSafe, mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { Timer } from '../system/clock.ts'
 import { Backpressure } from './backpressure.ts'
 import type { DevicePlace } from './device-places.ts'
 import type { Forwarded } from './forwarded.ts'
-import type { Observed } from './learner.ts'
 import { type Pace, watchUpload } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
 import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
 import { type Extent, extentOf, streamStart, TOO_MANY_STREAMS } from './streams.ts'
+import { FAST } from './usual-times.ts'
 
+const CLIENT_LEFT: Error = new Error('the client has left')
 const RELAYED: RoundTripEnd = { kind: 'relayed' }
+
+/** The request as the device gets it. Each attempt opens its body anew. */
+interface Outgoing extends DeviceRequest {
+  readonly upgrade: boolean
+  body: DeviceRequest['body']
+}
 
 type OnEnd = (end: RoundTripEnd, request: Forwarded) => void
 
@@ -37,10 +43,11 @@ export function forwardToDevice(
   request: Forwarded,
   onEnd: OnEnd,
   substitutes: Substitutes = AS_SENT,
+  now?: number,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
   if ((substitutes.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-  else new RoundTrip(service, request, onEnd, substitutes).attempt()
+  else new RoundTrip(service, request, onEnd, substitutes, now).attempt()
 }
 
 /**
@@ -48,15 +55,9 @@ export function forwardToDevice(
  * the test that counts the objects left after a request.
  */
 export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = Substitutes>
-  implements ResponseHandler, DeviceRequest, Observed
+  implements ResponseHandler
 {
-  readonly method: string
-  readonly target: string
-  readonly framing: Classified['framing']
-  readonly lines: string | undefined
-  readonly fields: Fields
-  readonly upgrade: boolean = false
-  body: AsyncIterable<Buffer> | undefined
+  protected readonly outgoing: Outgoing
   protected readonly service: RoundTripService
   protected readonly request: R
   protected readonly substitutes: S
@@ -64,8 +65,15 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   readonly #onEnd: OnEnd
   readonly #start: number
   protected loan: Loan | undefined
-  place: DevicePlace | undefined
-  changes = false
+  /** When the present attempt began, and when its last byte was sent; 0: it is not sent yet. */
+  #attemptedAt: number
+  #sentAt = 0
+  /** The head of its response has come. */
+  #responded = false
+  /** Undefined if the learner was not told of the request. */
+  #place: DevicePlace | undefined
+  /** The request has reached the device, and its method may change the device. */
+  #changes = false
   /** Whether the request may be sent a second time if the device closed the connection while it was idle. */
   readonly #mayRepeat: boolean
   /** The request was sent again, which happens at most once. */
@@ -79,40 +87,54 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   /** Undefined until the client first reads more slowly than the device sends. */
   #backpressure: Backpressure | undefined
 
-  constructor(service: RoundTripService, request: R, onEnd: OnEnd, substitutes: S) {
+  constructor(
+    service: RoundTripService,
+    request: R,
+    onEnd: OnEnd,
+    substitutes: S,
+    now: number = service.clock.monotonic(),
+  ) {
     const { head, classified } = request
     const { client = request, framing = classified.framing, fields } = substitutes
-    this.method = head.method
-    this.target = classified.target
-    this.framing = framing
     const plain = substitutes === AS_SENT && service.connections.version === '1.1'
-    this.lines = plain ? requestLines(request, service.fields.request) : undefined
-    const needed = this.lines === undefined && fields === undefined
-    this.fields = needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS)
+    const lines = plain ? requestLines(request, service.fields.request) : undefined
+    const needed = lines === undefined && fields === undefined
+    this.outgoing = {
+      method: head.method,
+      target: classified.target,
+      framing,
+      lines,
+      fields: needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS),
+      upgrade: head.upgrade,
+      body: undefined,
+    }
     this.service = service
     this.request = request
     this.#client = client
     this.substitutes = substitutes
     this.#onEnd = onEnd
-    this.#mayRepeat = mayRepeat(this)
-    this.#start = service.clock.monotonic()
+    this.#mayRepeat = mayRepeat(this.outgoing)
+    this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (request.sentAt === 0) request.sentAt = this.#start
-    client.onEnd(() => this.#clientLeft())
+    // This ends the attempt and all watches of the client. After the end there is no loan to abort.
+    client.onEnd(() => this.loan?.connection.abort(CLIENT_LEFT))
   }
 
   attempt(now: number = this.#start): void {
+    const { outgoing } = this
     const { connections, uploadTimeout } = this.service
+    this.#attemptedAt = now
     try {
-      const loan = connections.borrow(this.#mayRepeat && !this.#repeated, this.upgrade, now)
+      const loan = connections.borrow(this.#mayRepeat && !this.#repeated, outgoing.upgrade, now)
       const { connection } = loan
       this.loan = loan
-      if (this.framing !== null && this.framing !== 0) {
-        this.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
+      if (outgoing.framing !== null && outgoing.framing !== 0) {
+        outgoing.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
         if (this.request.arrived < Number.POSITIVE_INFINITY)
           this.#uploadWatch = watchUpload(this.request, connection, this.service.pace)
       }
-      connection.send(this, this)
+      connection.send(outgoing, this)
     } catch (error) {
       this.finish({ kind: 'bug', error })
     }
@@ -123,15 +145,56 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
   }
 
   sent(reused: boolean): void {
-    this.service.learner?.begun(this)
+    if (!this.#mayRepeat) this.#begunToChange()
     this.request.attempts += 1
     this.request.reused = reused
-    if (this.body === undefined) this.uploaded()
+    // A connection that was open has sent the head at once.
+    if (this.outgoing.body === undefined)
+      this.#whole(reused ? this.#attemptedAt : this.service.clock.monotonic())
   }
 
   uploaded(): void {
-    if (this.upgrade || this.#client.answered) return
-    this.service.learner?.sent(this)
+    this.#whole(this.service.clock.monotonic())
+  }
+
+  #begunToChange(): void {
+    if (this.#changes || isSafe(this.outgoing.method)) return
+    this.#changes = true
+    this.service.learner?.changing(1)
+  }
+
+  /** The whole request was sent. */
+  #whole(now: number): void {
+    const { learner } = this.service
+    const { target, upgrade } = this.outgoing
+    if (learner === undefined || upgrade || this.#client.answered) return
+    // An earlier attempt, on a connection that broke, is over.
+    if (this.#place !== undefined) learner.left(this.#place)
+    this.#sentAt = now
+    learner.calm.target = target
+    this.#place = learner.watches ? learner.sent(target, now) : undefined
+  }
+
+  crowded(): void {
+    if (this.#sentAt === 0 || this.#place !== undefined) return
+    this.#place = this.service.learner?.sent(this.outgoing.target, this.#sentAt, 1)
+    if (this.#place !== undefined) this.#place.answered = this.#responded
+  }
+
+  /** Tells the learner of the head of the response, unless it came as fast as usual while the device had little to do. */
+  #answered(now: number): void {
+    const { learner } = this.service
+    if (learner === undefined || this.#sentAt === 0) return
+    this.#responded = true
+    if (this.#place === undefined && now - this.#sentAt <= FAST) {
+      const { calm } = learner
+      if (calm.answers === 0) calm.firstAt = now
+      calm.answers += 1
+      calm.lastAt = now
+      return
+    }
+    this.crowded()
+    if (this.#place !== undefined) learner.answered(this.#place, now)
   }
 
   inform(status: number, fields: Fields): void {
@@ -142,11 +205,12 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   head(head: DeviceHead, now: number): void {
     const { request, service } = this
-    const { connections, fields, breaker, events, learner } = service
-    learner?.answered(this, now)
+    const { connections, fields, breaker, events } = service
+    this.#answered(now)
     request.deviceStatus = head.status
     request.tolerant = connections.tolerant
-    const extent = extentOf(head)
+    // Most responses have a length, and are no streams.
+    const extent = typeof head.framing === 'number' && head.isStream !== true ? 'counted' : extentOf(head)
     this.#extent = extent
     request.streamAt =
       extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, service.streamAfter)
@@ -163,7 +227,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
       this.loan?.connection.abort(error)
       return
     }
-    breaker.succeeded()
+    if (!breaker.responds) breaker.succeeded()
     request.headAt = now
     events.responded(now - this.#start)
   }
@@ -211,7 +275,7 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   /** True without a body, or with one that is buffered whole; false once the request was sent again. */
   get repeatsUnread(): boolean {
-    const isKept = this.body === undefined || this.substitutes.body?.repeatable === true
+    const isKept = this.outgoing.body === undefined || this.substitutes.body?.repeatable === true
     return isKept && !this.#repeated
   }
 
@@ -232,15 +296,11 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   #repeat(): void {
     this.#repeated = true
+    this.#sentAt = 0
     this.#uploadWatch?.cancel()
     this.loan?.release(false)
     this.loan = undefined
     this.attempt(this.service.clock.monotonic())
-  }
-
-  /** Aborts the attempt, which ends it and all watches of the client. After the end there is no loan to abort. */
-  #clientLeft(): void {
-    this.loan?.connection.abort(new Error('the client has left'))
   }
 
   /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */
@@ -250,7 +310,9 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     this.#uploadWatch?.cancel()
     this.#backpressure?.end()
     this.#leaveStreams?.()
-    this.service.learner?.left(this, end.kind === 'failed' ? end.error : undefined)
+    if (this.#changes) this.service.learner?.changing(-1)
+    if (this.#place !== undefined)
+      this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     loan?.release(end.kind === 'relayed')
     this.#onEnd(end, this.request)
   }

@@ -1,3 +1,4 @@
+import type { Forward } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, MOST_DECODINGS, pathOf, percentDecoded } from '../http/request-path.ts'
 import type { Upstream } from './upstream.ts'
@@ -7,14 +8,23 @@ const AMBIGUOUS: Refusal = {
   description: 'The path could be read as that of another service of the device.',
 }
 
-/** Forwards each request to the service of the device that its path belongs to. */
-export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string, Upstream>): Upstream {
-  if (routes.size === 0) return main
-  const serviceFor = createRouter(main, routes)
-  return (request, listener) => {
+/**
+ * Forwards each request to the service of the device that its path belongs to.
+ *
+ * @param onRequest called first; undefined if no service shares responses
+ */
+export function createRoutedUpstream(
+  main: Upstream,
+  routes: ReadonlyMap<string, Upstream>,
+  onRequest: ((request: Forward) => void) | undefined,
+): Upstream {
+  if (routes.size === 0 && onRequest === undefined) return main
+  const serviceFor = routes.size === 0 ? () => main : createRouter(main, routes)
+  return (request, listener, now) => {
+    onRequest?.(request)
     const service = serviceFor(request.classified.target)
     if (service === undefined) listener.ended(request, AMBIGUOUS)
-    else service(request, listener)
+    else service(request, listener, now)
   }
 }
 

@@ -65,7 +65,7 @@ function share(
 
   function forward(request: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
     try {
-      inner(request, listener, substitutes)
+      inner(request, listener, undefined, substitutes)
     } catch (bug) {
       listener.onBug(request, bug)
     }
@@ -111,15 +111,15 @@ function share(
     }
   }
 
-  return atForward((request, listener: ForwardListener) => {
+  return atForward((request, listener: ForwardListener, now?: number) => {
     if (!mayAsk(request) || request.classified.framing !== null) {
-      inner(request, listener)
+      inner(request, listener, now)
       return
     }
     request.route = route
     const fields = requestFields(request, null, settings.request)
     const key = keyOf(request, fields, settings.request.set)
-    const since = clock.monotonic()
+    const since = now ?? clock.monotonic()
     ask({ exchange: request, listener, key, fields, since, again: false })
   })
 }
@@ -173,15 +173,14 @@ export function createSharing(
     of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
       service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
     /**
-     * Watches the whole device for changes. A change is each request that is not a plain GET or HEAD, each upgrade, and each GET or HEAD
-     * with a query for a path that is not shared: much firmware acts on such a GET.
+     * Notes a change of the device; undefined if nothing is shared. A change is each request that is not a plain GET or HEAD, each upgrade,
+     * and each GET or HEAD with a query for a path that is not shared: much firmware acts on such a GET.
      */
-    watch(inner: Upstream): Upstream {
-      if (paths.length === 0) return inner
-      return (request, listener) => {
-        if (isChange(request)) changes.begin(request)
-        inner(request, listener)
-      }
-    },
+    note:
+      paths.length === 0
+        ? undefined
+        : (request: Forward): void => {
+            if (isChange(request)) changes.begin(request)
+          },
   }
 }

@@ -37,8 +37,10 @@ export function createStreams(
   const { clients } = open
   let timer: Timer | undefined
 
+  const tellAll = (): void => connections.each((handler) => handler.othersWait?.())
+
   function look(): void {
-    connections.othersWait()
+    tellAll()
     if (queue.waiting > 0) return
     timer?.cancel()
     timer = undefined
@@ -68,7 +70,7 @@ export function createStreams(
     /** A request waits for a place. Responses that have become streams give theirs back, now and as long as requests wait. */
     onWait(): void {
       if (queue.places <= 1) return
-      connections.othersWait()
+      tellAll()
       timer ??= clock.every(Math.max(1, after / LOOKS), look)
     },
   }

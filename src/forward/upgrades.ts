@@ -42,7 +42,6 @@ export function sendUpgrade(
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
 class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> implements Idling {
-  override readonly upgrade = true
   #handshake: Handshake | undefined
   /** The activity of the client's connection, once there is a tunnel. All data of both directions passes that connection. */
   #activity: Activity | undefined
@@ -58,9 +57,10 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
   transmit(device: Socket, host: string): void {
     // An earlier connection broke without a response.
     this.#handshake?.drop()
-    const isNamed = fieldValues(this.fields, 'host').length > 0
-    const fields = [...(isNamed ? [] : ['Host', host]), ...this.fields, ...SWITCH]
-    this.#handshake = new Handshake(this.#socket, device, this.target, fields, this.#onPiece)
+    const { target, fields: sent } = this.outgoing
+    const isNamed = fieldValues(sent, 'host').length > 0
+    const fields = [...(isNamed ? [] : ['Host', host]), ...sent, ...SWITCH]
+    this.#handshake = new Handshake(this.#socket, device, target, fields, this.#onPiece)
   }
 
   /** Connects client and device. `rest`: the bytes that the device sent behind its 101. */
@@ -126,7 +126,12 @@ class OpenConnection extends Agent {
 /**
  * A handshake that `http-proxy-3` carries: it writes the request, reads the 101, answers the client and pipes both ways. It gets two
  * `TunnelEnd`s in place of sockets. So it reads only a 101 that our own rules have accepted, and until then nothing that it does reaches
- * the client.
+ * the client. The sockets themselves would break C23 and C24 (`passes/ws-incoming.js` of version 2.0.1):
+ *
+ * - Its listener for `response` writes the device's refusal to the client, behind the response that our own rules have written.
+ * - `onOutgoingError` closes the client when the device's connection fails. The client gets no response, and the handshake no second attempt.
+ * - Node's parser closes the device's connection at a response that the tolerant rules accept.
+ * - `socket.unshift` loses what a client sent before it closed its sending side: Node takes no bytes back after the end of a stream.
  */
 class Handshake {
   readonly #client: TunnelEnd
@@ -140,7 +145,8 @@ class Handshake {
     this.#device = new TunnelEnd(device, 'sends')
     this.#proxy.on('error', () => {})
     this.#proxy.once('proxyReqWs', (request) => this.#setHead(request, target, fields))
-    // The package demands these of the client's request. The target is set later, because the package cannot parse every one, such as `/\`.
+    // The package demands these of a request of Node's server, which did not read this one (`http1/`). The target is set later, because the
+    // package cannot parse every one, such as `/\`.
     const asked = Object.assign(new IncomingMessage(client), {
       method: 'GET',
       url: '/',

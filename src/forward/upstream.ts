@@ -15,6 +15,7 @@ import { isBug } from '../system/setup-error.ts'
 import { cutOff } from './body-bound.ts'
 import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
 import { atForward, type Forwarded } from './forwarded.ts'
+import type { Learner } from './learner.ts'
 import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
 import { nameOf, type RoundTripEnd, type RoundTripService, type Substitutes } from './round-trip-service.ts'
@@ -50,9 +51,15 @@ export interface UpstreamDependencies extends RoundTripService, Places {
 /**
  * Forwards a request or an upgrade to the device, and then tells the listener.
  *
+ * @param now ms, monotonic, if the caller has read the clock in this turn
  * @param substitutes only for a request without a body
  */
-export type Upstream = (request: Forward, listener: ForwardListener, substitutes?: Substitutes) => void
+export type Upstream = (
+  request: Forward,
+  listener: ForwardListener,
+  now?: number,
+  substitutes?: Substitutes,
+) => void
 
 /**
  * After how many seconds a client may ask again for a device that cannot be reached. Postern itself tries each second
@@ -72,9 +79,9 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { queue, buffering, breaker, signIn, clock, events, route, upgrading } = deps
+  const { queue, learner, connections, buffering, breaker, signIn, clock, events, route, upgrading } = deps
   const idle = new IdleList(clock, deps.tunnelIdleTimeout)
-  const isOld = deps.connections.version === '1.0'
+  const isOld = connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
 
   /** The refusal if the device is known to be down. */
@@ -89,17 +96,19 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Called from a socket event, where no caller would catch a bug. */
   function onEnd(end: RoundTripEnd, request: Forwarded): void {
     request.leavePlace?.()
+    if (learner?.watches) watchNoMore(learner)
     try {
-      request.listener?.ended(request, report(end, request))
+      const whole = end.kind === 'relayed'
+      if (whole) events.relayed()
+      request.listener?.ended(request, whole ? undefined : report(end, request))
     } catch (bug) {
       request.listener?.onBug(request, bug)
     }
   }
 
   /** Reports the end of a request at the device, and returns the refusal for the client. Throws if a bug ended it. */
-  function report(end: RoundTripEnd, request: Forwarded): Refusal | undefined {
-    if (end.kind === 'relayed') events.relayed()
-    if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
+  function report(end: Exclude<RoundTripEnd, { kind: 'relayed' }>, request: Forwarded): Refusal | undefined {
+    if (end.kind === 'abandoned') return undefined
     if (end.kind === 'failed' && end.error === TOO_MANY_STREAMS) return OVERLOADED
     if (end.kind === 'bug' || isBug(end.error)) throw end.error
     const client = bodyFault(end.error)
@@ -116,10 +125,21 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       : { kind: 'upstream', failure }
   }
 
-  function enqueue(request: Forwarded, listener: ForwardEnd, substitutes?: Substitutes): void {
+  function enqueue(request: Forwarded, listener: ForwardEnd, substitutes?: Substitutes, now?: number): void {
     const leave = queue.tryEnter()
-    if (leave !== undefined) sendThenLeave(request, listener, substitutes, leave)
+    if (leave !== undefined) sendThenLeave(request, listener, substitutes, leave, now)
     else guard(waitThenSend(request, listener, substitutes), request, listener)
+  }
+
+  /** From now on the learner is told of each request at the device, also of those that are there. */
+  function watch(by: Learner): void {
+    if (by.watches) return
+    by.watches = true
+    connections.each((handler) => handler.crowded?.())
+  }
+
+  function watchNoMore(by: Learner): void {
+    by.watches = queue.waiting > 0 || queue.inside > by.calm.most
   }
 
   async function waitThenSend(
@@ -127,6 +147,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     listener: ForwardEnd,
     substitutes?: Substitutes,
   ): Promise<void> {
+    if (learner !== undefined) watch(learner)
     const entry = await waitForPlace(deps, request, clock, substitutes?.client)
     if (typeof entry === 'function') sendThenLeave(request, listener, substitutes, entry)
     else listener.ended(request, entry)
@@ -183,15 +204,17 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     listener: ForwardEnd,
     substitutes: Substitutes | undefined,
     leave: Leave,
+    now?: number,
   ): void {
+    if (learner !== undefined && queue.inside > learner.calm.most) watch(learner)
     request.othersWait = othersWait
     request.leavePlace = leave
     request.listener = listener
     try {
       // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-      if ((substitutes?.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-      else if (request.signedIn && signIn !== undefined) sendAs(signIn, request, substitutes)
-      else forwardToDevice(deps, request, onEnd, substitutes)
+      if (!request.signedIn || signIn === undefined) forwardToDevice(deps, request, onEnd, substitutes, now)
+      else if ((substitutes?.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
+      else sendAs(signIn, request, substitutes)
     } catch (bug) {
       leave()
       throw bug
@@ -230,10 +253,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       ? sendSignedIn(deps, request, signIn, undefined, send)
       : new Promise<RoundTripEnd>((resolve) => send(undefined, resolve)))
     if (tunnels) events.tunnel(-1)
-    return tunnels && end.kind === 'relayed' ? undefined : report(end, request)
+    if (end.kind !== 'relayed') return report(end, request)
+    // The device has refused the upgrade, and its response was relayed.
+    if (!tunnels) events.relayed()
+    return undefined
   }
 
-  return atForward((request, listener: ForwardListener, substitutes?: Substitutes) => {
+  return atForward((request, listener: ForwardListener, now?: number, substitutes?: Substitutes) => {
     request.route = route
     if (request.head.upgrade) {
       // The cast holds because the listener makes an `UpgradeExchange` of each head that asks for an upgrade.
@@ -253,7 +279,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const refusal = broken ? BROKEN_BODY : breaker.open ? down(request) : undefined
       if (refusal !== undefined) listener.ended(request, refusal)
       else if (hasBody) start(request, listener)
-      else enqueue(request, listener, substitutes)
+      else enqueue(request, listener, substitutes, now)
     }
   })
 }

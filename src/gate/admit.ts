@@ -1,4 +1,5 @@
 import {
+  type Client,
   type Identity,
   type LimitDecision,
   type Per,
@@ -9,12 +10,13 @@ import type { Admission, Exchange, Forward } from '../http/exchange.ts'
 import { ietfLimitFields, resetTime, secondsToReset } from '../http/limit-fields.ts'
 import { hasOverride } from '../http/overrides.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { nameOfGrant, windowOfName } from '../http/scope.ts'
 import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../tokens/state.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
-import { type ClientOf, windowKey } from './client-address.ts'
+import type { ClientOf } from './client-address.ts'
 import { corsFields } from './cors.ts'
 import {
   type CredentialRules,
@@ -97,10 +99,13 @@ export function createGate(deps: GateDependencies): Admit {
   const denied: Steps = [{ find: unusedWindow, judge: limit }]
 
   function admit(exchange: GateExchange): Decided {
-    const { gate: rules, clientOf } = settings
+    const { gate: rules } = settings
     const { head } = exchange
-    exchange.classified = classify(head, rules)
-    exchange.client = clientOf(head.peer, head.survey.forwardedFor)
+    exchange.start = clock.monotonic()
+    const { classified, client } = head
+    const isKnown = classified?.rules === rules && client !== undefined
+    exchange.classified = isKnown ? classified : classify(head, rules)
+    exchange.client = isKnown ? client : clientIn(head, settings)
     const { admitted } = exchange.client
     const bySession = admitted && rules.browser && isOfSession(exchange, deps)
     exchange.endpoint = bySession ? 'browser' : exchange.classified.endpoint
@@ -111,8 +116,8 @@ export function createGate(deps: GateDependencies): Admit {
   }
 
   /** Counts the request in the window of its endpoint type or session. */
-  function count({ endpoint, per, client, identity }: GateExchange): Later<LimitDecision> {
-    return tables[endpoint].count(windowKey(per, client, identity))
+  function count({ endpoint, per, client, identity, start }: GateExchange): Later<LimitDecision> {
+    return tables[endpoint].count(windowKey(per, client, identity), start)
   }
 
   /**
@@ -157,7 +162,7 @@ export function createGate(deps: GateDependencies): Admit {
       exchange.ownFields = [...exchange.ownFields, ...corsFields(exchange.head, rules.cors)]
     if (!exchange.client.admitted) return ADDRESS_DENIED
     if (decision.admitted) return exchange.overMemory ? OVER_MEMORY : undefined
-    const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
+    const limited: Refusal = { kind: 'rate-limited', retryAfter: secondsToReset(decision.closesIn) }
     if (!exchange.overMemory || isFinal(limited, exchange, rules)) return limited
     // A gate that only observes forwards past the limit, but not past the memory.
     exchange.wouldRefuse = limited
@@ -233,6 +238,20 @@ function unusedWindow({ endpoint }: GateExchange, { limits }: GateRules): LimitD
   return { admitted: true, limit: requests, remaining: requests, closesIn: window }
 }
 
+/** The key of a window. Grants, names and clients share one table, so the prefix distinguishes them. */
+export function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
+  switch (per) {
+    case 'device':
+      return '*'
+    case 'grant':
+      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
+    case 'name':
+      return identity?.kind === 'valid' ? windowOfName(nameOfGrant(identity.grant)) : client.key
+    case 'client':
+      return client.key
+  }
+}
+
 /** The policy of the window that decided about a request. */
 function policyOf({ per, client, identity }: GateExchange, limit: LimitPolicy): WindowPolicy {
   return limit.own?.get(windowKey(per, client, identity)) ?? limit
@@ -264,6 +283,13 @@ function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
   return request.grant !== undefined || readsSignedIn(request, findPublic)
 }
 
+/** The client of a request. It is kept with the head, beside what `classify` finds. */
+function clientIn(head: GateExchange['head'], { clientOf }: GateSettings): Client {
+  const client = clientOf(head.peer, head.survey.forwardedFor)
+  head.client = client
+  return client
+}
+
 const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
 const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
@@ -271,13 +297,11 @@ const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
  * Judges a forwarded exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
  * Returns the refusal. Undefined if the exchange stays admitted: it then gets the present scope.
  */
-export function judgeAnew(
-  exchange: GateExchange,
-  { gate: rules, clientOf }: GateSettings,
-): Refusal | undefined {
+export function judgeAnew(exchange: GateExchange, settings: GateSettings): Refusal | undefined {
+  const { gate: rules } = settings
   const { head, identity, grant } = exchange
   const classified = classify(head, rules)
-  const client = clientOf(head.peer, head.survey.forwardedFor)
+  const client = clientIn(head, settings)
   // The record keeps the facts of the arrival.
   const anew: Judged = { head, classified, client, identity, grant, scope: undefined, confined: false }
   if (!client.admitted) return ADDRESS_DENIED

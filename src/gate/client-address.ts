@@ -1,7 +1,6 @@
-import type { Client, Identity, Per } from '../http/admission.ts'
+import type { Client } from '../http/admission.ts'
 import { listMembers } from '../http/fields.ts'
 import { type AdmitsAddress, type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
-import { nameOfGrant, windowOfName } from '../http/scope.ts'
 
 /** The address of a peer on a Unix socket. The file mode of the socket decides which processes may connect. */
 export const UNIX_PEER = 'unix'
@@ -63,18 +62,4 @@ export function createClientAddress(
 /** Some proxies append the port: `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
 function withoutPort(hop: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
-}
-
-/** The key of a window. Grants, names and clients share one table, so the prefix distinguishes them. */
-export function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
-  switch (per) {
-    case 'device':
-      return '*'
-    case 'grant':
-      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
-    case 'name':
-      return identity?.kind === 'valid' ? windowOfName(nameOfGrant(identity.grant)) : client.key
-    case 'client':
-      return client.key
-  }
 }

@@ -1,5 +1,5 @@
 import { type Identity, OWN_PATHS, type OwnEndpoint, type Presented } from '../http/admission.ts'
-import { isOfThisOrigin, sessionCookieIn } from '../http/browsers.ts'
+import { isOfThisOrigin, SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
 import { destinationOf, hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { loosePathOf } from '../http/request-path.ts'
@@ -94,7 +94,7 @@ export function credentialAnew(
 function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
-  const session = isShown ? undefined : sessionCookieIn(fields)
+  const [session] = isShown ? [] : sessionIdsIn(fields, SESSION_COOKIE)
   return session === undefined ? bearer : { kind: 'session', id: session }
 }
 
@@ -112,7 +112,7 @@ export function identifyCredential(
   const { presented } = head
   switch (presented.kind) {
     case 'token':
-      return identify(presented.token, client.key)
+      return identify(presented.token, client.key, exchange.start)
     case 'session':
       if (!browser) return MISSING
       if (exchange.endpoint === 'browser') return sessions.identify(presented.id, client.key, exchange.start)

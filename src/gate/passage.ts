@@ -27,8 +27,8 @@ export interface PassageDependencies {
   readonly settings: GateSettings & { readonly config: RefusalSettings }
   /** The login page for a browser whose request is refused. Called only if `browser.login` is on. */
   readonly loginPageFor: BrowserLogin['pageFor']
-  /** Called once for each exchange, when it has ended. */
-  readonly record: (exchange: Exchange) => void
+  /** Each is called once for each exchange, when it has ended, at `wall` (ms since the Unix epoch). */
+  readonly records: readonly ((exchange: Exchange, wall: number) => void)[]
   /** Called with a refusal that has no record: the bytes were no valid request, or the gate failed. */
   readonly onUnrecordedRefusal: (refusal: Refusal) => void
   /** Called with the error of a bug, for the operator. The client gets `server_error`. */
@@ -47,7 +47,7 @@ const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
 
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and recorded when it has ended. */
 export function createPassage(deps: PassageDependencies) {
-  const { admit, ownEndpoints, device, live, clock, settings } = deps
+  const { admit, ownEndpoints, device, live, clock, settings, records } = deps
   /** The requests that own endpoints serve at present. */
   const served = new Set<GateExchange>()
   let stopped = false
@@ -73,7 +73,6 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   function pass(exchange: GateExchange): void {
-    exchange.start = clock.monotonic()
     let admission: Later<GateAdmission>
     try {
       admission = admit(exchange)
@@ -84,7 +83,7 @@ export function createPassage(deps: PassageDependencies) {
     if (admission instanceof Promise) void passLater(exchange, admission)
     else {
       begin(admission)
-      follow(admission)
+      follow(admission, admission.start)
     }
   }
 
@@ -99,7 +98,7 @@ export function createPassage(deps: PassageDependencies) {
     const isRevoked = exchange.grant !== undefined && revoked.has(exchange.grant)
     const refusal = isRevoked ? REVOKED : refusalByReload(admission)
     if (refusal !== undefined) endFor(exchange, refusal)
-    if (!exchange.answered) follow(admission)
+    if (!exchange.answered) follow(admission, exchange.start + exchange.lookup)
   }
 
   /** Why the rules of a reload since the arrival of an admitted exchange refuse it. */
@@ -113,7 +112,8 @@ export function createPassage(deps: PassageDependencies) {
     exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     if (exchange.kind === 'forward') {
       live.add(exchange)
-      if (exchange.grant !== undefined) exchange.memory?.admitted(exchange.grant)
+      if (exchange.grant !== undefined && exchange.memory !== undefined)
+        exchange.memory.client.grant = exchange.grant
     }
     if (exchange.ended) record(exchange)
     else exchange.recorder = recorder
@@ -122,16 +122,17 @@ export function createPassage(deps: PassageDependencies) {
   function record(exchange: GateExchange): void {
     if (exchange.kind === 'forward') live.delete(exchange)
     exchange.duration = clock.monotonic() - exchange.start
-    deps.record(exchange)
+    const wall = clock.wall()
+    for (const record of records) record(exchange, wall)
   }
   const recorder = atGate(record)
 
-  function follow(admission: GateAdmission): void {
+  function follow(admission: GateAdmission, now: number): void {
     if (admission.kind === 'refused') refuse(admission, admission.refusal, admission.classified.ambiguous)
     else if (stopped) refuse(admission, STOPPING, true)
     else if (admission.kind === 'forward') {
       try {
-        device.upstream(admission, listener)
+        device.upstream(admission, listener, now)
       } catch (bug) {
         listener.onBug(admission, bug)
       }

@@ -5,11 +5,27 @@ import { isHost } from './ip.ts'
 import { type Reported, reported } from './reported.ts'
 import { percentDecoded } from './request-path.ts'
 
+/** A cookie with the id of a session. */
+export interface SessionCookie {
+  readonly name: string
+  readonly secure: boolean
+  /** How long the browser keeps it (s); undefined: until it is closed. */
+  readonly maxAge?: number
+  /** What the ids count for if a request has several. */
+  readonly several: 'none' | 'each'
+}
+
 /**
  * The cookie of a browser's session. By the prefix `__Host-`, browsers accept it only over TLS and only from this host, and send it to no
- * other host of the domain.
+ * other host of the domain. A browser sends one: a second one is an attempt to choose the session (cookie tossing).
  */
-export const SESSION_COOKIE = '__Host-postern'
+export const SESSION_COOKIE: SessionCookie = { name: '__Host-postern', secure: true, several: 'none' }
+
+/** The value of `Set-Cookie` for a session. An empty id, with a `maxAge` of 0, removes the cookie. */
+export function setCookie({ name, secure, maxAge }: SessionCookie, id: string): string {
+  const lasting = maxAge === undefined ? '' : `; Max-Age=${maxAge}`
+  return `${name}=${id}; Path=/; ${secure ? 'Secure; ' : ''}HttpOnly; SameSite=Strict${lasting}`
+}
 
 /** The name of a cookie pair. `trim` also removes bytes that are no blanks in HTTP, such as 0xA0, because firmware may do the same. */
 function nameOf(pair: string): string {
@@ -23,14 +39,11 @@ function pairsIn(fields: readonly string[]): string[] {
     .filter((pair) => pair !== '')
 }
 
-/**
- * The value of the session cookie; undefined if there is none or more than one. A browser sends one: a second one is an attempt to choose
- * the session (cookie tossing). Other cookies may contain the name, because every host of the domain can set them.
- */
-export function sessionCookieIn(fields: Fields): string | undefined {
-  const cookies = fieldValues(fields, 'cookie').filter((value) => value.includes(SESSION_COOKIE))
-  const [pair, another] = pairsIn(cookies).filter((each) => each.startsWith(`${SESSION_COOKIE}=`))
-  return another === undefined ? pair?.slice(SESSION_COOKIE.length + 1) : undefined
+/** The ids in the session cookies of a request. Other cookies may contain the name, because every host of the domain can set them. */
+export function sessionIdsIn(fields: Fields, { name, several }: SessionCookie): readonly string[] {
+  const cookies = fieldValues(fields, 'cookie').filter((value) => value.includes(name))
+  const own = pairsIn(cookies).filter((pair) => pair.startsWith(`${name}=`))
+  return own.length > 1 && several === 'none' ? [] : own.map((pair) => pair.slice(name.length + 1))
 }
 
 /** Postern's session cookies: those of browsers, and those of the live page (`admin/page-sessions.ts`), because cookies ignore ports. */

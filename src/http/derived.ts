@@ -7,7 +7,9 @@ import type { Scope } from './scope.ts'
 
 /** The values that `gate/` derives from a head: it is the only writer. */
 export interface DerivedByGate {
+  /** What the request is, and whose, by the rules that `classified` names. */
   classified: Classified | undefined
+  client: Client | undefined
   presented: Presented | undefined
 }
 

@@ -67,8 +67,8 @@ export interface ClientMemory {
   mayHold(bytes: number): boolean
   /** Charges the client for bytes of request bodies; a negative change gives them back. */
   hold(change: number): void
-  /** Call this when a live grant has admitted a request of the client. */
-  admitted(grant: string): void
+  /** The client, with the live grant that has admitted its last request. The gate writes it. */
+  readonly client: { grant: string | undefined }
 }
 
 /** The links by which the gate lists the exchanges in flight: `gate/` is the only writer. */

@@ -26,7 +26,8 @@ button,a{display:block;border-color:transparent;font-weight:600;text-align:cente
 [hidden]{display:none}
 `
 
-const STYLE_HASH = hash('sha256', STYLE, 'base64')
+/** The source of the styles in a document, for `style-src` of a Content-Security-Policy. */
+export const STYLE_SOURCE = `'sha256-${hash('sha256', STYLE, 'base64')}'`
 
 /**
  * The fields of every page. A page has no script and loads nothing from elsewhere. No other origin can show it in a frame (clickjacking) or
@@ -35,7 +36,7 @@ const STYLE_HASH = hash('sha256', STYLE, 'base64')
 const PAGE_FIELDS: Fields = Object.entries({
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
-  'Content-Security-Policy': `default-src 'none'; img-src data:; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
+  'Content-Security-Policy': `default-src 'none'; img-src data:; style-src ${STYLE_SOURCE}; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
   'X-Frame-Options': 'SAMEORIGIN',
   'X-Content-Type-Options': 'nosniff',
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -59,23 +60,25 @@ export function fieldsBesideBody({ fields }: Reply): Fields {
   return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
 }
 
-export interface Page {
+interface Page {
   readonly language: string
   /** `title`, `head` (further elements of the head) and `main` are HTML: the caller escapes texts. */
   readonly title: string
   readonly head?: string
+  /** The address of the icon; default: none. */
+  readonly icon?: string | undefined
   readonly main: string
 }
 
 /** A complete HTML document. */
-export function documentOf({ language, title, head = '', main }: Page): string {
+export function documentOf({ language, title, head = '', icon = 'data:,', main }: Page): string {
   return `<!doctype html>
 <html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<link rel="icon" href="data:,">
+<link rel="icon" href="${icon}">
 <title>${title}</title>${head}
 <style>${STYLE}</style>
 </head>

@@ -112,7 +112,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The parts of `host`, `host:port`, `[IPv6]` or `[IPv6]:port`. */
-export interface Authority {
+interface Authority {
   /** Without brackets. It is not checked: each caller has its own rules. */
   readonly host: string
   readonly bracketed: boolean

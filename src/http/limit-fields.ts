@@ -60,11 +60,11 @@ export function ietfLimitFields(
     'RateLimit-Policy',
     `"${endpoint}";q=${requests};w=${Math.ceil(window / 1000)}`,
     'RateLimit',
-    `"${endpoint}";r=${decision.remaining};t=${secondsToReset(decision)}`,
+    `"${endpoint}";r=${decision.remaining};t=${secondsToReset(decision.closesIn)}`,
   ]
 }
 
-/** The time until the window closes, in whole seconds, rounded up, at least 1 (C15). */
-export function secondsToReset(decision: LimitDecision): number {
-  return Math.max(1, Math.ceil(decision.closesIn / 1000))
+/** The time until a window closes (ms) in whole seconds, rounded up, at least 1: a value for `Retry-After` (C15). */
+export function secondsToReset(closesIn: number): number {
+  return Math.max(1, Math.ceil(closesIn / 1000))
 }

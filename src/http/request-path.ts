@@ -74,7 +74,7 @@ export function loosePathOf(target: string): string {
 }
 
 /** Returns the entry for a path; undefined if there is none. */
-export type FindPath<T> = (path: string) => T | undefined
+type FindPath<T> = (path: string) => T | undefined
 
 /**
  * A look-up of entries by path. A name that ends in `/` matches all paths below it, any other name exactly that path; the longest

@@ -4,7 +4,7 @@ import { chunkDeviation, type Deviation } from './deviation.ts'
 import { CR, HeadReader, LF } from './head-reader.ts'
 
 /** Called with the start and the end of each run of data in the bytes that are being read. */
-export type OnData = (start: number, end: number) => void
+type OnData = (start: number, end: number) => void
 
 /** The limits on a chunked body, and how strictly it is read. */
 export interface ChunkRules {

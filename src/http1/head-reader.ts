@@ -7,7 +7,7 @@ export const LF = 0x0a
 export const CR = 0x0d
 
 /** The result of a read: `more` bytes are needed, the head is `done`, or it has a `fault`. */
-export type HeadProgress = 'more' | 'done' | 'fault'
+type HeadProgress = 'more' | 'done' | 'fault'
 
 /** The bytes of a field value (RFC 9110 §5.5): every byte except control characters; the tab is allowed. */
 const TEXT = '[\\t -~\\x80-\\xff]*'

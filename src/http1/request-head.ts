@@ -65,6 +65,7 @@ export function interpretRequest(
     framing,
     survey,
     classified: undefined,
+    client: undefined,
     presented: undefined,
     outgoing: undefined,
     shown: undefined,

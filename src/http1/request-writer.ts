@@ -49,7 +49,7 @@ export function isSafe(method: string): boolean {
 
 /** Whether a request may be sent again although the device may have received it. */
 export function mayRepeat({ method, framing }: Pick<OutgoingRequest, 'method' | 'framing'>): boolean {
-  return framing === null && isSafe(method)
+  return framing === null && SAFE.has(method)
 }
 
 /**

@@ -27,7 +27,7 @@ export function createOwnWindows(
         return [key, table] as const
       }),
     )
-    return own.size === 0 ? others.count : (key) => (own.get(key) ?? others).count(key)
+    return own.size === 0 ? others.count : (key, now) => (own.get(key) ?? others).count(key, now)
   }
 
   const all: WindowTable = {

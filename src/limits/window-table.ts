@@ -31,81 +31,13 @@ export abstract class Listed {
   /** When the window closes (ms on the monotonic clock). */
   abstract closesAt: number
   key = ''
-  /** The neighbours in the order of placement. */
+  /** The neighbours in the order of closing. */
   older: this | undefined
   newer: this | undefined
 }
 
-/**
- * Windows by key, in the order in which they close. Every operation takes constant time, whatever the number of windows. (A `Map` alone is
- * not enough: to find its oldest entry, V8 walks over the holes of all deleted entries.)
- */
-export class WindowList<W extends Listed> {
-  readonly #windows = new Map<string, W>()
-  #oldest: W | undefined
-  #newest: W | undefined
-
-  get size(): number {
-    return this.#windows.size
-  }
-
-  /**
-   * The window in which a request of a key counts: the open window of the key, a `new` one, or the `overflow` window that all further keys
-   * share while the table has `maxKeys` windows (C17). An open window is never evicted, so an attacker with many addresses cannot reset the
-   * count of another client. Each call removes up to two closed windows, so the table shrinks under load.
-   *
-   * @param now ms on the monotonic clock
-   */
-  find(key: string, now: number, maxKeys: number): W | 'new' | 'overflow' {
-    const known = this.#windows.get(key)
-    if (known !== undefined) {
-      // A request at exactly `closesAt` belongs to the next window.
-      if (now < known.closesAt) return known
-      this.remove(known)
-    }
-    for (let steps = 0; steps < 2; steps += 1) {
-      if (this.#oldest === undefined || now < this.#oldest.closesAt) break
-      this.remove(this.#oldest)
-    }
-    return this.#windows.size < maxKeys ? 'new' : 'overflow'
-  }
-
-  /** Adds a window, or moves it, behind all others. It must close last. */
-  place(key: string, window: W): void {
-    if (this.has(window)) this.remove(window)
-    window.key = key
-    window.older = this.#newest
-    if (this.#newest === undefined) this.#oldest = window
-    else this.#newest.newer = window
-    this.#newest = window
-    this.#windows.set(key, window)
-  }
-
-  has(window: W): boolean {
-    return this.#windows.get(window.key) === window
-  }
-
-  /** Removes a window, which must be in the list. */
-  remove(window: W): void {
-    const { key, older, newer } = window
-    this.#windows.delete(key)
-    if (older === undefined) this.#oldest = newer
-    else older.newer = newer
-    if (newer === undefined) this.#newest = older
-    else newer.older = older
-    window.older = undefined
-    window.newer = undefined
-  }
-
-  clear(): void {
-    this.#windows.clear()
-    this.#oldest = undefined
-    this.#newest = undefined
-  }
-}
-
-/** A fixed window of one key. The first request opens it; it closes `policy.window` ms later (C14). */
-class Window extends Listed {
+/** A window that its first count opens, and that closes at a fixed time (C14). */
+export class Window extends Listed {
   closesAt: number
   count = 0
   refused = 0
@@ -116,10 +48,103 @@ class Window extends Listed {
   }
 }
 
+/**
+ * What is counted by key, such as the requests or the wrong passwords of a client: windows in the order in which they close. An open window
+ * is never evicted, so an attacker with many addresses cannot reset the count of another client (C17). Every operation takes constant time,
+ * whatever the number of windows. (A `Map` alone is not enough: to find its oldest entry, V8 walks over the holes of all deleted entries.)
+ */
+export class WindowList<W extends Listed> {
+  readonly #make: (now: number) => W
+  readonly #windows = new Map<string, W>()
+  #oldest: W | undefined
+  #newest: W | undefined
+  /** The latest window that keys shared because the list was full. */
+  overflow: W | undefined
+
+  /** @param make creates a window that opens now (ms on the monotonic clock) */
+  constructor(make: (now: number) => W) {
+    this.#make = make
+  }
+
+  /** The number of windows without `overflow`, including closed ones that are not removed yet. */
+  get size(): number {
+    return this.#windows.size
+  }
+
+  /**
+   * The window in which a key counts: its open window, or the overflow window that all further keys share while the list has `maxKeys`
+   * windows. Undefined if the key may `open` a window. Each call removes up to two closed windows, so the list shrinks under load.
+   *
+   * @param now ms on the monotonic clock
+   */
+  find(key: string, now: number, maxKeys: number): W | undefined {
+    const known = this.#windows.get(key)
+    if (known !== undefined) {
+      // A request at exactly `closesAt` belongs to the next window.
+      if (now < known.closesAt) return known
+      this.#remove(known)
+    }
+    for (let steps = 0; steps < 2; steps += 1) {
+      if (this.#oldest === undefined || now < this.#oldest.closesAt) break
+      this.#remove(this.#oldest)
+    }
+    if (this.#windows.size < maxKeys) return undefined
+    if (this.overflow === undefined || now >= this.overflow.closesAt) this.overflow = this.#make(now)
+    return this.overflow
+  }
+
+  /** Opens a window for a key without one: see `find`. It must close last. */
+  open(key: string, now: number): W {
+    const window = this.#make(now)
+    window.key = key
+    this.#append(window)
+    return window
+  }
+
+  /** Changes when a window closes. One in the list must close last. */
+  renew(window: W, closesAt: number): void {
+    window.closesAt = closesAt
+    // The overflow window, and one that was removed, have no place in the order.
+    if (this.#windows.get(window.key) !== window) return
+    this.#remove(window)
+    this.#append(window)
+  }
+
+  clear(): void {
+    this.#windows.clear()
+    this.#oldest = undefined
+    this.#newest = undefined
+    this.overflow = undefined
+  }
+
+  #append(window: W): void {
+    window.older = this.#newest
+    if (this.#newest === undefined) this.#oldest = window
+    else this.#newest.newer = window
+    this.#newest = window
+    this.#windows.set(window.key, window)
+  }
+
+  #remove(window: W): void {
+    const { key, older, newer } = window
+    this.#windows.delete(key)
+    if (older === undefined) this.#oldest = newer
+    else older.newer = newer
+    if (newer === undefined) this.#newest = older
+    else newer.older = older
+    window.older = undefined
+    window.newer = undefined
+  }
+}
+
 /** The windows of one endpoint type, by key. */
 export interface WindowTable {
-  /** Counts a request and decides whether it passes. Tables that several sidecars share return a promise, which never rejects. */
-  count(key: string): LimitDecision | Promise<LimitDecision>
+  /**
+   * Counts a request and decides whether it passes. Tables that several sidecars share return a promise, which never rejects.
+   *
+   * @param now ms on the monotonic clock, if the caller has read it in this turn
+   */
+  count(key: string, now?: number): LimitDecision | Promise<LimitDecision>
   /** The number of windows, including closed ones that are not removed yet. */
   readonly size: number
   /**
@@ -137,7 +162,7 @@ export interface WindowTable {
 
 /** A table of this process alone: `count` returns no promise. */
 export interface LocalWindows extends WindowTable {
-  count(key: string): LimitDecision
+  count(key: string, now?: number): LimitDecision
 }
 
 /**
@@ -149,33 +174,21 @@ export function createWindowTable(
   { clock, ...bound }: { readonly clock: Clock; readonly maxKeys: number },
 ): LocalWindows {
   let { maxKeys } = bound
-  const windows = new WindowList<Window>()
   let current = policy
-  let overflow: Window | undefined
+  const windows = new WindowList((now) => new Window(now + current.window))
   const usedUp = createUsedUpWindows<Window>(({ closesAt }) => closesAt)
-
-  const openWindow = (now: number): Window => new Window(now + current.window)
 
   return {
     /**
      * Checks and counts in one step, so that no interleaving admits more than `policy.requests` per window. A refused request does
      * not raise the count and does not prolong the window.
      */
-    count(key) {
-      const now = clock.monotonic()
-      const found = windows.find(key, now, maxKeys)
-      let window: Window
-      if (found === 'new') {
-        window = openWindow(now)
-        windows.place(key, window)
-      } else if (found === 'overflow') {
-        if (overflow === undefined || now >= overflow.closesAt) overflow = openWindow(now)
-        window = overflow
-      } else window = found
+    count(key, now = clock.monotonic()) {
+      const window = windows.find(key, now, maxKeys) ?? windows.open(key, now)
       const decision = decide(current, window.count, window.closesAt - now)
       if (decision.admitted) window.count += 1
       else window.refused += 1
-      const overflows = window === overflow
+      const overflows = window === windows.overflow
       if (decision.admitted && decision.remaining === 0) usedUp.note(overflows ? OVERFLOW : key, window)
       return overflows ? { ...decision, overflow: true } : decision
     },
@@ -187,7 +200,6 @@ export function createWindowTable(
       maxKeys = most
       if (isSamePolicy(next, current)) return
       current = next
-      overflow = undefined
       windows.clear()
       usedUp.clear()
     },

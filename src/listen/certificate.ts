@@ -17,7 +17,7 @@ import { type TlsMaterial, watchValidity } from './tls-pair.ts'
 /** The most reached addresses that are remembered. Through a NAT of the kernel a client may reach every address of 127.0.0.0/8. */
 const MOST_REACHED = 256
 
-export interface CertificateDependencies {
+interface CertificateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'certificateServed'>
@@ -45,9 +45,9 @@ export async function openCertificate(
   let unstored: TlsMaterial | undefined
   const listeners: ((material: TlsMaterial) => void)[] = []
   let validity: ReturnType<typeof watchValidity> | undefined
-  let looks: Timer | undefined
+  let comparisons: Timer | undefined
   /** A comparison of the names waits for earlier changes to end. */
-  let lookWaits = false
+  let comparisonWaits = false
   /** The addresses to which clients have connected. Each is compared with the certificate once. */
   const reached = new Set<string>()
   let closed = false
@@ -84,7 +84,7 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
-    // Then a reload has found a usable file.
+    // A reload has found a usable file.
     if (material !== unstored) unstored = undefined
     reached.clear()
     if (closed) return
@@ -94,7 +94,7 @@ export async function openCertificate(
   }
 
   async function compare(): Promise<void> {
-    lookWaits = false
+    comparisonWaits = false
     if (current === undefined) return
     const material = await updated(current, setting, false)
     if (material !== current) use(material)
@@ -102,9 +102,9 @@ export async function openCertificate(
   }
 
   /** Compares the names when the change in progress has ended. At most one comparison waits, even if the disk hangs. */
-  function look(): void {
-    if (lookWaits || !isSelfSigned(setting)) return
-    lookWaits = true
+  function compareNext(): void {
+    if (comparisonWaits || !isSelfSigned(setting)) return
+    comparisonWaits = true
     void inTurn(compare).then(() => reportFailure(undefined), reportFailure)
   }
 
@@ -129,14 +129,14 @@ export async function openCertificate(
       if (listeners.length > 1) return
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
-      looks = clock.every(compareEvery, look)
+      comparisons = clock.every(compareEvery, compareNext)
     },
     /** Call this when a client has connected to this address of the machine. A self-signed certificate may lack it. */
     reachedAt(address: string): void {
       if (reached.has(address) || reached.size === MOST_REACHED) return
       reached.add(address)
       const name = canonicalHost(address)
-      if (name !== undefined && current?.names.includes(name) === false) look()
+      if (name !== undefined && current?.names.includes(name) === false) compareNext()
     },
     /** Reads the pair of the setting `next` and serves it. Rejects, and changes nothing, if the pair is unusable. */
     reload: (next: TlsSetting): Promise<void> =>
@@ -149,9 +149,9 @@ export async function openCertificate(
         use(material)
       }),
     /** Starts no further change. Resolves when the change in progress has ended: no file is written after that. */
-    async close(): Promise<void> {
+    async [Symbol.asyncDispose](): Promise<void> {
       closed = true
-      looks?.cancel()
+      comparisons?.cancel()
       validity?.close()
       await turn
     },

@@ -66,7 +66,7 @@ export function accountOf(
   return account.client(key, peerTrusted && forwardedFor.length === 0)
 }
 
-/** The time over which resets and control frames are counted (ms). */
+/** The time over which resets, control frames and tiny frames are counted (ms). */
 export const OVERUSE_SPAN = 10_000
 
 /** Why a connection is refused before any byte of it is read, or closed for a newcomer: the `reason` label of its metric. */
@@ -93,7 +93,7 @@ export interface ConnectedClient {
   readonly admitted: boolean
 }
 
-export interface ConnectionCapsDependencies {
+interface ConnectionCapsDependencies {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly limits: Pick<ListenLimits, 'maxConnectionsPerClient' | 'idleTimeout'>
   readonly clientOf: (peer: string) => ConnectedClient

@@ -1,7 +1,7 @@
 import { type ClientAccount, type Holding, PATIENCE } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
-export interface ConnectionPlacesDependencies {
+interface ConnectionPlacesDependencies {
   /** `listen.max_connections`, read for each connection. */
   readonly limits: { readonly maxConnections: number }
   readonly clock: Pick<Clock, 'monotonic'>

@@ -12,7 +12,7 @@ import type { TlsMaterial } from './tls-pair.ts'
 /** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
 const LAST_HANDSHAKE = 2_000
 
-export interface HandshakeDependencies {
+interface HandshakeDependencies {
   readonly clock: Pick<Clock, 'after'>
   readonly limits: Pick<ListenLimits, 'tlsTimeout'>
   readonly material: TlsMaterial
@@ -117,7 +117,7 @@ export function createHandshakes(deps: HandshakeDependencies) {
       })
       last.push(silent, slow)
     },
-    /** All connections are closed. */
+    /** Call this when all connections are closed. */
     close(): void {
       for (const timer of last) timer.cancel()
     },

@@ -33,7 +33,7 @@ const PLAIN_HTTP: Refusal = {
   description: 'This port speaks HTTPS: use https:// in place of http://.',
 }
 
-export interface PublicListenerDependencies extends Http1Handlers {
+interface PublicListenerDependencies extends Http1Handlers {
   readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
@@ -57,7 +57,7 @@ interface ListenerEvents {
 /** The listener for clients on one port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies) {
   const { memory, events } = deps
-  /** `applyLimits` replaces what it holds. */
+  /** `applyLimits` replaces its values. */
   const limits = { ...deps.limits }
   const { account } = memory
   const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
@@ -75,9 +75,9 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     http1: createHttp1Server(given, handlers, deps.clock, lingering, memory),
     http2: createHttp2Server(given, handlers, deps.clock, memory),
   })
-  /** New connections are served by these, by the deadlines of the time at which they opened. */
+  /** These servers accept new connections. A connection keeps the deadlines of the servers that accepted it. */
   let servers = serversOf(deps.limits)
-  const all = [servers]
+  const allServers = [servers]
   /** The memory of each open connection, by its TCP socket. */
   const holdings = new Map<Socket, Holding>()
   let overTcp = false
@@ -189,20 +189,20 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     server,
     /** New connections use this certificate; open connections keep theirs. */
     applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
-    /** The caps hold from now on, for the next connections; those that are open keep their deadlines. */
+    /** Applies the caps and deadlines to new connections. Open connections keep their deadlines. */
     applyLimits(next: ListenLimits): void {
       const { headerTimeout, idleTimeout } = limits
       Object.assign(limits, next)
       if (next.headerTimeout === headerTimeout && next.idleTimeout === idleTimeout) return
       servers = serversOf(next)
-      all.push(servers)
+      allServers.push(servers)
     },
     /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
     drain(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
       lingering.drain()
-      for (const { http1, http2 } of all) {
+      for (const { http1, http2 } of allServers) {
         http1.drain()
         http2.drain()
       }

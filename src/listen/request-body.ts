@@ -128,6 +128,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
 
   /** Discards the buffered bytes and all later ones. */
   drop(): void {
+    if (this.#state === 'whole' && this.#pieces.length === 0) return
     this.#onHeld?.(-this.#cost)
     this.#pieces = []
     this.#held = 0

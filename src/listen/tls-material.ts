@@ -31,7 +31,7 @@ export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }
 
-export interface SelfSignedSources {
+interface SelfSignedSources {
   readonly clock: Pick<Clock, 'wall'>
   readonly machine: () => MachineNames
   /** Logs that a pair was set aside or made: clients must trust a new pair before they connect. */

@@ -109,7 +109,7 @@ function validPeriod(chain: Certificates, path: string): ValidPeriod {
 }
 
 /** The time in which a certificate chain is valid, with the certificate that sets each end. */
-export interface ValidPeriod {
+interface ValidPeriod {
   readonly from: Bound
   readonly until: Bound
 }
@@ -122,7 +122,7 @@ interface Bound {
 }
 
 /** `expiring`: the last 30 days of the validity; if it is shorter than 90 days, its last third. */
-export type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
+type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
 
 const DAY = 86_400_000
 

@@ -5,17 +5,8 @@ import { type FairShare, fairShare } from './fair-share.ts'
 import { RememberedGrants } from './remembered-grants.ts'
 
 /** The kinds of memory that the account counts separately: the `of` label of `postern_memory_bytes`. */
-export const KINDS = [
-  'connections',
-  'requests',
-  'bodies',
-  'responses',
-  'tunnels',
-  'hashes',
-  'page',
-  'log',
-] as const
-export type Kind = (typeof KINDS)[number]
+const KINDS = ['connections', 'requests', 'bodies', 'responses', 'tunnels', 'hashes', 'page', 'log'] as const
+type Kind = (typeof KINDS)[number]
 
 /**
  * The stages of load shedding. A stage includes all earlier ones.
@@ -42,7 +33,7 @@ const BEGINS: Readonly<Record<Stage, number>> = {
 const RELIEF = 0.88
 
 /** The things that the account refuses or gives up: the `what` label of `postern_shed_total`. */
-export const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
+const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] as const
 export type Shed = (typeof SHED)[number]
 
 /** How long (ms) an own response must be unread, or a connection idle, before the account may give it up. */
@@ -140,6 +131,15 @@ export class Holding implements ClientMemory {
     this.add(kind, bytes - this.#sums[kind])
   }
 
+  /** Charges for a request, which may be a tunnel soon. Returns whether its client may hold that much. */
+  take(request: number, tunnel: number): boolean {
+    const { account, client } = this
+    const may = !account.isTight || account.mayHold(client, request + tunnel, 'request')
+    this.add('requests', request)
+    if (tunnel > 0) this.add('tunnels', tunnel)
+    return may
+  }
+
   /** The bytes of one kind that it holds. */
   held(kind: Kind): number {
     return this.#sums[kind]
@@ -153,10 +153,6 @@ export class Holding implements ClientMemory {
     this.add('bodies', change)
   }
 
-  admitted(grant: string): void {
-    this.client.grant = grant
-  }
-
   /** Gives all bytes back. Later changes have no effect. */
   close(): void {
     if (!this.#open) return
@@ -168,7 +164,7 @@ export class Holding implements ClientMemory {
   }
 }
 
-export interface AccountDependencies {
+interface AccountDependencies {
   /** The most that all clients together may hold (bytes). */
   readonly limit: number
   readonly clock: Pick<Clock, 'monotonic' | 'every'>
@@ -188,6 +184,8 @@ export class Account {
   /** The bytes of all clients and of the kinds that no client is charged for. */
   total = 0
   stage: Stage | undefined = undefined
+  /** A stage is in effect, or a check may find one: only then a client may hold less than it asks for. */
+  isTight = false
   readonly #deps: AccountDependencies
   readonly #clients = new Map<string, ClientAccount>()
   /**
@@ -253,7 +251,9 @@ export class Account {
   add(kind: Kind, change: number): void {
     this.sums[kind] += change
     this.total += change
-    if (this.total >= this.#checkAt && change > 0) this.#checkSoon ??= afterTurn(this.#check)
+    if (this.total < this.#checkAt || change <= 0) return
+    this.isTight = true
+    this.#checkSoon ??= afterTurn(this.#check)
   }
 
   /** Sets the total bytes of a kind that no client is charged for. */
@@ -320,6 +320,7 @@ export class Account {
     // The next check is due at the next bound above the present fullness; past the last bound, at each further hundredth.
     const next = [...STAGES.map((each) => BEGINS[each]), RELIEF].filter((each) => each > fullness)
     this.#checkAt = this.limit * Math.min(...next, Math.max(this.total / this.limit, RELIEF) + 0.01)
+    this.isTight = stage !== undefined || this.total >= this.#checkAt
     if (stage === this.stage) return
     this.stage = stage
     if (stage !== undefined) this.#timer ??= this.#deps.clock.every(INTERVAL, this.#check)

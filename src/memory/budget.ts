@@ -54,7 +54,7 @@ export function budgetOf(memory: number | 'auto', bounds: MemoryBounds, hash = 0
 }
 
 /** The values of the configuration that bound what clients hold. */
-export interface HeldByKeys {
+interface HeldByKeys {
   readonly secure: boolean
   readonly maxConnections: number
   /** The sum over all services. */

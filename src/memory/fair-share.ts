@@ -1,5 +1,5 @@
 /** The facts about a client on which its fair share depends. */
-export interface Sharer {
+interface Sharer {
   readonly bytes: number
   /** The grant that gives the client precedence; undefined without one. */
   readonly grant: string | undefined

@@ -13,7 +13,7 @@ export interface MemoryBound {
 export type MemoryBounds = readonly [MemoryBound, ...MemoryBound[]]
 
 /** Reads a file; undefined if it does not exist or cannot be read. */
-export type ReadFile = (path: string) => string | undefined
+type ReadFile = (path: string) => string | undefined
 
 const ROOT = '/sys/fs/cgroup'
 

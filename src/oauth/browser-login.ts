@@ -1,3 +1,4 @@
+import { type LoginPage, type Message, pageReply } from '../browser/login-page.ts'
 import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin, showsToken } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -8,8 +9,7 @@ import type { Refusal, Reply } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { type LoginPage, loginPath, type Message, pageReply } from './login-page.ts'
-import { CLEARED_COOKIE, LOGIN_OFF, type Sessions } from './sessions.ts'
+import { LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
@@ -24,6 +24,11 @@ export type BrowserLogin = ReturnType<typeof createBrowserLogin>
  * browser leaves enters that memory only after this response. So the response leads to a second page, which has the field, too.
  */
 const CLEARED_CACHE: Fields = ['Clear-Site-Data', '"cache"']
+
+/** The address of the login page that leads to a path afterwards. */
+function loginPath(to: string): string {
+  return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
+}
 
 /** Leads the browser to another page at once. A browser that ignores it shows this page, which says what to do. */
 function leadingTo(path: string): string {
@@ -83,7 +88,7 @@ export function createBrowserLogin(
     const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
     if (method === 'POST') {
       await sessions.end(fields)
-      const more = ['Set-Cookie', CLEARED_COOKIE, ...CLEARED_CACHE]
+      const more = ['Set-Cookie', sessions.clearedCookie, ...CLEARED_CACHE]
       return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
     // A link of another site carries no cookie, so its request does not show whether there is a session.
@@ -96,7 +101,7 @@ export function createBrowserLogin(
   function offered(exchange: Exchange, { kind }: Refusal): Pick<LoginPage, 'message' | 'action'> {
     const { head, classified } = exchange
     const to = askedFor(exchange)
-    const action = { kind: 'password', to } as const
+    const action = { kind: 'password', to: loginPath(to) } as const
     if (kind === 'invalid-grant') return { message: 'wrong', action }
     if (kind === 'rate-limited' || kind === 'wrong-passwords') return { message: 'wait', action }
     // The cookie is `SameSite=Strict`: this user may have a session, which a request by a link of this page would show.

@@ -93,8 +93,7 @@ export function slowLogins(
   logIn: LogIn,
   { clock, settings, history, onSlowed }: SlowLoginDependencies,
 ): LogIn {
-  const clients = new WindowList<Guesses>()
-  let others = new Guesses()
+  const clients = new WindowList(() => new Guesses())
   const all = { wrong: 0, at: 0 }
   /** The attempts that wait, of all clients, in the order of their arrival. */
   const waiting = new Map<Attempt, Guesses>()
@@ -103,15 +102,8 @@ export function slowLogins(
     const now = clock.monotonic()
     // A known client always has guesses of its own: the login history bounds how many clients are known.
     const most = history.isKnown(key) ? Number.POSITIVE_INFINITY : settings.config.limits.maxKeys
-    const found = clients.find(key, now, most)
-    if (found === 'overflow') {
-      if (others.closesAt <= now) others = new Guesses()
-      others.closesAt = now + MEMORY
-      return others
-    }
-    const guesses = found === 'new' ? new Guesses() : found
-    guesses.closesAt = now + MEMORY
-    clients.place(key, guesses)
+    const guesses = clients.find(key, now, most) ?? clients.open(key, now)
+    clients.renew(guesses, now + MEMORY)
     return guesses
   }
 
@@ -202,10 +194,7 @@ export function slowLogins(
       guesses.wrong = 0
       guesses.nextAt = undefined
     }
-    if (clients.has(guesses)) {
-      guesses.closesAt = clock.monotonic() + MEMORY
-      clients.place(guesses.key, guesses)
-    }
+    clients.renew(guesses, clock.monotonic() + MEMORY)
   }
 
   return async (password, request, grantType, username) => {

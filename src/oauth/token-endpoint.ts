@@ -1,8 +1,10 @@
 import type { Exchange } from '../http/exchange.ts'
+import { type Form, required } from '../http/form.ts'
+import { secondsToReset } from '../http/limit-fields.ts'
 import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
-import { type Form, type FormSettings, readForm, required } from './form-request.ts'
+import { type FormSettings, readForm } from './form-request.ts'
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
 export interface GrantType {
@@ -88,7 +90,7 @@ export function createPasswordGrant(
       }
       if ('accessToken' in result) return result
       if ('slowedFor' in result)
-        return { kind: 'wrong-passwords', retryAfter: Math.ceil(result.slowedFor / 1000) }
+        return { kind: 'wrong-passwords', retryAfter: secondsToReset(result.slowedFor) }
       onUnavailable(result.unavailable)
       return { kind: 'upstream', failure: result.unavailable }
     },

@@ -5,7 +5,7 @@ import type { Alarm, AlarmName, Condition, Point, ServiceCondition } from './mod
 export type Facts = Omit<Condition, 'alarms'>
 
 /** The input of a rule. */
-export interface View {
+interface View {
   readonly facts: Facts
   /** All points of the history, oldest first. */
   readonly points: readonly Point[]

@@ -213,7 +213,7 @@ export interface ServiceCondition {
   readonly ceiling: CeilingCondition | null
 }
 
-export interface CeilingCondition {
+interface CeilingCondition {
   readonly kind: 'guess' | 'broke' | 'tried' | 'barred'
   readonly limit: number
 }
@@ -242,7 +242,7 @@ export interface LimitCondition {
   readonly usedUpCount: number
 }
 
-export interface UsedUpRow {
+interface UsedUpRow {
   /** The address of a client, `grant ID`, `*` for all clients together, or `overflow` for those beyond `limits.max_keys`. */
   readonly key: string
   readonly until: number

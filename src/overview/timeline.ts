@@ -12,7 +12,7 @@ const LONGEST_DETAILS = 256
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** The methods of pino from `info` on, and the levels of their entries. `lineWriter` bypasses them, so the timeline has no access lines. */
+/** The methods of pino from `info` on, and the levels of their entries. Access lines bypass them, so the timeline has none. */
 const LEVELS = { info: 'info', warn: 'warn', error: 'error', fatal: 'error' } as const
 
 /**
@@ -55,7 +55,7 @@ export function createTimeline(log: Logger, clock: Clock) {
   return {
     /** The entries with an id above `after`, oldest first. */
     entries: (after: number): readonly TimelineEntry[] => entries.filter(({ id }) => id > after),
-    close(): void {
+    [Symbol.dispose](): void {
       closed = true
     },
   }

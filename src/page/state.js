@@ -1,7 +1,7 @@
 /** @import { GrantRow, PageEvents, Point, TimelineEntry } from '../overview/model.ts' */
 
 /** How long the page remembers points (ms). */
-export const MEMORY = 15 * 60_000
+const MEMORY = 15 * 60_000
 const LINES = 200
 /** A second (ms). */
 const STEP = 1_000

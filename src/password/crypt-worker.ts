@@ -10,7 +10,7 @@ parentPort?.on('message', (job: CryptJob) => {
 })
 
 /** Whether `password` matches the stored hash. Blocks the thread, for seconds at a high cost: call it in a worker. */
-export function cryptMatches(credential: CryptCredential, password: string): boolean {
+function cryptMatches(credential: CryptCredential, password: string): boolean {
   switch (credential.kind) {
     case 'bcrypt':
       return bcryptMatches(credential.hash, password)

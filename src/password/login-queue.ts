@@ -3,7 +3,7 @@ import { prefix48 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Precedence, WeightedTurns } from './weighted-turns.ts'
 
-export interface LoginBounds {
+interface LoginBounds {
   /** The most passwords that are verified at the same time. The caller may change it. */
   readonly inside: number
   /** The most verifications that wait. */

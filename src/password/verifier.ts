@@ -108,7 +108,7 @@ export function createVerifier(
       const isSlow = credentials.some(
         (each) => !FAST.has(each.kind) && forms.some((form) => !neverMatches(each, form)),
       )
-      if (!isSlow) return verify()
+      if (!isSlow) return needed === 0 ? compare(credentials, forms) : verify()
       return queue.enter({ client, password, against: numbersOf(credentials) }, verify, onEnd)
     },
     /** Why this process cannot verify any password against this credential; `undefined` if it can. */

@@ -4,7 +4,7 @@ import { hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { isSafe, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { type Logger, lineWriter } from './log.ts'
+import type { OpenLog } from './log.ts'
 import { atRecord, type Recorded } from './recorded.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
@@ -30,22 +30,23 @@ const LONGEST_CLIENT = 64
  * something always has a line.
  */
 export function createAccessLog(
-  log: Logger,
+  { log, destination }: OpenLog,
   clock: Clock,
   settings: { readonly config: { readonly log: AccessLogRules } },
 ) {
   const refusals = createRefusalLines(log, clock)
-  const writeLine = lineWriter(log)
+  const { writeAscii } = destination
   const timestamp = createTimestamp()
 
   return {
-    write: atRecord((exchange): void => {
+    /** Writes the line of an exchange that has ended, at `wall` (ms since the Unix epoch). */
+    write: atRecord((exchange, wall: number): void => {
       const { refusal, client } = exchange
       const { access } = settings.config.log
       if (access !== true && (access === false || !mayChange(exchange))) return
       if (refusal !== undefined && !mayHaveChanged(exchange) && !refusals.take(refusal.kind, client.key))
         return
-      if (log.isLevelEnabled('info')) writeLine(lineOf(exchange, timestamp(clock.wall())))
+      if (log.isLevelEnabled('info')) writeAscii(lineOf(exchange, timestamp(wall)))
     }),
     /** Logs that the public listener closed a connection unread because of its address. Bounded like the lines of refused requests. */
     refusedConnection(reason: string, peer: string): void {
@@ -121,7 +122,7 @@ function mayHaveChanged(exchange: Recorded): boolean {
 }
 
 /** The name of a refusal in the access log. */
-export type RefusalName =
+type RefusalName =
   | Exclude<Refusal['kind'], 'unauthorized' | 'upstream'>
   | `unauthorized: ${AuthFailure}`
   | 'invalid-grant: other-name'

@@ -1,4 +1,4 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import { type Clock, systemClock, waitAtMost } from '../system/clock.ts'
 import { type Severity, withSeverity } from '../system/journal.ts'
 
@@ -33,13 +33,57 @@ const MOST_UNWRITTEN = 2 * 1024 * 1024
 /** The most bytes of UTF-8 for one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3
 
+/** Where the lines of a log go. Only the access log writes to it past pino. */
+export interface LogDestination extends AsyncDisposable {
+  /** Writes a whole line of JSON, with its line end. */
+  readonly write: (line: string) => void
+  /** As `write`, in half the time, for a line of ASCII that is shorter than the buffer: cheap enough for the line of every request. */
+  readonly writeAscii: (line: string) => void
+  /** Prepares another format. The result has it in effect, from the next line on. */
+  readonly reformat: (format: LogSettings['format']) => Promise<() => void>
+  /** The bytes that wait to be written. */
+  readonly unwritten: () => number
+  /** Called by `log.flush()`. */
+  readonly flush: (done?: (error?: Error) => void) => void
+  /**
+   * Writes the last lines before the process ends. If that takes too long (full disk, blocked reader), the lines are dropped: pino would
+   * otherwise retry without end when the process exits.
+   */
+  readonly [Symbol.asyncDispose]: () => Promise<void>
+}
+
+export interface OpenLog {
+  readonly log: Logger
+  readonly destination: LogDestination
+}
+
 /** A log with one JSON object on each line, or readable text on a terminal. */
-export async function createLog(
+export async function openLog(
   { level, format }: LogSettings,
   sink: LogSink,
   clock: Clock = systemClock,
-): Promise<Logger> {
-  return createLogOn(level, bufferedStream(clock, sink, await readableIn(format, sink)))
+): Promise<OpenLog> {
+  const destination = bufferedDestination(clock, sink, await readableIn(format, sink))
+  return { log: createLogOn(level, destination), destination }
+}
+
+/** A log on a stream of a program, or of a test: without a buffer, and always JSON. */
+export function openLogOn(level: string, stream: DestinationStream): OpenLog {
+  const write = (line: string): void => stream.write(line)
+  const destination: LogDestination = {
+    write,
+    writeAscii: write,
+    reformat: async () => () => {},
+    unwritten: () => 0,
+    flush: (done) => done?.(),
+    [Symbol.asyncDispose]: async () => {},
+  }
+  return { log: createLogOn(level, destination), destination }
+}
+
+/** A log for those parts that only write lines. */
+export function createLogOn(level: string, stream: DestinationStream): Logger {
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream)
 }
 
 /** Makes a text for people of a line; undefined for JSON. */
@@ -49,13 +93,6 @@ async function readableIn(format: LogSettings['format'], { terminal }: LogSink):
   const isReadable = format === 'pretty' || (format === 'auto' && terminal)
   // Loaded here, because a service logs JSON.
   return isReadable ? (await import('./readable-lines.ts')).readableLines(terminal) : undefined
-}
-
-/** Prepares another format. The result has it in effect, from the next line on. A log on a stream of a program stays JSON. */
-export async function reformat(log: Logger, format: LogSettings['format']): Promise<() => void> {
-  // Proof of the cast: as in `lineWriter`.
-  const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
-  return (await stream.reformat?.(format)) ?? (() => {})
 }
 
 /** The severities of pino's levels by their first digit. */
@@ -71,40 +108,16 @@ function forJournal(line: string, text?: string): string {
   return text === undefined ? `<${severity}>${line}` : withSeverity(severity, text)
 }
 
-/** A log that writes to a stream, for tests and for programs that embed the sidecar. */
-export function createLogOn(level: string, stream: DestinationStream): Logger {
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream)
-}
-
-/**
- * Returns a function that writes a complete line of JSON, in ASCII and with its line end, without pino: cheap enough for the access log of
- * every request. The caller checks `isLevelEnabled` first.
- */
-export function lineWriter(log: Logger): (line: string) => void {
-  // Proof of the cast: this file gave pino the stream. pino exports the symbol, but `Logger` does not declare it.
-  const stream = Reflect.get(log, pino.symbols.streamSym) as DestinationStream & Partial<BufferedStream>
-  return stream.writeAscii ?? ((line) => stream.write(line))
-}
-
-type BufferedStream = ReturnType<typeof bufferedStream>
-
-/** The bytes of the log that wait to be written; 0 for a log without a buffer. */
-export function unwrittenBytes(log: Logger): number {
-  // Proof of the cast: as in `lineWriter`.
-  const stream = Reflect.get(log, pino.symbols.streamSym) as Partial<BufferedStream>
-  return stream.unwritten?.() ?? 0
-}
-
 /**
  * Encodes lines into one buffer and writes them together: a buffer for each line, and frequent writes, made up half of the cost of a line.
  * A full disk or a paused reader neither ends the process nor delays a request.
  *
  * @param readable turns a line into a readable text. Such texts are written without delay, because a person reads them
  */
-function bufferedStream(clock: Pick<Clock, 'after'>, sink: LogSink, readable: Readable) {
+function bufferedDestination(clock: Clock, sink: LogSink, readable: Readable): LogDestination {
   /** Adds what journald needs to a line, or to the text for people that was made of it; of ASCII it makes ASCII. */
   const marked = sink.journal === true ? forJournal : undefined
-  const file = destination({
+  const file = pino.destination({
     fd: sink.fd,
     sync: false,
     minLength: BUFFER_SIZE,
@@ -226,39 +239,24 @@ function bufferedStream(clock: Pick<Clock, 'after'>, sink: LogSink, readable: Re
   return {
     write: writeLine,
     writeAscii,
-    async reformat(format: LogSettings['format']): Promise<() => void> {
+    async reformat(format) {
       const next = await readableIn(format, sink)
       return () => {
         readable = next
       }
     },
-    unwritten: (): number => unwritten + length,
-    /** Called by `log.flush()`. */
+    unwritten: () => unwritten + length,
     flush: writeOut,
-    /** Drops the lines that are not written yet, so the end of the process does not wait for them. */
-    abandon(): void {
-      state = 'abandoned'
+    async [Symbol.asyncDispose]() {
+      let isWritten = false
+      const flushed = new Promise<void>((resolve) => {
+        writeOut((error) => {
+          isWritten = error === undefined || error === null
+          resolve()
+        })
+      })
+      await waitAtMost(clock, LAST_FLUSH, flushed)
+      if (!isWritten) state = 'abandoned'
     },
   }
-}
-
-/**
- * Writes the last lines before the process ends. If that takes longer than `patience` ms (full disk, blocked reader), the
- * lines are dropped: pino would otherwise retry without end when the process exits.
- */
-export async function finishLog(
-  log: Logger,
-  patience: number = LAST_FLUSH,
-  clock: Clock = systemClock,
-): Promise<void> {
-  let written = false
-  const flushed = new Promise<void>((resolve) => {
-    log.flush((error) => {
-      written = error === undefined || error === null
-      resolve()
-    })
-  })
-  await waitAtMost(clock, patience, flushed)
-  const stream: Partial<BufferedStream> = Reflect.get(log, pino.symbols.streamSym)
-  if (!written) stream.abandon?.()
 }

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { nextTurn } from '../system/clock.ts'
 
-/** A series of a counter or gauge. Its owner keeps it, so a request costs no look-up of labels. A value of NaN has no sample. */
+/** A series of a counter or gauge. Its owner keeps it, so a request costs no look-up of labels. */
 export class Series {
   value = 0
 
@@ -9,17 +9,6 @@ export class Series {
     this.value += amount
   }
 }
-
-/** Returns the series with these label values, in the order of the label names. The first call adds the series to the text, at 0. */
-type Family<S = Series> = (...values: readonly string[]) => S
-
-type Definition<S = Series> = readonly [
-  name: string,
-  help: string,
-  labelNames?: readonly string[],
-  /** Called on each scrape. */
-  collect?: (family: Family<S>) => void,
-]
 
 /** The upper bounds of the buckets in seconds: from a fast response of a device in the LAN to the response deadline. */
 export const BOUNDS: readonly number[] = [
@@ -41,60 +30,63 @@ class Durations {
   }
 }
 
-/** One value of a family: a line of the text. */
-interface Sample {
-  readonly metricName?: string
-  readonly labels: Labels
-  readonly value: number
-}
-
 type Labels = Readonly<Record<string, string>>
 
-/** What a family of prom-client returns at a scrape. */
+/** Returns the series with these label values, in the order of the label names. The first call adds the series to the text, at 0. */
+type Family<S = Series> = (...values: readonly string[]) => S
+
+/** The series of a family with their labels, in the order in which they were added. */
+type SeriesList<S> = readonly { readonly labels: Labels; readonly series: S }[]
+
+function createFamily<S>(
+  labelNames: readonly string[],
+  create: () => S,
+): { readonly family: Family<S>; readonly all: () => SeriesList<S> } {
+  const byLabels = new Map<string, SeriesList<S>[number]>()
+  const family: Family<S> = (...values) => {
+    const key = values.join('\n')
+    const known = byLabels.get(key)
+    if (known !== undefined) return known.series
+    const labels = Object.fromEntries(labelNames.map((label, i) => [label, values[i] ?? '']))
+    const series = create()
+    byLabels.set(key, { labels, series })
+    return series
+  }
+  return { family, all: () => [...byLabels.values()] }
+}
+
+/** Removes all samples. After `reset`, a family without labels would still have one, of 0. */
+function empty(metric: Counter | Gauge, labelNames: readonly string[]): void {
+  metric.reset()
+  if (labelNames.length === 0) metric.remove()
+}
+
+/** What a histogram of prom-client returns at a scrape. */
 type Scraped = Awaited<ReturnType<Histogram['get']>>
 
-interface FamilyConfig {
-  readonly name: string
-  readonly help: string
-  readonly labelNames: readonly string[]
-  readonly registers: Registry[]
-}
-
-/** A counter whose samples are read from `Series` when it is scraped. */
-class ReadCounter extends Counter {
-  readonly #read: () => Scraped
-
-  constructor(config: FamilyConfig, read: () => Scraped) {
-    super(config)
-    this.#read = read
-  }
-
-  override async get(): Promise<Scraped> {
-    return this.#read()
-  }
-}
-
-/** A gauge whose samples are read from `Series` when it is scraped. */
-class ReadGauge extends Gauge {
-  readonly #read: () => Scraped
-
-  constructor(config: FamilyConfig, read: () => Scraped) {
-    super(config)
-    this.#read = read
-  }
-
-  override async get(): Promise<Scraped> {
-    return this.#read()
-  }
-}
-
-/** A histogram whose samples are read from `Durations` when it is scraped. */
+/**
+ * A histogram whose samples are read from `Durations` when it is scraped. It is a subclass, because `collect` cannot set the buckets of
+ * prom-client: only `observe` fills them, one observation and one look-up of labels at a time.
+ */
 class ReadHistogram extends Histogram {
   readonly #read: () => Scraped
 
-  constructor(config: FamilyConfig, read: () => Scraped) {
-    super({ ...config, buckets: [...BOUNDS] })
-    this.#read = read
+  constructor(
+    config: { name: string; help: string; registers: Registry[] },
+    labelNames: readonly string[],
+    all: () => SeriesList<Durations>,
+  ) {
+    super({ ...config, labelNames, buckets: [...BOUNDS] })
+    const { name, help } = config
+    this.#read = () => ({
+      name,
+      help,
+      // Proof of the cast: at run time, the package uses this word. Its declarations have a numeric enum that it does not export.
+      type: 'histogram' as unknown as Scraped['type'],
+      aggregator: 'sum',
+      collect: () => {},
+      values: all().flatMap(({ labels, series }) => bucketSamples(name, labels, series)),
+    })
   }
 
   override async get(): Promise<Scraped> {
@@ -107,53 +99,97 @@ class ReadHistogram extends Histogram {
   }
 }
 
-/** The class for a family of each type. */
-const CLASSES = { counter: ReadCounter, gauge: ReadGauge, histogram: ReadHistogram } as const
+function bucketSamples(name: string, labels: Labels, { counts, sum }: Durations): Scraped['values'] {
+  let total = 0
+  const buckets = counts.map((count, i) => {
+    total += count
+    return {
+      metricName: `${name}_bucket`,
+      labels: { le: String(BOUNDS[i] ?? '+Inf'), ...labels },
+      value: total,
+    }
+  })
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: total },
+  ]
+}
 
 export type MetricRegistry = ReturnType<typeof createMetricRegistry>
 
 /**
  * The metrics of one sidecar. prom-client holds name, help, labels and type of each family, writes the text, and throws for a name that is
- * malformed or taken. The values are in `Series`: prom-client would look up the labels on each count, the owner of a `Series` does it once.
+ * malformed or taken. It gets the values when it collects them for a scrape. Until then they are in `Series`: prom-client would look up
+ * the labels on each count, the owner of a `Series` does it once.
  *
  * @param shared registries whose metrics this registry reports, too
  */
 export function createMetricRegistry(...shared: readonly Registry[]) {
   const registry = Registry.merge([...shared, new Registry()])
-
-  function addFamily<S>(
-    type: keyof typeof CLASSES,
-    [shortName, help, labelNames = [], collect]: Definition<S>,
-    create: () => S,
-    samplesOf: (series: S, labels: Labels, name: string) => readonly Sample[],
-  ): Family<S> {
-    const name = `postern_${shortName}`
-    const all = new Map<string, { readonly labels: Labels; readonly series: S }>()
-    const family: Family<S> = (...values) => {
-      const key = values.join('\n')
-      const known = all.get(key)
-      if (known !== undefined) return known.series
-      const labels = Object.fromEntries(labelNames.map((label, i) => [label, values[i] ?? '']))
-      const series = create()
-      all.set(key, { labels, series })
-      return series
-    }
-    function read(): Scraped {
-      collect?.(family)
-      const values = [...all.values()].flatMap(({ labels, series }) => samplesOf(series, labels, name))
-      // Proof of the cast: at run time, the package uses these words. Its declarations have a numeric enum that it does not export.
-      const written = type as unknown as Scraped['type']
-      return { name, help, type: written, aggregator: 'sum', collect: () => {}, values }
-    }
-    new CLASSES[type]({ name, help, labelNames, registers: [registry] }, read)
-    return family
-  }
+  const describe = (shortName: string, help: string) => ({
+    name: `postern_${shortName}`,
+    help,
+    registers: [registry],
+  })
 
   return {
-    counter: (...metric: Definition): Family => addFamily('counter', metric, () => new Series(), valueSample),
-    gauge: (...metric: Definition): Family => addFamily('gauge', metric, () => new Series(), valueSample),
-    histogram: (...metric: Definition<Durations>): Family<Durations> =>
-      addFamily('histogram', metric, () => new Durations(), bucketSamples),
+    counter(shortName: string, help: string, labelNames: readonly string[] = []): Family {
+      const { family, all } = createFamily(labelNames, () => new Series())
+      new Counter({
+        ...describe(shortName, help),
+        labelNames,
+        collect() {
+          empty(this, labelNames)
+          for (const { labels, series } of all()) this.inc(labels, series.value)
+        },
+      })
+      return family
+    },
+    gauge(shortName: string, help: string, labelNames: readonly string[] = []): Family {
+      const { family, all } = createFamily(labelNames, () => new Series())
+      new Gauge({
+        ...describe(shortName, help),
+        labelNames,
+        collect() {
+          empty(this, labelNames)
+          for (const { labels, series } of all()) this.set(labels, series.value)
+        },
+      })
+      return family
+    },
+    /** A gauge that is asked for its value on each scrape. Undefined: it has no sample. */
+    readGauge(shortName: string, help: string, read: () => number | undefined): void {
+      new Gauge({
+        ...describe(shortName, help),
+        collect() {
+          const value = read()
+          if (value === undefined) this.remove()
+          else this.set(value)
+        },
+      })
+    },
+    /** A gauge with one label that is asked on each scrape: for the values by the value of the label. */
+    readGauges(
+      shortName: string,
+      help: string,
+      label: string,
+      read: () => Readonly<Record<string, number>>,
+    ): void {
+      new Gauge({
+        ...describe(shortName, help),
+        labelNames: [label],
+        collect() {
+          this.reset()
+          for (const [of, value] of Object.entries(read())) this.set({ [label]: of }, value)
+        },
+      })
+    },
+    histogram(shortName: string, help: string, labelNames: readonly string[] = []): Family<Durations> {
+      const { family, all } = createFamily(labelNames, () => new Durations())
+      new ReadHistogram(describe(shortName, help), labelNames, all)
+      return family
+    },
     contentType: registry.contentType as string,
     /** The exposition text. Concurrent readers share one text, which begins after the last of them has asked: no text is stale. */
     text: shareNext(() => writeInTurns(registry)),
@@ -198,26 +234,4 @@ export function seriesOf<Value extends string>(
 ): Readonly<Record<Value, Series>> {
   // Proof of the cast: the keys are exactly `values`.
   return Object.fromEntries(values.map((value) => [value, family(value)])) as Record<Value, Series>
-}
-
-/** No sample for NaN: prom-client would write `Nan`, which no scraper reads. */
-function valueSample({ value }: Series, labels: Labels): readonly Sample[] {
-  return Number.isNaN(value) ? [] : [{ labels, value }]
-}
-
-function bucketSamples({ counts, sum }: Durations, labels: Labels, name: string): readonly Sample[] {
-  let total = 0
-  const buckets = counts.map((count, i): Sample => {
-    total += count
-    return {
-      metricName: `${name}_bucket`,
-      labels: { le: String(BOUNDS[i] ?? '+Inf'), ...labels },
-      value: total,
-    }
-  })
-  return [
-    ...buckets,
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: total },
-  ]
 }

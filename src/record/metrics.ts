@@ -85,22 +85,20 @@ export function createMetrics(
 }
 
 /** The memory that clients make the process hold. `held` is asked on each scrape. */
-function createMemoryMetrics({ counter, gauge }: MetricRegistry, held: () => HeldMemory | undefined) {
-  gauge(
+function createMemoryMetrics(
+  { counter, readGauge, readGauges }: MetricRegistry,
+  held: () => HeldMemory | undefined,
+) {
+  readGauges(
     'memory_bytes',
     'What clients make the process hold, as it is charged to them, by what it is.',
-    ['of'],
-    (bytes) => {
-      for (const [of, sum] of Object.entries(held()?.sums ?? {})) bytes(of).value = sum
-    },
+    'of',
+    () => held()?.sums ?? {},
   )
-  gauge(
+  readGauge(
     'memory_limit_bytes',
     'The most that clients may make the process hold: `listen.memory`.',
-    [],
-    (limit) => {
-      limit().value = held()?.limit ?? Number.NaN
-    },
+    () => held()?.limit,
   )
   const shed = counter(
     'shed_total',

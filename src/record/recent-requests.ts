@@ -1,5 +1,4 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Clock } from '../system/clock.ts'
 import { type Explanation, explain, type RequestRow, summaryOf } from './explanation.ts'
 import { factsIn, type RequestFacts, rowOf, startOf } from './request-facts.ts'
 
@@ -42,7 +41,6 @@ const ROWS = 100
  * @param issued the live issued grants, whose labels the explanations name
  */
 export function createRecentRequests(
-  clock: Clock,
   issued: () => readonly { readonly id: string; readonly label: string }[] = () => [],
 ) {
   const answered = createRing('answered', ANSWERED)
@@ -52,12 +50,13 @@ export function createRecentRequests(
   const rings = [answered, failed, limited, refused]
 
   return {
-    add(exchange: Exchange): void {
+    /** @param wall when it has ended (ms since the Unix epoch) */
+    add(exchange: Exchange, wall: number): void {
       const { status, failure, refusal } = exchange
       const isFailed = status >= 500 || failure !== undefined
       const ofRefusals = refusal?.kind === 'rate-limited' ? limited : refused
       const ring = isFailed ? failed : refusal === undefined ? answered : ofRefusals
-      ring.add(exchange, clock.wall())
+      ring.add(exchange, wall)
     },
     /** At most `ROWS` requests, the latest first: the selected ones, or without a selection about equally many of each reason. */
     recent({ reason, status }: Wanted = {}): readonly RequestRow[] {

@@ -1,8 +1,6 @@
 import type { Clock, Timer } from '../system/clock.ts'
 import type { Logger } from './log.ts'
 
-export type RefusalLines = ReturnType<typeof createRefusalLines>
-
 /** The period of the budgets of lines (ms). */
 const PERIOD = 10_000
 

@@ -11,7 +11,7 @@ import { createTally, endReasonOf, REASONS, REFUSAL_REASONS } from './tally.ts'
  * @param windowsHeld the number of windows of an endpoint type; called on each scrape
  */
 export function createRequestMetrics(
-  { counter, gauge, histogram }: MetricRegistry,
+  { counter, readGauges, histogram }: MetricRegistry,
   windowsHeld: (endpoint: WindowType) => number,
 ) {
   let serverErrors = 0
@@ -39,9 +39,9 @@ export function createRequestMetrics(
   )
   const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
   for (const endpoint of always) openEndpoint(endpoint)
-  gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (windows) => {
-    for (const endpoint of endpoints.keys()) windows(endpoint).value = windowsHeld(endpoint)
-  })
+  readGauges('rate_windows', 'Rate limit windows held.', 'endpoint', () =>
+    Object.fromEntries(endpoints.keys().map((endpoint) => [endpoint, windowsHeld(endpoint)])),
+  )
   const fallbacks = counter(
     'rate_fallback_total',
     'Requests counted by this sidecar alone because the shared store did not answer.',

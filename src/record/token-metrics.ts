@@ -16,7 +16,7 @@ export interface TokenCounts {
 
 /** The metrics of logins and tokens. */
 export function createTokenMetrics(
-  { counter, gauge }: MetricRegistry,
+  { counter, readGauge, readGauges }: MetricRegistry,
   counts: () => TokenCounts | undefined,
 ) {
   const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')()
@@ -24,40 +24,32 @@ export function createTokenMetrics(
     'logins_slowed_total',
     'Logins that waited because of wrong passwords before them.',
   )()
-  gauge(
+  readGauge(
     'guessing_addresses',
     'Addresses with wrong passwords within the last five to ten minutes. An IPv6 /48 is one.',
-    [],
-    (guessing) => {
-      guessing().value = counts()?.guessing() ?? 0
-    },
+    () => counts()?.guessing() ?? 0,
   )
-  gauge('tokens', 'Live tokens.', ['kind'], (tokens) => {
-    for (const kind of ['access', 'refresh'] as const) tokens(kind).value = counts()?.tokens()[kind] ?? 0
+  readGauges('tokens', 'Live tokens.', 'kind', () => {
+    const { access, refresh } = counts()?.tokens() ?? { access: 0, refresh: 0 }
+    return { access, refresh }
   })
-  gauge(
+  readGauge(
     'issued_tokens',
     'Live tokens of postern issue, which are not among postern_tokens.',
-    [],
-    (issued) => {
-      issued().value = counts()?.issued() ?? 0
-    },
+    () => counts()?.issued() ?? 0,
   )
-  gauge(
+  readGauge(
     'issued_token_expiry_timestamp_seconds',
     'When the first token of postern issue ends that was issued for more than two weeks and has no successor.',
-    [],
-    (expiry) => {
-      expiry().value = (counts()?.issuedEnds() ?? Number.NaN) / 1000
+    () => {
+      const endsAt = counts()?.issuedEnds()
+      return endsAt === undefined ? undefined : endsAt / 1000
     },
   )
-  gauge(
+  readGauge(
     'tokens_unsaved',
     'Live tokens that are missing in the token file because writing it failed. A restart would lose them.',
-    [],
-    (unsaved) => {
-      unsaved().value = counts()?.unsaved() ?? Number.NaN
-    },
+    () => counts()?.unsaved(),
   )
   const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
   const revoked = counter('tokens_revoked_total', 'Grants revoked with all tokens, by reason.', ['reason'])

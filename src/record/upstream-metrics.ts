@@ -27,7 +27,7 @@ const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
  * service.
  */
 export function createUpstreamMetrics(
-  { counter, gauge, histogram }: MetricRegistry,
+  { counter, gauge, readGauge, histogram }: MetricRegistry,
   load: () => DeviceLoad | undefined,
   clock: Clock,
 ) {
@@ -57,9 +57,7 @@ export function createUpstreamMetrics(
     ['route'],
   )
   const present = (name: string, help: string, member: keyof DeviceLoad): void => {
-    gauge(name, help, [], (family) => {
-      family().value = Number((load() ?? IDLE)[member])
-    })
+    readGauge(name, help, () => Number((load() ?? IDLE)[member]))
   }
   present('upstream_in_flight', 'Requests in flight at the device.', 'inFlight')
   present(

@@ -1,7 +1,7 @@
 import { TOKEN } from '../http/fields.ts'
 
 /** One authentication challenge. Parameter names are in lower case, values without quotes. */
-export interface Challenge {
+interface Challenge {
   /** In lower case. */
   readonly scheme: string
   readonly parameters: Parameters

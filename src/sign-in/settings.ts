@@ -13,7 +13,7 @@ import type { SessionDevice } from './session-logout.ts'
 import { createSessionScheme } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
-export interface SignInSetup {
+interface SignInSetup {
   /** The configuration key of `auth`, for messages. */
   readonly key: string
   readonly connections: Connections
@@ -28,7 +28,7 @@ export interface SignInSetup {
 }
 
 /** The events of a sign-in, for a log that names configuration keys. */
-export interface SignInReports extends Omit<SignInEvents, 'changing'> {
+interface SignInReports extends Omit<SignInEvents, 'changing'> {
   /** `key`: where the operator can name the one cookie that is the session; undefined if the configuration names it. */
   readonly changing: (key: string | undefined) => void
 }

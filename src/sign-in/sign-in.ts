@@ -19,7 +19,7 @@ export interface SentCredentials extends Credentials {
 }
 
 /** Whether a repetition of the request makes sense: after a login, or with the nonce of the challenge. */
-export type Renewal =
+type Renewal =
   | { readonly kind: 'signed-in' }
   | { readonly kind: 'new-nonce'; readonly nonce: string }
   | { readonly kind: 'refused' }

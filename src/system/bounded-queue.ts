@@ -16,9 +16,14 @@ type OnWait = (withdraw: () => void) => void
 
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
-export interface QueueBounds {
-  /** How many callers may be inside. It may change. If it falls below the places in use, no caller enters until enough have left. */
-  readonly inside: number
+/** A number of places that may change. If it falls below the places in use, no caller enters until enough have left. */
+export interface Limit {
+  readonly limit: number
+}
+
+interface QueueBounds {
+  /** How many callers may be inside. */
+  readonly inside: number | Limit
   readonly waiting: number
   /** How long one caller waits (ms). */
   readonly maxWait: number
@@ -44,18 +49,19 @@ interface Predecessor {
  */
 export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds, before?: Predecessor) {
   const waiters = createFairQueue<Waiter>()
+  const most: Limit = typeof bounds.inside === 'number' ? { limit: bounds.inside } : bounds.inside
   let inside = 0
   /** It has the places that are left here. */
   let successor: { readonly fill: () => void } | undefined
   let earlier = before
 
   /**
-   * Lets waiters in while places are free. Call it when `bounds.inside` has grown. A place passes directly to the next waiter and is never
+   * Lets waiters in while places are free. Call it when the limit has grown. A place passes directly to the next waiter and is never
    * free in between, so `tryEnter` cannot overtake a waiter.
    */
   const fill = (): void => {
     if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
-    while (inside + (earlier?.inside ?? 0) < bounds.inside) {
+    while (inside + (earlier?.inside ?? 0) < most.limit) {
       const next = waiters.next()
       if (next === undefined) return
       inside += 1
@@ -77,7 +83,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   const tryEnter = (): Leave | undefined => {
     if (waiters.size > 0) fill()
-    if (inside + (earlier?.inside ?? 0) >= bounds.inside) return undefined
+    if (inside + (earlier?.inside ?? 0) >= most.limit) return undefined
     inside += 1
     return occupied()
   }
@@ -103,7 +109,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     },
     /** How many callers may be inside now. */
     get places(): number {
-      return bounds.inside
+      return most.limit
     },
     fill,
     tryEnter,

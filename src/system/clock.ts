@@ -142,12 +142,12 @@ export function rest(clock: Pick<Clock, 'after'>, time: number, signal?: AbortSi
   return untilOver((over) => clock.after(time, over), signal)
 }
 
-/** A signal that aborts when `time` is over. `cancel` ends its timer. */
+/** A signal that aborts when `time` is over, unless its scope has ended. */
 export function abortAfter(
   clock: Pick<Clock, 'after'>,
   time: number,
-): { readonly signal: AbortSignal } & Timer {
+): { readonly signal: AbortSignal } & Disposable {
   const over = new AbortController()
   const timer = clock.after(time, () => over.abort())
-  return { signal: over.signal, cancel: () => timer.cancel() }
+  return { signal: over.signal, [Symbol.dispose]: () => timer.cancel() }
 }

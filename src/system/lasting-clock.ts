@@ -12,9 +12,7 @@ const EARLIEST = Date.UTC(2025, 0)
  * - `shift`: the clock was ahead until now. All earlier times move back with it.
  * - `lost`: the clock is behind a known time. It is not believed.
  */
-export type Step = 'none' | 'judge' | 'shift' | 'lost'
-
-export type LastingClock = ReturnType<typeof createLastingClock>
+type Step = 'none' | 'judge' | 'shift' | 'lost'
 
 /**
  * The time for a file that outlives the process: the wall clock, unless it starts before `floor`. A wall clock that starts before the floor

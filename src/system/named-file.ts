@@ -134,20 +134,16 @@ export const LARGEST_FILE = 1024 * 1024
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
   // The check comes before `open`, because to open a FIFO wakes a writer that waits for a reader.
   requireFile(await stat(path))
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    requireFile(await handle.stat())
-    const bytes = Buffer.allocUnsafe(limit + 1)
-    let length = 0
-    while (length <= limit) {
-      const { bytesRead } = await handle.read(bytes, length, bytes.length - length)
-      if (bytesRead === 0) return bytes.subarray(0, length)
-      length += bytesRead
-    }
-    throw new OddFile(`it is larger than ${limit / 1024} KiB`)
-  } finally {
-    await handle.close()
+  await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  requireFile(await handle.stat())
+  const bytes = Buffer.allocUnsafe(limit + 1)
+  let length = 0
+  while (length <= limit) {
+    const { bytesRead } = await handle.read(bytes, length, bytes.length - length)
+    if (bytesRead === 0) return bytes.subarray(0, length)
+    length += bytesRead
   }
+  throw new OddFile(`it is larger than ${limit / 1024} KiB`)
 }
 
 function requireFile(found: Stats): void {

@@ -34,7 +34,7 @@ export interface Grant {
 }
 
 /** A number, so that V8 keeps `usedAt` without an extra heap object. */
-export const UNUSED = -1
+const UNUSED = -1
 
 /** Why a token was removed. Evicted tokens leave no trace: they count as unknown. */
 type RemovalReason = 'expired' | 'revoked' | 'evicted'

@@ -37,8 +37,6 @@ interface Dependencies {
   readonly meta: Map<string, string>
 }
 
-export type JournalClock = ReturnType<typeof createJournalClock>
-
 /**
  * Maps monotonic time to the wall times in the token file. Only the wall clock tells the age of a restored token, so a step of the clock
  * recomputes when the restored tokens expire.
@@ -83,21 +81,23 @@ export function createJournalClock(deps: Dependencies) {
     },
     /** Whether the wall clock has lost the time. */
     isLost: (): boolean => lead() > 0,
-    /** The record of a token for the file. */
-    toRecord(token: Token): TokenRecord {
-      const { digest, grant, kind, spent } = token
+    /** The records of tokens for the file. */
+    *toRecords(tokens: Iterable<Token>): Generator<TokenRecord, void> {
       const ahead = time.ahead()
-      return {
-        digest,
-        grant: grant.id,
-        client: grant.client,
-        granted: Math.round(ahead + grant.issuedAt),
-        kind,
-        issued: Math.round(ahead + token.issuedAt),
-        expires: Math.round(ahead + token.expiresAt),
-        spent: spent === undefined ? null : Math.round(ahead + spent.at),
-        graceEnd: spent === undefined ? null : Math.round(ahead + spent.graceEnd),
-        label: grant.label ?? null,
+      for (const token of tokens) {
+        const { digest, grant, kind, spent } = token
+        yield {
+          digest,
+          grant: grant.id,
+          client: grant.client,
+          granted: Math.round(ahead + grant.issuedAt),
+          kind,
+          issued: Math.round(ahead + token.issuedAt),
+          expires: Math.round(ahead + token.expiresAt),
+          spent: spent === undefined ? null : Math.round(ahead + spent.at),
+          graceEnd: spent === undefined ? null : Math.round(ahead + spent.graceEnd),
+          label: grant.label ?? null,
+        }
       }
     },
     /** Whether the last known time has to be written again. */

@@ -154,7 +154,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     deletions.clear()
     const whole = attempt('open', true, (file) => {
       file.clear()
-      for (const token of tokens()) file.put(time.toRecord(token))
+      for (const each of time.toRecords(tokens())) file.put(each)
       for (const [key, value] of meta) file.setMeta(key, value)
       file.setMeta(IDENTITY, file.identity)
     })
@@ -176,7 +176,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   function record(changed: readonly Token[]): void {
     write('issue', false, (file) => {
       deletions.write(file)
-      for (const token of changed) file.put(time.toRecord(token))
+      for (const each of time.toRecords(changed)) file.put(each)
       if (time.isDue()) time.keep(file)
     })
     if (file === undefined) miss(changed)
@@ -203,7 +203,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     const changed = time.follow()
     if (changed === undefined) return false
     write('issue', true, (file) => {
-      for (const token of changed) file.put(time.toRecord(token))
+      for (const each of time.toRecords(changed)) file.put(each)
       time.keep(file)
     })
     return true

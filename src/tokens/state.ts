@@ -74,7 +74,7 @@ export type Revocation =
 export const BY_OPERATOR = 'operator'
 
 /** A revocation of all grants of a client or of a name. */
-export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
+type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
 /** A revocation that a sidecar begins by itself: of a name that left the configuration, or of the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
@@ -140,9 +140,10 @@ export interface Tokens {
   refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
   /**
    * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
-   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store.
+   * the client that presents the token. Clients take turns if look-ups have to wait for the shared store. `now`: ms on the monotonic
+   * clock, if the caller has read it in this turn.
    */
-  identify(accessToken: string, client: string): Later<TokenLookup>
+  identify(accessToken: string, client: string, now?: number): Later<TokenLookup>
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): Later<number | Unavailable>
   grants(): Later<readonly GrantSummary[] | Unavailable>
@@ -225,7 +226,7 @@ export interface AllIssued {
  * `no-password`: the account has no password now. `checked-by-device`: with `password.device` there is no fingerprint before a login, so a
  * change of the password would go unnoticed.
  */
-export type HandOut = (
+type HandOut = (
   handout: Handout,
 ) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
 

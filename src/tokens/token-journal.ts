@@ -39,7 +39,7 @@ export const IDENTITY = 'file_identity'
 export const COPIED = 'copied_at'
 
 /** The id of a grant with a name. `heir`: the name for an id without one; empty: the id stays without a name. */
-export function withName(grant: string, heir: string): string {
+function withName(grant: string, heir: string): string {
   return nameOfGrant(grant) === '' && heir !== '' ? `${heir}.${grant}` : grant
 }
 

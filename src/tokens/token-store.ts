@@ -152,7 +152,7 @@ export function createTokenStore(deps: Dependencies) {
     return issued
   }
 
-  function identify(accessToken: string): LocalLookup {
+  function identify(accessToken: string, _client = '', now = clock.monotonic()): LocalLookup {
     if (!looksMinted(accessToken)) return REFUSED.unknown
     const digest = digestToken(accessToken)
     const token = table.find(digest)
@@ -160,7 +160,6 @@ export function createTokenStore(deps: Dependencies) {
       return REFUSED[table.removalReason(digest) ?? 'unknown']
     }
     if (token.kind !== 'access') return REFUSED.unknown
-    const now = clock.monotonic()
     if (now >= token.expiresAt) return REFUSED.expired
     table.touch(token.grant, now)
     return { kind: 'valid', grant: token.grant.id }

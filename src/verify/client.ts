@@ -26,7 +26,7 @@ export interface Client {
 }
 
 /** The server under test: its address, and the authorities that are trusted. */
-export type Target = Pick<VerifyOptions, 'url' | 'tls'>
+type Target = Pick<VerifyOptions, 'url' | 'tls'>
 
 /** A request without a whole response after this time has failed (ms). */
 const RESPONSE_TIMEOUT = 10_000
@@ -133,7 +133,8 @@ export async function createHttp2Client(
   timeout: number = RESPONSE_TIMEOUT,
 ): Promise<Client | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
-  const { signal, cancel } = abortAfter(clock, timeout)
+  using deadline = abortAfter(clock, timeout)
+  const { signal } = deadline
   const socket = connectTls({ ...tlsOptions(target), ALPNProtocols: ['h2', 'http/1.1'] })
   // A socket that is no longer needed may still emit an error.
   socket.on('error', () => undefined)
@@ -155,8 +156,6 @@ export async function createHttp2Client(
   } catch (error) {
     socket.destroy()
     return failureOf(error, undefined, timeout)
-  } finally {
-    cancel()
   }
 }
 
@@ -211,8 +210,7 @@ async function exchange(
 ): Promise<Received> {
   const sentAt = wall()
   const start = monotonic()
-  const over = new AbortController()
-  const timer = after(timeout, () => over.abort())
+  using over = abortAfter({ after }, timeout)
   const arrived = (head: Pick<Received, 'status' | 'fields'>): Received => {
     return { ...head, body: '', failure: undefined, at: wall(), ms: monotonic() - start, sentAt }
   }
@@ -231,7 +229,5 @@ async function exchange(
     const failure = failureOf(over.signal.aborted ? over.signal.reason : error, received?.status, timeout)
     const unreachable = UNREACHABLE.test(codeOf(error)) ? { unreachable: true as const } : {}
     return { ...(received ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable }
-  } finally {
-    timer.cancel()
   }
 }

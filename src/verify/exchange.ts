@@ -34,7 +34,7 @@ export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
 
 export const TOKEN_PATH = '/oauth/token'
 
-export type Form = Readonly<Record<string, string>>
+type Form = Readonly<Record<string, string>>
 
 /** A form to the token endpoint. */
 export function tokenRequest(form: Form, what: string, path: string = TOKEN_PATH): Question {

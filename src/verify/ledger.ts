@@ -2,7 +2,7 @@ import type { Observation } from './exchange.ts'
 import { type Limit, limitFieldsOf, retryAfterFaults, type ServerClock, statedReset } from './limit-fields.ts'
 
 /** A fault of a window or of responses. `promise` is undefined for responses with a fault that is not about the limits. */
-export interface LedgerFault {
+interface LedgerFault {
   readonly promise: 'C14' | 'C15' | 'C16' | undefined
   readonly text: string
 }

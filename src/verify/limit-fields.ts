@@ -7,7 +7,7 @@ export interface Limit {
   readonly window: number
 }
 
-export interface LimitFields {
+interface LimitFields {
   readonly limit: number
   readonly remaining: number
   /** Unix time in seconds. */

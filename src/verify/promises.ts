@@ -2,7 +2,7 @@
  * A promise that `postern verify` reports for any server with the documented API. Postern's other promises are its own, or no client can
  * see them.
  */
-export interface SeenFromOutside {
+interface SeenFromOutside {
   /** Exactly what a check establishes. */
   readonly sentence: string
   /** The clauses of the documented API or of an RFC that demand it. */

@@ -7,7 +7,7 @@ export function mayColour(isTTY: boolean, env: Readonly<Record<string, string | 
 }
 
 /** How a run is shown. `wrap` breaks a text into lines; the caller writes the `indent` columns before the first line. */
-export interface Display {
+interface Display {
   readonly colour: boolean
   readonly wrap: (text: string, indent: number) => string
 }
@@ -71,7 +71,7 @@ export function verdictLine(verdict: Verdict, { colour, wrap }: Display): string
 }
 
 /** The first sentence of a promise, without its full stop. */
-export function firstSentence({ sentence }: Pick<Verdict, 'sentence'>): string {
+function firstSentence({ sentence }: Pick<Verdict, 'sentence'>): string {
   const [first = ''] = sentence.split(/(?<=\.) (?=[A-Z`])/)
   return first.replace(/\.$/, '')
 }

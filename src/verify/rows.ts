@@ -23,7 +23,7 @@ import type { OutsideId } from './promises.ts'
 import type { FloodFigures } from './verdict.ts'
 
 /** A condition on a response. */
-export interface Expectation {
+interface Expectation {
   readonly holds: (received: Received) => boolean
   readonly wanted: string
   /** Default: the clauses of the promise. */
@@ -48,7 +48,7 @@ export interface Row {
 /** Rows one after the other. Each `yield` returns the response, because a later row may use its tokens. */
 export type Rows<Result = void> = Generator<Row, Result, Received>
 
-export interface TokenPair {
+interface TokenPair {
   readonly accessToken: string
   readonly refreshToken: string
 }

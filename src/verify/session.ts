@@ -95,7 +95,7 @@ export class Session {
     return this.#logins.size > 0
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     for (const client of this.#clients) client.close()
   }
 

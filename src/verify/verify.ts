@@ -269,31 +269,27 @@ export async function verify(
   const start = time.monotonic()
   const startedAt = new Date(time.wall()).toISOString()
   reporter.announce(planOf(options))
-  const session = new Session(options, time, signal, reporter.progress)
-  try {
-    const { promises, floods } = await runParts(session, reporter).catch(async (error: unknown) => {
-      // A run that fails or was stopped revokes its tokens, too.
-      const left = await session.revokeAll()
-      if (session.hasLoggedIn) reporter.progress(`tokens: ${left}`)
-      throw error
-    })
-    const tokens = await session.revokeAll()
-    const report: Report = {
-      url: options.url.origin,
-      version: VERSION,
-      startedAt,
-      seconds: (time.monotonic() - start) / 1000,
-      requests: session.requests,
-      result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
-      promises,
-      floods,
-      tokens,
-    }
-    reporter.finished(report)
-    return report
-  } finally {
-    session.close()
+  using session = new Session(options, time, signal, reporter.progress)
+  const { promises, floods } = await runParts(session, reporter).catch(async (error: unknown) => {
+    // A run that fails or was stopped revokes its tokens, too.
+    const left = await session.revokeAll()
+    if (session.hasLoggedIn) reporter.progress(`tokens: ${left}`)
+    throw error
+  })
+  const tokens = await session.revokeAll()
+  const report: Report = {
+    url: options.url.origin,
+    version: VERSION,
+    startedAt,
+    seconds: (time.monotonic() - start) / 1000,
+    requests: session.requests,
+    result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
+    promises,
+    floods,
+    tokens,
   }
+  reporter.finished(report)
+  return report
 }
 
 /** Runs the parts one after the other. */

@@ -30,7 +30,7 @@ export function usualRequest({ options }: Session, { admitted }: Known, endpoint
 }
 
 /** C13: requests to the API take nothing from the window of the token endpoint. */
-export async function separateWindows(session: Session, { admitted }: Known): Promise<void> {
+async function separateWindows(session: Session, { admitted }: Known): Promise<void> {
   const api = apiRequest(session.options.path, admitted.accessToken)
   const before = limitFieldsOf(await session.send(UNSUPPORTED_GRANT))
   for (let i = 0; i < 2; i += 1) await session.send(api)

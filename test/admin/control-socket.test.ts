@@ -5,7 +5,7 @@ import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { type MemoryStatus, openControlSocket } from '../../src/admin/control-socket.ts'
+import { type MemoryStatus, openControlSocket, type Places } from '../../src/admin/control-socket.ts'
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -15,24 +15,25 @@ const MEMORY: MemoryStatus = { held: 0, limit: 1, plan: '', bounds: [{ bytes: 2,
 
 async function open(stateDir: string, tokens: { grants?: () => 'unavailable'; revoke?: () => never } = {}) {
   const failures: string[] = []
+  const places: Places[] = []
   const control = await openControlSocket(stateDir, {
     tokens: { grants: () => [], revoke: () => 0, ...tokens },
     handOut: () => 'unavailable',
     sharesTokens: false,
-    requests: createRecentRequests(stillClock()),
+    requests: createRecentRequests(),
     inFlight: () => [],
     clock: stillClock(),
     listening: () => [],
     waiting: () => [],
     alarms: () => [],
-    places: () => [],
+    places: () => places,
     quirks: () => [],
     memory: () => MEMORY,
-    retry: () => 2,
     onFailure: (_error, what) => failures.push(what),
   })
-  closeLater(control.close)
-  return { failures, close: control.close }
+  const close = async (): Promise<void> => control[Symbol.asyncDispose]()
+  closeLater(close)
+  return { failures, places, close }
 }
 
 const ask = (stateDir: string, method: string, path: string, body = ''): Promise<string> =>
@@ -103,7 +104,8 @@ it('a command that fails is named by the log, and a wrong or long one is no fail
 
 it('H267 the control socket lets what broke the device be tried again', async () => {
   const stateDir = join(temporaryDirectory(), 'state')
-  await open(stateDir)
+  const { places } = await open(stateDir)
+  for (const known of [true, false, true]) places.push({ condition: expect.fail, retry: () => known })
   expect(await ask(stateDir, 'POST', '/retry')).toBe('200 {"retried":2}')
   expect(await ask(stateDir, 'GET', '/retry')).toMatch(/^404 /)
 })

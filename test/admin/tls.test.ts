@@ -90,7 +90,10 @@ it('H320 the cookie of the live page is Secure, and a page over cleartext is ano
     response.resume()
     return [response.statusCode, response.headers['set-cookie']?.[0]]
   }
-  expect(await logIn('https')).toEqual([303, expect.stringMatching(/; HttpOnly; SameSite=Strict; Secure$/)])
+  expect(await logIn('https')).toEqual([
+    303,
+    expect.stringMatching(/; Path=\/; Secure; HttpOnly; SameSite=Strict; Max-Age=604800$/),
+  ])
   expect(await logIn('http')).toEqual([403, undefined])
 })
 

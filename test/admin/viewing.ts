@@ -139,7 +139,7 @@ export async function startAdmin({
       throw error
     },
   })
-  closeLater(() => admin.close())
+  closeLater(() => admin[Symbol.dispose]())
   if (loaded.admin.address === 'off') throw new TypeError('the tests need an address')
   await listen(admin.server, loaded.admin.address)
   const { port } = (admin.server.address() as AddressInfo | null) ?? { port: 0 }
@@ -211,10 +211,6 @@ const html = (body: string): PageFile => ({
 })
 const FILES: ReadonlyMap<string, PageFile> = new Map([
   ['index.html', html('<!doctype html><title>The page</title>')],
-  [
-    'login.html',
-    html('<!doctype html><link href="page/style.css"><form method="post" action="page/login"></form>'),
-  ],
   ['main.js', { type: 'text/javascript', body: Buffer.from('export {}\n'), etag: '"abc"' }],
 ])
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { WORDS } from '../../src/oauth/login-page.ts'
+import { WORDS } from '../../src/browser/login-page.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from '../page/browser.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { WORDS } from '../../src/oauth/login-page.ts'
+import { WORDS } from '../../src/browser/login-page.ts'
 import { useBrowser } from '../page/browser.ts'
 import { realClock } from '../support/clock.ts'
 import { logInAs, makeNames, PAGE_PASSWORD, pagePasswordFile } from '../support/passwords.ts'

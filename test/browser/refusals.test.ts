@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { WORDS as LOGIN_WORDS } from '../../src/browser/login-page.ts'
 import { WORDS } from '../../src/gate/refusal-words.ts'
 import { prefersHtml } from '../../src/http/browsers.ts'
-import { WORDS as LOGIN_WORDS } from '../../src/oauth/login-page.ts'
 import { passUntil } from '../support/clock.ts'
 import { expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'

@@ -101,6 +101,20 @@ it('H188 at 10,000 sessions the first one ends when another begins, with its gra
   expect(revoked).toEqual([{ grants: ['g'] }])
 })
 
+it('H188 at 10,000 sessions the one that is unused for longest ends when another begins, not one with an open stream', async () => {
+  const { sessions, begin, identify, inFlight, clock, revoked } = store()
+  const first = begin(0)
+  for (let n = 1; n < 9_999; n++) sessions.begin({ ...tokensOf(n), grant: `of ${n}` })
+  const latest = begin(9_999)
+  await clock.advance(1)
+  inFlight.push('of 1')
+  sessions.sweep()
+  await identify(first)
+  begin(10_000)
+  expect([first, latest].map((id) => sessions.has(id))).toEqual([true, true])
+  expect(revoked).toEqual([{ grants: ['of 2'] }])
+})
+
 const cookieOf = (id: string): Fields => ['Cookie', `__Host-postern=${id}`]
 
 it('H188 a log-out ends the session of its cookie with its grant, and no other', () => {

@@ -7,7 +7,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { reportFailure } from '../../src/commands/command.ts'
 import { type DemoOptions, demoCommand, generatePassword } from '../../src/commands/demo.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { realClock } from '../support/clock.ts'
@@ -51,7 +51,7 @@ function startDemo(
   const exit = demoCommand(options, {
     stdout: { write: (text) => printed.resolve(text) },
     stderr,
-    openLog: async ({ level }) => createLogOn(level, { write() {} }),
+    openLog: async ({ level }) => openLogOn(level, { write() {} }),
     // However slow the machine is, the commands come within one window.
     clock: { ...realClock(), monotonic: () => START },
     node: program.node,

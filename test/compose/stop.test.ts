@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createSidecar } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { replaceFile } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -30,11 +30,11 @@ async function configure() {
   })
 }
 
-const silent = () => createLogOn('silent', { write() {} })
+const silent = () => openLogOn('silent', { write() {} })
 
 it('a stop closes every part: no timer of a sidecar runs after it', async () => {
   const clock = stillClock()
-  const sidecar = await createSidecar(await configure(), { clock, log: silent() })
+  const sidecar = await createSidecar(await configure(), { clock, ...silent() })
   await sidecar.start()
   expect(clock.pending).toBeGreaterThan(0)
   await passUntil(clock, sidecar.stop(0))
@@ -57,10 +57,10 @@ it('a part that cannot be closed keeps no other part open', async () => {
     },
   }
   const config = await configure()
-  const sidecar = await createSidecar(config, { clock, log: silent() })
+  const sidecar = await createSidecar(config, { clock, ...silent() })
   await sidecar.start()
   await expect(passUntil(still, sidecar.stop(0))).rejects.toThrow('cannot close')
   // The state folder is free.
-  const again = await createSidecar(config, { clock: still, log: silent() })
+  const again = await createSidecar(config, { clock: still, ...silent() })
   closeLater(() => passUntil(still, again.stop(0)))
 })

@@ -183,7 +183,15 @@ describe('attempts to open a connection again', () => {
       else held.push(answer)
       if (held.length === 4) for (const each of held.splice(0)) each()
     })
-    const capacity = { ...AMPLE_CAPACITY, places: () => bound, isCrowded: () => true }
+    const capacity = {
+      ...AMPLE_CAPACITY,
+      load: {
+        inside: 9,
+        get places() {
+          return bound
+        },
+      },
+    }
     const clock = stillClock()
     const deadlines = { connect: 20_000, response: 20_000 }
     const connections = open(device.url, { capacity, clock, deadlines })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { Ceiling } from '../../src/forward/ceilings.ts'
-import { createPlaces, type Observed } from '../../src/forward/learner.ts'
+import { createPlaces } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { Sidecar, startServer } from './places-bed.ts'
@@ -47,7 +47,7 @@ function startMember(ceiling: Ceiling) {
       await pass(3)
       expect(other.share).toBe(6)
     },
-    most: () => learner.ceiling.wall?.limit,
+    most: () => learner.measure.ceiling.wall?.limit,
     /** The share that it has said last. */
     said: () => fields.get('a')?.split(' ')[2],
   }
@@ -116,19 +116,16 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
   await join()
   function fill() {
     const requests = []
-    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter()) {
-      const request: Observed = { method: 'GET', target: '/', place: undefined, changes: false }
-      learner.sent(request)
-      requests.push({ leave, request })
-    }
+    for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter())
+      requests.push({ leave, place: learner.sent('/', clock.monotonic()) })
     return requests
   }
   while (queue.places < 3) {
     const requests = fill()
     await clock.advance(20)
-    for (const { leave, request } of requests) {
-      learner.answered(request, clock.monotonic())
-      learner.left(request)
+    for (const { leave, place } of requests) {
+      learner.answered(place, clock.monotonic())
+      learner.left(place)
       leave()
     }
   }
@@ -138,7 +135,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     await clock.advance(50)
     learner.refused()
   }
-  expect(learner.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
+  expect(learner.measure.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
   await nextTurn()
   expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -12,14 +12,23 @@ import { IdleList } from '../../src/system/idle-list.ts'
 import { admitted, PLAIN } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { type BareExchange, requestHead } from '../support/exchange.ts'
+import { type BareExchange, type HeadPart, requestHead } from '../support/exchange.ts'
 import { socketPair } from '../support/raw.ts'
 import { startRawDevice } from '../support/raw-device.ts'
 import { unhurried } from './pace.ts'
 
+const UPGRADE: HeadPart = {
+  upgrade: true,
+  fields: [
+    ...['Host', 'device.example', 'Connection', 'Upgrade', 'Upgrade', 'websocket'],
+    ...['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version', '13'],
+  ],
+}
+
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
 function refusedExchange(part: Partial<UpgradeExchange> = {}): Forwarded<BareExchange & UpgradeExchange> {
-  const request = Object.assign(admitted(requestHead()), { answered: true, cut: vi.fn() })
+  const head = requestHead(part.connection === undefined ? {} : UPGRADE)
+  const request = Object.assign(admitted(head), { answered: true, cut: vi.fn() })
   // All that an upgrade calls.
   return Object.assign(request, part) as Forwarded<BareExchange & UpgradeExchange>
 }

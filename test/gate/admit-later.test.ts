@@ -6,6 +6,7 @@ import { createPassage } from '../../src/gate/passage.ts'
 import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import type { Per } from '../../src/http/admission.ts'
 import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
+import { parseCidr } from '../../src/http/ip.ts'
 import type { Refusal, Reply } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
@@ -196,10 +197,12 @@ function createWaitingPassage(): WaitingPassage {
     live,
     clock: stillClock(),
     settings,
-    record(record) {
-      records.push(record)
-      recorded.resolve()
-    },
+    records: [
+      (record) => {
+        records.push(record)
+        recorded.resolve()
+      },
+    ],
     onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (error) => bugs.push(error),
   })
@@ -377,4 +380,20 @@ it('C24 a request whose client resets the connection during the lookup is record
   await recorded
   expect(forwarded).toEqual([])
   expect(records).toMatchObject([{ status: 0, outcome: 'aborted' }])
+})
+
+it('C17 a head that repeats keeps its client until a reload, which may name another', () => {
+  const proxied = requestHead({ peer: '192.0.2.1', fields: ['Host', 'a', 'X-Forwarded-For', '198.51.100.7'] })
+  const settings = { ...settingsOf() }
+  const admit = askerOf(gate({ identify: () => VALID, settings }))
+  const clientOf = (): unknown => {
+    const asked = admit(proxied)
+    return asked instanceof Promise ? undefined : asked.client
+  }
+  const first = clientOf()
+  expect(first).toMatchObject({ address: '192.0.2.1' })
+  expect(clientOf()).toBe(first)
+  const trusted = parseCidr('192.0.2.1/32') ?? expect.fail()
+  Object.assign(settings, { ...settingsOf(), clientOf: createClientAddress([trusted]) })
+  expect(clientOf()).toMatchObject({ address: '198.51.100.7', peerTrusted: true })
 })

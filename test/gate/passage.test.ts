@@ -16,6 +16,18 @@ const TOKEN = ['Host', 'device.example', 'Authorization', 'Bearer shown']
 const VALID: TokenLookup = { kind: 'valid', grant: 'c0ffee' }
 const LOGIN: HeadPart = { method: 'POST', target: '/oauth/token' }
 
+/** A client that notes the grants that it is told of. */
+function noting(grants: string[]): { grant: string | undefined } {
+  return {
+    get grant() {
+      return grants.at(-1)
+    },
+    set grant(grant) {
+      if (grant !== undefined) grants.push(grant)
+    },
+  }
+}
+
 /** An exchange that notes whether a reply closes its connection, and the grants that its account is told of. */
 class Asked extends BareExchange {
   readonly closes: boolean[] = []
@@ -23,7 +35,7 @@ class Asked extends BareExchange {
   override memory = {
     mayHold: () => true,
     hold: () => {},
-    admitted: (grant: string): void => void this.grants.push(grant),
+    client: noting(this.grants),
   }
   /** A part of its body has not been read. */
   leavesBody = false
@@ -79,7 +91,7 @@ function site({
     clock,
     settings,
     loginPageFor: (_exchange, _refusal, reply) => ({ ...reply, body: 'a page' }),
-    record: (exchange) => records.push(exchange),
+    records: [(exchange) => records.push(exchange)],
     onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (bug) => bugs.push(bug),
   })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createWindowTable } from '../../src/limits/window-table.ts'
+import { createWindowTable, Window, WindowList } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
 
 /** A naive fixed-window limiter as reference: it keeps every window and searches all of them. */
@@ -232,4 +232,22 @@ it('C17 a smaller bound evicts no open window: new keys share the overflow windo
   table.applyPolicy(policy, 4)
   expect(table.count('d')).not.toHaveProperty('overflow')
   expect(table.size).toBe(4)
+})
+
+it('C17 only a window in the list takes a place when it is renewed, not the one that further keys share, nor one that has closed', () => {
+  const list = new WindowList((now) => new Window(now + 100))
+  const own = list.open('a', 0)
+  const shared = list.find('b', 0, 1) ?? expect.fail()
+  expect([shared, list.find('c', 0, 1)]).toEqual([list.overflow, list.overflow])
+  list.renew(shared, 1_000)
+  list.renew(own, 200)
+  expect([list.find('a', 199, 1), list.find('b', 199, 1), list.size]).toEqual([own, shared, 1])
+  expect(list.find('b', 200, 1)).toBeUndefined()
+  list.renew(own, 1_000)
+  expect([list.find('a', 201, 1), list.size]).toEqual([undefined, 0])
+  list.open('a', 201)
+  // The shared window closes by its own time, and the next one begins without its count.
+  expect(list.find('b', 250, 1)).toBe(shared)
+  list.renew(shared, 260)
+  expect(list.find('b', 260, 1)).not.toBe(shared)
 })

@@ -59,7 +59,7 @@ it('a stop waits for the certificate that is being written, and serves it no mor
   looks = 0
   certificate.serve((material) => served.push(material))
   // At once: it is written within a few turns.
-  const closed = comparing.promise.then(() => certificate.close())
+  const closed = comparing.promise.then(() => certificate[Symbol.asyncDispose]())
   await clock.advance(LOOK)
   await closed
   expect(stored()).not.toBe(before)

@@ -86,7 +86,7 @@ it('H268 where every client has one connection, one that holds nothing gets a pl
 
 it('H268 a client with a live grant goes before one without', () => {
   const { open, account, lost } = bench(2)
-  open('granted', 1)[0]?.admitted('grant')
+  for (const { client } of open('granted', 1)) client.grant = 'grant'
   open('other', 1)
   const spare = account.open(account.client('back', false), {
     working: true,
@@ -94,7 +94,7 @@ it('H268 a client with a live grant goes before one without', () => {
     giveUpUnread: () => 0,
     drop() {},
   })
-  spare.admitted('another grant')
+  spare.client.grant = 'another grant'
   open('back', 1)
   expect(lost).toEqual(['other'])
 })

@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest'
-import { createPlaces, type Observed } from '../../src/forward/learner.ts'
+import { createPlaces, type Learner } from '../../src/forward/learner.ts'
 import { stillClock } from '../support/clock.ts'
-
-const request = (method = 'GET'): Observed => ({ method, target: '/', place: undefined, changes: false })
 
 /** What is known of a device that has carried two requests, and breaks when a third one comes. `before` is called in between. */
 function whatBroke(before: (learner: NonNullable<ReturnType<typeof createPlaces>['learner']>) => void) {
@@ -16,17 +14,16 @@ function whatBroke(before: (learner: NonNullable<ReturnType<typeof createPlaces>
   const fill = () => {
     const all = []
     for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter()) {
-      all.push({ leave, sent: request() })
-      learner.sent(all.at(-1)?.sent ?? expect.fail())
+      all.push({ leave, place: learner.sent('/', clock.monotonic()) })
     }
     return all
   }
   while (queue.places < 3) {
     const all = fill()
     clock.advance(20)
-    for (const { leave, sent } of all) {
-      learner.answered(sent, clock.monotonic())
-      learner.left(sent)
+    for (const { leave, place } of all) {
+      learner.answered(place, clock.monotonic())
+      learner.left(place)
       leave()
     }
   }
@@ -38,21 +35,23 @@ function whatBroke(before: (learner: NonNullable<ReturnType<typeof createPlaces>
     clock.advance(50)
     learner.refused()
   }
-  return learner.ceiling.wall?.kind
+  return learner.measure.ceiling.wall?.kind
 }
 
 it.each([
-  ['GET', 'broke'],
-  ['POST', undefined],
-])('H264 a %s at the device, whose head was sent, decides whether there is a wall', (method, wall) => {
-  expect(whatBroke((learner) => learner.begun(request(method)))).toBe(wall)
-})
-
-it('H264 a POST that was sent twice, and has left, is at the device no more', () => {
-  const write = request('POST')
-  const wall = whatBroke((learner) => {
-    for (let attempt = 0; attempt < 2; attempt += 1) learner.begun(write)
-    learner.left(write)
-  })
-  expect(wall).toBe('broke')
-})
+  ['no request', () => {}, 'broke'],
+  ['a request', (learner: Learner) => learner.changing(1), undefined],
+  [
+    'no request any more',
+    (learner: Learner) => {
+      learner.changing(1)
+      learner.changing(-1)
+    },
+    'broke',
+  ],
+] as const)(
+  'H264 %s that may change the device is at it, and decides whether there is a wall',
+  (_, before, wall) => {
+    expect(whatBroke(before)).toBe(wall)
+  },
+)

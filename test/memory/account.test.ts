@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { expect, it, onTestFinished } from 'vitest'
 import { Account, type Holder, type Holding, type Shed, type Stage } from '../../src/memory/account.ts'
 import { nextTurn } from '../../src/system/clock.ts'
@@ -68,6 +69,33 @@ it('H245 a client above its share gets nothing more, and one that holds little d
   expect(shed).toEqual(['shares stream'])
 })
 
+const works = fc.array(
+  fc.record({
+    does: fc.constantFrom('take', 'take', 'take', 'take', 'take', 'give back', 'look', 'measure', 'turn'),
+    by: fc.nat(3),
+    bytes: fc.integer({ min: 1, max: 400 }),
+  }),
+  { maxLength: 60 },
+)
+
+it('H245 a request is refused for memory exactly if its client may not hold it, whenever the account last looked', async () => {
+  await fc.assert(
+    fc.asyncProperty(works, async (all) => {
+      const { account, hold } = bench()
+      const holdings = ['a', 'a', 'b', 'c'].map((key) => hold(key, 0))
+      for (const { does, by, bytes } of all) {
+        const holding = holdings[by] ?? expect.fail()
+        if (does === 'take') {
+          const may = account.mayHold(holding.client, bytes, 'request')
+          expect(holding.take(bytes, 0)).toBe(may)
+        } else if (does === 'give back') holding.set('requests', 0)
+        else if (does === 'turn') await nextTurn()
+        else account.measured(does === 'look' ? 0 : bytes / 400)
+      }
+    }),
+  )
+})
+
 it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
   const { account, hold, look } = bench()
   const dropped: string[] = []
@@ -121,7 +149,7 @@ it('H245 new HTTP/2 connections are offered fewer streams as the account fills, 
 it('H246 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
   const { account, hold } = bench()
   const granted = hold('granted', 60)
-  granted.admitted('grant')
+  granted.client.grant = 'grant'
   for (let i = 0; i < 90; i += 1) hold(`other ${i}`, 10)
   expect(account.mayHold(granted.client, 100, 'request')).toBe(true)
   expect(account.mayHold(account.client('other 1', false), 100, 'connection')).toBe(false)
@@ -133,7 +161,7 @@ it('H246 at the end clients with a live grant share first, and a client that hol
 it('H246 a client with a grant is known when it comes back, until the grant ends', () => {
   const { account, hold } = bench()
   const holding = hold('a', 10)
-  holding.admitted('grant')
+  holding.client.grant = 'grant'
   holding.close()
   expect(account.client('a', false).grant).toBe('grant')
   account.grantsEnded(new Set(['grant']))

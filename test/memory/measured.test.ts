@@ -1,6 +1,6 @@
-import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { type MemoryPlan, openMemory } from '../../src/compose/memory.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 
 const LIMIT = 32 * 1024 ** 2
@@ -13,16 +13,14 @@ const PLAN: MemoryPlan = {
 /** The stage of a sidecar whose clients hold a part of their account, while the process uses a part of its memory. */
 async function stageWith(held: number, used: number): Promise<string | undefined> {
   const clock = stillClock()
-  const log = pino({ level: 'silent' }, { write() {} })
-  const memory = openMemory(PLAN, {
-    ...{ clock, log, metrics: { shed() {} }, ownsProcess: true },
+  using memory = openMemory(PLAN, {
+    ...openLogOn('silent', { write() {} }),
+    ...{ clock, metrics: { shed() {} }, ownsProcess: true },
     inUse: () => used,
   })
   memory.watchPage(() => held * LIMIT)
   await clock.advance(1_000)
-  const { stage } = memory.account
-  memory.close()
-  return stage
+  return memory.account.stage
 }
 
 it('C26 what V8 and the C library keep after floods takes nothing from clients that hold little', async () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { required } from '../../src/oauth/form-request.ts'
+import { required } from '../../src/http/form.ts'
 import {
   createPasswordGrant,
   createRefreshGrant,

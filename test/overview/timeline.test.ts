@@ -1,20 +1,22 @@
 import { expect, it } from 'vitest'
 import type { TimelineEntry } from '../../src/overview/model.ts'
 import { createTimeline, type Timeline } from '../../src/overview/timeline.ts'
-import { createLogOn, type Logger, lineWriter } from '../../src/record/log.ts'
+import { type LogDestination, type Logger, openLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 
 function start(level = 'info'): {
   readonly log: Logger
+  readonly destination: LogDestination
   readonly lines: string[]
   readonly timeline: Timeline
   readonly shown: () => readonly Partial<TimelineEntry>[]
 } {
   const lines: string[] = []
-  const log = createLogOn(level, { write: (line) => lines.push(line) })
+  const { log, destination } = openLogOn(level, { write: (line) => lines.push(line) })
   const timeline = createTimeline(log, stillClock())
   return {
     log,
+    destination,
     lines,
     timeline,
     shown: () =>
@@ -64,8 +66,8 @@ it('H150 `log.level` keeps lines out of the log, not out of the timeline, also w
 })
 
 it('H150 the timeline leaves out lines about requests, and the access log goes on', () => {
-  const { log, lines, shown } = start()
-  lineWriter(log)('{"msg":"request"}\n')
+  const { log, destination, lines, shown } = start()
+  destination.writeAscii('{"msg":"request"}\n')
   log.info({ refusal: 'rate-limited', count: 5 }, 'more refusals')
   expect(shown()).toEqual([])
   expect(lines).toHaveLength(2)
@@ -94,7 +96,7 @@ it('H150 an entry is short and has no control characters, and the last 100 are k
 
 it('H150 a closed timeline hears nothing, and the log goes on', () => {
   const { log, lines, timeline, shown } = start()
-  timeline.close()
+  timeline[Symbol.dispose]()
   log.info('stopped')
   expect(shown()).toEqual([])
   expect(lines).toHaveLength(1)

@@ -1,25 +1,33 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { PAGE_FIELDS } from '../../src/admin/answer.ts'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
+import { loginPage } from '../../src/admin/page-login.ts'
 
 const files = loadPageFiles()
 const textOf = (name: string): string => files.get(name)?.body.toString() ?? expect.fail(`no ${name}`)
 
 describe('H156 the files of the live page', () => {
-  it.each(['index.html', 'login.html'])('%s refers only to files that are served', (name) => {
-    const references = [...textOf(name).matchAll(/\b(?:src|href|action)="(?!#)([^"]*)"/g)].map(
-      ([, to = '']) => to,
-    )
-    expect(references.length).toBeGreaterThan(2)
-    const served = [...files.keys(), 'login', 'logout'].map((file) => `page/${file}`)
+  const login = (base: '' | 'page/'): string => `${loginPage(401, base, {}).body}`
+
+  it.each([
+    ['index.html', textOf('index.html'), 2, 'page/'],
+    ['the login', login('page/'), 1, 'page/'],
+    ['the login below /page/', login(''), 1, ''],
+  ])('%s refers only to files that are served', (_, text, most, base) => {
+    const references = [...text.matchAll(/\b(?:src|href|action)="(?!#)([^"]*)"/g)].map(([, to = '']) => to)
+    expect(references.length).toBeGreaterThan(most)
+    const served = [...files.keys(), 'login', 'logout'].map((file) => `${base}${file}`)
     expect(references.filter((to) => !served.includes(to))).toEqual([])
   })
 
-  it.each(['index.html', 'login.html'])(
-    '%s has no script, style or handler inside, which the policy would refuse',
-    (name) => {
-      expect(textOf(name)).not.toMatch(/<style|<script(?![^>]* src=)|\s(?:style|on[a-z]+)=/)
-    },
-  )
+  it('index.html and the login have no script, handler or style inside, which the policy would refuse', () => {
+    const [, style = '', hash = ''] =
+      /<style>(.*)<\/style>.*'sha256-(.*?)'/s.exec(login('') + PAGE_FIELDS['Content-Security-Policy']) ?? []
+    expect(createHash('sha256').update(style).digest('base64')).toBe(hash)
+    for (const text of [textOf('index.html'), login('').replace(style, '').replace('<style></style>', '')])
+      expect(text).not.toMatch(/<style|<script(?![^>]* src=)|\s(?:style|on[a-z]+)=/)
+  })
 
   it('import only each other', () => {
     for (const [name, { body }] of files) {

@@ -4,7 +4,7 @@ import { expect, vi } from 'vitest'
 import type { DaemonIo, ProgramIo } from '../../src/commands/command.ts'
 import { DEFAULT_CONFIG } from '../../src/commands/help.ts'
 import { runProgram } from '../../src/commands/program.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { type Clock, systemClock } from '../../src/system/clock.ts'
 import type { Session, Turn } from '../support/terminal.ts'
 import { ENV, MAIN, type Run } from './serve.ts'
@@ -89,7 +89,7 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     onSignals,
     daemon: (): DaemonIo => ({
       ...io,
-      openLog: async ({ level }) => createLogOn(level, { write: (line) => write('stdout', line) }),
+      openLog: async ({ level }) => openLogOn(level, { write: (line) => write('stdout', line) }),
       onStop: onSignals('SIGTERM', 'SIGINT'),
       onReload: onSignals('SIGHUP'),
       onCrash: () => {},

@@ -7,7 +7,7 @@ import {
   createTimestamp,
   refusedConnections,
 } from '../../src/record/access-log.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { exchangeRecord } from '../support/admitted.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
@@ -30,11 +30,11 @@ const EVERYTHING: AccessLogRules = { access: true }
 function accessLines(exchange: Exchange, level = 'info', rules: AccessLogRules = EVERYTHING): string[] {
   const clock = stillClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock, {
+  const log = createAccessLog(openLogOn(level, { write: (line) => lines.push(line) }), clock, {
     config: { log: rules },
   })
   closeLater(log.close)
-  log.write(exchange)
+  log.write(exchange, clock.wall())
   return lines
 }
 
@@ -213,7 +213,7 @@ type Kind = 'rate-limited' | 'wrong-passwords' | 'address-denied' | 'overloaded'
 function refusing() {
   const clock = stillClock()
   const lines: string[] = []
-  const log = createAccessLog(createLogOn('info', { write: (line) => lines.push(line) }), clock, {
+  const log = createAccessLog(openLogOn('info', { write: (line) => lines.push(line) }), clock, {
     config: { log: EVERYTHING },
   })
   closeLater(log.close)
@@ -222,7 +222,7 @@ function refusing() {
     log,
     refuse(client: string, times: number, kind: Kind = 'wrong-passwords'): void {
       for (let i = 0; i < times; i += 1)
-        log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }))
+        log.write(exchangeRecord({ client, refusal: { kind, retryAfter: 1 } }), clock.wall())
     },
     pass: clock.advance,
     endPeriod: () => clock.advance(10_000),
@@ -240,7 +240,7 @@ it('H221 of the refusals of a client, ten in ten seconds have a line each, and t
   refuse('192.0.2.2', 3)
   expect(clients()).toEqual([...times('192.0.2.1', 10), ...times('192.0.2.2', 3)])
   refuse('192.0.2.1', 12, 'rate-limited')
-  log.write(RECORD)
+  log.write(RECORD, 0)
   expect(clients()).toHaveLength(24)
   await endPeriod()
   expect(sums()).toMatchObject([
@@ -261,7 +261,7 @@ it.each<readonly [string, string, number, number]>([
   const { log, clients } = refusing()
   const refusal = { kind: 'upstream', failure: 'connection_terminated' } as const
   for (let i = 0; i < 20; i += 1)
-    log.write(exchangeRecord({ head: requestHead({ method }), client: '192.0.2.1', attempts, refusal }))
+    log.write(exchangeRecord({ head: requestHead({ method }), client: '192.0.2.1', attempts, refusal }), 0)
   expect(clients()).toHaveLength(lines)
 })
 

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { reportFailure } from '../../src/commands/command.ts'
-import { createLog, finishLog, type LogSettings, lineWriter } from '../../src/record/log.ts'
+import { type LogSettings, openLog } from '../../src/record/log.ts'
 import { isJournal, withSeverity } from '../../src/system/journal.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -11,8 +11,11 @@ import { temporaryDirectory } from '../support/certificate.ts'
 async function journalled(format: LogSettings['format']): Promise<string> {
   const file = join(temporaryDirectory(), 'journal')
   const fd = openSync(file, 'a')
-  const log = await createLog({ level: 'trace', format }, { terminal: false, fd, journal: true })
-  lineWriter(log)('{"level":30,"msg":"request"}\n')
+  const { log, destination } = await openLog(
+    { level: 'trace', format },
+    { terminal: false, fd, journal: true },
+  )
+  destination.writeAscii('{"level":30,"msg":"request"}\n')
   log.fatal('f')
   log.error({ err: new Error('first\nsecond') }, 'e')
   log.warn('w')
@@ -20,7 +23,7 @@ async function journalled(format: LogSettings['format']): Promise<string> {
   log.debug('<0>d')
   log.info('\u2028u\u2029v\x85w\rx')
   log.trace('t')
-  await finishLog(log)
+  await destination[Symbol.asyncDispose]()
   closeSync(fd)
   return readFileSync(file, 'utf8')
 }

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync, truncateSync, writeFileSync } from '
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter } from '../../src/record/log.ts'
+import { openLog } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { run } from '../support/tools.ts'
@@ -16,9 +16,9 @@ async function written(program: string): Promise<string[]> {
   const { stdout } = await run(process.execPath, [
     '--input-type=module',
     '--eval',
-    `import { createLog, lineWriter } from '${source}'
-     const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
-     const write = lineWriter(log)
+    `import { openLog } from '${source}'
+     const { log, destination } = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+     const write = destination.writeAscii
      ${program}`,
   ])
   return stdout.split('\n')
@@ -46,8 +46,8 @@ it('a line that is longer than the buffer is written completely and in order', a
 it('a line is written within a second, even if no other follows', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
-  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
-  lineWriter(log)('{"alone":true}\n')
+  const { destination } = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd })
+  destination.writeAscii('{"alone":true}\n')
   await expect.poll(() => readFileSync(file, 'utf8')).toBe('{"alone":true}\n')
   closeSync(fd)
 })
@@ -55,7 +55,7 @@ it('a line is written within a second, even if no other follows', async () => {
 it('a line that is flushed during the write of the previous one does not wait for another line', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
-  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
+  const { log } = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   log.info('first')
   log.flush() // The write is in progress when this returns.
   log.info('second')
@@ -70,13 +70,13 @@ it('a line that is flushed during the write of the previous one does not wait fo
 })
 
 it('H252 lines are dropped while nobody reads them, and a line tells how many when the reader is back', async () => {
-  const program = `import { createLog, unwrittenBytes } from '${source}'
-    const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+  const program = `import { openLog } from '${source}'
+    const { log, destination } = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
     const line = 'z'.repeat(10_000)
     for (let i = 0; i < 1_000; i += 1) log.info(line)
-    process.stderr.write(String(unwrittenBytes(log)))
+    process.stderr.write(String(destination.unwritten()))
     // The line about the others is written a second after them at the latest.
-    const end = () => unwrittenBytes(log) > 0 ? setTimeout(end, 20) : setTimeout(() => process.exit(), 2_000)
+    const end = () => destination.unwritten() > 0 ? setTimeout(end, 20) : setTimeout(() => process.exit(), 2_000)
     process.stdin.once('data', end)`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
   closeLater(() => void child.kill('SIGKILL'))
@@ -97,8 +97,8 @@ it.each([
   async (format, levels) => {
     const path = join(temporaryDirectory(), 'log')
     writeFileSync(path, 'x'.repeat(10 * 1024))
-    const program = `import { createLog } from '${source}'
-    const log = await createLog({ level: 'info', format: '${format}' }, { terminal: false, fd: 1 })
+    const program = `import { openLog } from '${source}'
+    const { log } = await openLog({ level: 'info', format: '${format}' }, { terminal: false, fd: 1 })
     log.info('first')
     log.flush((error) => process.stderr.write(error === undefined || error === null ? 'written' : error.code))
     process.stdin.once('data', () => process.exit())`
@@ -122,8 +122,8 @@ it.each([
 )
 
 it('H252 a reader that pauses stops no program, also one that writes for people', async () => {
-  const program = `import { createLog } from '${source}'
-    const log = await createLog({ level: 'info', format: 'pretty' }, { terminal: false, fd: 1 })
+  const program = `import { openLog } from '${source}'
+    const { log } = await openLog({ level: 'info', format: 'pretty' }, { terminal: false, fd: 1 })
     for (let i = 0; i < 100; i += 1) log.info('z'.repeat(10_000))
     setTimeout(() => process.stderr.write('goes on'), 10)`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program])

@@ -48,6 +48,24 @@ it('a scrape does not reset the counters, and the value of a label is quoted', a
     expect(await registry.text()).toContain('postern_tries_total{route="/a\\"b\\\\",result="good"} 2\n')
 })
 
+it('a family has a sample for each series that is made, with its last value', async () => {
+  const registry = createMetricRegistry()
+  const tries = registry.counter('tries_total', 'Tries.')
+  const up = registry.gauge('up', 'Whether it is up.')
+  let kept: number | undefined = 2
+  registry.readGauge('kept', 'Kept.', () => kept)
+  const samples = async (): Promise<readonly string[]> =>
+    (await registry.text()).split('\n').filter((line) => line.startsWith('postern_'))
+  expect(await samples()).toEqual(['postern_kept 2'])
+  tries()
+  up().value = 1
+  expect(await samples()).toEqual(['postern_tries_total 0', 'postern_up 1', 'postern_kept 2'])
+  tries().add(3)
+  up().value = -1
+  kept = undefined
+  expect(await samples()).toEqual(['postern_tries_total 3', 'postern_up -1'])
+})
+
 it('a name that is taken or malformed is refused when the family is made', () => {
   const registry = createMetricRegistry()
   registry.counter('tries_total', 'Tries.')
@@ -62,7 +80,7 @@ it('prom-client writes the text, also of a metric that another registry holds', 
   const shared = new Registry()
   new Gauge({ name: 'process_things', help: 'Things.', registers: [shared] }).set(3)
   const registry = createMetricRegistry(shared)
-  registry.gauge('missing', 'No value.')().value = Number.NaN
+  registry.readGauge('missing', 'No value.', () => undefined)
   registry.histogram('wait_seconds', 'How long.')
   expect(await registry.text()).toBe(
     '# HELP process_things Things.\n# TYPE process_things gauge\nprocess_things 3\n\n' +
@@ -105,12 +123,13 @@ it('a reader that comes while a text is written gets a later one, which knows wh
 it('a text that fails fails for its readers only', async () => {
   const registry = createMetricRegistry()
   let broken = true
-  registry.gauge('things', 'Things.', [], () => {
+  registry.readGauge('things', 'Things.', () => {
     if (broken) throw new Error('no things')
+    return 3
   })
   await expect(registry.text()).rejects.toThrow('no things')
   broken = false
-  expect(await registry.text()).toContain('postern_things')
+  expect(await registry.text()).toContain('postern_things 3')
 })
 
 it('no exposition text is written in src/', () => {

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLog, lineWriter, reformat } from '../../src/record/log.ts'
+import { openLog } from '../../src/record/log.ts'
 import { readableLines } from '../../src/record/readable-lines.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
@@ -72,9 +72,9 @@ it.each(['plain text\n', '[1]\n', '\n'])('%j is returned as it is', (text) => {
 it('the format `pretty` writes such lines in order and without a pause, also those of the access log', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
-  const log = await createLog({ level: 'info', format: 'pretty' }, { terminal: false, fd })
+  const { log, destination } = await openLog({ level: 'info', format: 'pretty' }, { terminal: false, fd })
   log.info({ i: 1 }, 'one')
-  lineWriter(log)(line({ level: 30, msg: 'two' }))
+  destination.writeAscii(line({ level: 30, msg: 'two' }))
   log.child({ route: '/a/' }).error('three')
   const lines = (): string[] => readFileSync(file, 'utf8').split('\n')
   await expect.poll(() => lines().length).toBe(4)
@@ -90,16 +90,15 @@ it('the format `pretty` writes such lines in order and without a pause, also tho
 it('another format holds from the next line on, also for lines past pino', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
-  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
-  const write = lineWriter(log)
+  const { log, destination } = await openLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   const both = (msg: string): void => {
     log.info(msg)
-    write(line({ level: 30, msg }))
+    destination.writeAscii(line({ level: 30, msg }))
   }
   both('one')
-  ;(await reformat(log, 'pretty'))()
+  ;(await destination.reformat('pretty'))()
   both('two')
-  ;(await reformat(log, 'auto'))()
+  ;(await destination.reformat('auto'))()
   both('three')
   log.flush()
   const lines = (): string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1)

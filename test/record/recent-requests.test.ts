@@ -29,15 +29,18 @@ function recorded(id: string, start: number, refusal?: Refusal, text = ''): Exch
   })
 }
 
+/** When a request has ended. */
+const WALL = 1_600_000_000_000
+
 const LIMITED: Refusal = { kind: 'rate-limited', retryAfter: 1 }
 const FAILED: Refusal = { kind: 'upstream', failure: 'connection_refused' }
 const REFUSED: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
 it('H161 a flood of 429 and one of 401 leave the other requests, and each kind keeps its latest', () => {
   const clock = stillClock()
-  const requests = createRecentRequests(clock)
+  const requests = createRecentRequests()
   const add = (id: string, refusal?: Refusal): void => {
-    requests.add(recorded(id, clock.monotonic(), refusal))
+    requests.add(recorded(id, clock.monotonic(), refusal), clock.wall())
     clock.advance(20)
   }
   for (let i = 0; i < 401; i += 1) add(`f${i}`, FAILED)
@@ -69,9 +72,9 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
 
 it('H161 what fails, whether the sidecar says so or the device, is in the list behind a flood of other kinds', () => {
   const clock = stillClock()
-  const requests = createRecentRequests(clock)
+  const requests = createRecentRequests()
   const add = (id: string, refusal?: Refusal, outcome: Partial<Exchange> = {}): void => {
-    requests.add(Object.assign(recorded(id, clock.monotonic(), refusal), outcome))
+    requests.add(Object.assign(recorded(id, clock.monotonic(), refusal), outcome), clock.wall())
     clock.advance(10)
   }
   add('own', undefined, { status: 500 })
@@ -96,8 +99,7 @@ it('H161 what fails, whether the sidecar says so or the device, is in the list b
 })
 
 it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', async () => {
-  let now = 0
-  const requests = createRecentRequests({ ...stillClock(), wall: () => now })
+  const requests = createRecentRequests()
   const used = (): number => {
     collectGarbage()
     const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -105,11 +107,11 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   }
   const id = (i: number): string => `${i}`.padStart(128, 'i')
   const add = (i: number): void => {
-    now = i * 10
+    const now = i * 10
     const path = `/${'p'.repeat(300)}`
     const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
     for (const refusal of [undefined, FAILED, LIMITED, REFUSED])
-      requests.add(recorded(id(i), now, refusal, text))
+      requests.add(recorded(id(i), now, refusal, text), now)
   }
   for (let i = 0; i < 100; i += 1) add(i)
   const before = used()
@@ -122,12 +124,11 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
 })
 
 it('H161 of a flood so many requests are remembered in a second that the last five seconds are never lost', () => {
-  let now = 0
-  const requests = createRecentRequests({ ...stillClock(), wall: () => now })
+  const requests = createRecentRequests()
   const last = new Map<string, number>()
-  for (now = 0; now < 20_000; now += 1) requests.add(recorded(`l${now}`, now, LIMITED))
+  for (let now = 0; now < 20_000; now += 1) requests.add(recorded(`l${now}`, now, LIMITED), now)
   // The clock is set back, too.
-  for (now = 0; now < 20_000; now += 1) requests.add(recorded(`a${now}`, now))
+  for (let now = 0; now < 20_000; now += 1) requests.add(recorded(`a${now}`, now), now)
   for (const { what, requests: count } of requests.remembered()) last.set(what, count)
   expect([...last]).toEqual([
     ['answered', 800],
@@ -142,14 +143,14 @@ it('H161 of a flood so many requests are remembered in a second that the last fi
 })
 
 it('H160 times are whole milliseconds, durations microseconds', () => {
-  const requests = createRecentRequests(stillClock())
-  requests.add(Object.assign(recorded('id', 0), { duration: 0.495_660_000_4 }))
+  const requests = createRecentRequests()
+  requests.add(Object.assign(recorded('id', 0), { duration: 0.495_660_000_4 }), WALL)
   const { time, duration } = requests.explain('id')[0]?.request ?? { time: 0.5, duration: 0 }
   expect([Number.isInteger(time), duration]).toEqual([true, 0.496])
 })
 
 it('H162 control characters of a request are shown as ?', () => {
-  const requests = createRecentRequests(stillClock())
-  requests.add(recorded('id', 0, undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')))
+  const requests = createRecentRequests()
+  requests.add(recorded('id', 0, undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')), WALL)
   expect(requests.explain('id')[0]?.request.path).toMatch(/^\/a\?b\?\[31m\?\/+$/)
 })

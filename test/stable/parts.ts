@@ -7,7 +7,7 @@ import { controlSocketPath } from '../../src/admin/control-socket.ts'
 import type { ProgramIo } from '../../src/commands/command.ts'
 import { defineProgram } from '../../src/commands/program.ts'
 import { createAccessLog } from '../../src/record/access-log.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
 import { planJson, reportJson } from '../../src/verify/report.ts'
 import type { Report } from '../../src/verify/verdict.ts'
@@ -68,11 +68,11 @@ function logFields(): readonly string[] {
   const lines: string[] = []
   const rules = { access: true }
   const stream = { write: (line: string) => lines.push(line) }
-  const log = createAccessLog(createLogOn('info', stream), stillClock(), { config: { log: rules } })
+  const log = createAccessLog(openLogOn('info', stream), stillClock(), { config: { log: rules } })
   const head = requestHead({ target: '/page?a=1' })
   const refusal = { kind: 'overloaded' } as never
-  log.write(exchangeRecord({ head, grant: 'monitor.0123456789abcdef', refusal, wouldRefuse: refusal }))
-  log.write(exchangeRecord({ head, outcome: 'aborted', endedFor: refusal }))
+  log.write(exchangeRecord({ head, grant: 'monitor.0123456789abcdef', refusal, wouldRefuse: refusal }), 0)
+  log.write(exchangeRecord({ head, outcome: 'aborted', endedFor: refusal }), 0)
   log.close()
   const seen = lines.flatMap((line) => Object.keys(JSON.parse(line)))
   const source = readFileSync(new URL('../../src/record/access-log.ts', import.meta.url), 'utf8')

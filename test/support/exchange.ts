@@ -28,6 +28,7 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     framing: requestFraming(version, survey, endsWithHead),
     survey,
     classified: undefined,
+    client: undefined,
     presented: undefined,
     outgoing: undefined,
     shown: undefined,

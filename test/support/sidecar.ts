@@ -6,7 +6,7 @@ import type { SomeBounds } from '../../src/compose/bounds.ts'
 import { createSidecar } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Overview } from '../../src/overview/overview.ts'
-import { createLogOn } from '../../src/record/log.ts'
+import { openLogOn } from '../../src/record/log.ts'
 import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
@@ -196,7 +196,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   const config = configOf(yaml)
   const sidecar = await createSidecar(config, {
     clock,
-    log: createLogOn(config.log.level, sink),
+    ...openLogOn(config.log.level, sink),
     bounds: options.bounds,
     ...(options.machine === undefined ? {} : { machine: options.machine }),
   })

@@ -17,12 +17,12 @@ it('`waitAtMost` ends with the work or with its time, and passes on the error of
   await waiting
 })
 
-it('`abortAfter` aborts at its time, and not once it is cancelled', async () => {
+it('`abortAfter` aborts at its time, and not once its scope has ended', async () => {
   const clock = stillClock()
   const [one, other] = [abortAfter(clock, 1_000), abortAfter(clock, 1_000)]
   await clock.advance(999)
   expect(one.signal.aborted).toBe(false)
-  other.cancel()
+  other[Symbol.dispose]()
   await clock.advance(1)
   expect([one.signal.aborted, other.signal.aborted]).toEqual([true, false])
 })

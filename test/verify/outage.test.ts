@@ -17,7 +17,7 @@ async function closing(): Promise<{ readonly session: Session; readonly stop: ()
   const session = new Session(options, movedTime(), new AbortController().signal, () => {})
   const stop = () => once(port.close(), 'close')
   closeLater(() => {
-    session.close()
+    session[Symbol.dispose]()
     port.close()
   })
   return { session, stop }

@@ -226,7 +226,7 @@ it('a 429 to another spelling of /oauth/token is waited for as its Retry-After s
   const session = new Session(runOptions(url, password), time, new AbortController().signal, () => {})
   const login = tokenRequest({}, 'without a form', '/oauth/token/')
   expect((await session.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
-  session.close()
+  session[Symbol.dispose]()
 })
 
 describe.concurrent('Revocation', () => {

@@ -50,8 +50,8 @@ export const ADDRESSES = check({
 })
 
 /**
- * `state`, if it is not free: `own`: the sidecar on this `state_dir` uses it. `hidden`: only its user can see what does. An error: this machine
- * does not have it yet.
+ * The state of an address. `own`: the sidecar on this `state_dir` uses it. `hidden`: it is in use, and only root and the user of the
+ * sidecar can see by which program. An error: this machine does not have the address yet.
  */
 async function lookAtAddress(subject: Subject) {
   const { key, address, stateDir } = subject
@@ -73,19 +73,15 @@ async function lookAtAddress(subject: Subject) {
   }
 }
 
-/** Listens for a moment, because only the kernel knows whether it is possible. Resolves with the address that it bound. */
+/** Listens for a moment, because only the kernel knows whether that is possible. Resolves with the bound address. */
 async function tryPort(key: string, address: TcpAddress): Promise<string> {
-  const server = createServer((early) => early.destroy())
-  try {
-    return await listen(server, address, key)
-  } finally {
-    server.close()
-  }
+  await using server = createServer((early) => early.destroy())
+  return await listen(server, address, key)
 }
 
 type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>
 
-/** Whether the sidecar on this `state_dir` uses an address that is in use. Rejects with `taken` if it does not. */
+/** The user of an address that is in use: see `lookAtAddress`. Rejects with `taken` if another program uses it. */
 async function userOf(
   address: ListenAddress,
   stateDir: string,

@@ -55,7 +55,7 @@ export const CERTIFICATE = check({
   },
 })
 
-/** Creates no pair: a check writes nothing. */
+/** Reads the pair and judges it. Creates none: a check writes nothing. */
 async function lookAtPair(tls: TlsSetting, stateDir: string) {
   const isOwn = tls === 'off' || isSelfSigned(tls)
   const { cert } = isOwn ? selfSignedPaths(stateDir) : tls
@@ -70,7 +70,7 @@ async function lookAtPair(tls: TlsSetting, stateDir: string) {
     isOwn,
     validity,
     reason: pair === undefined ? '' : describeValidity(pair.valid, wall),
-    // Tried in memory.
+    // The renewal is tried in memory only.
     isRenewable: isOwn && ending && remakeSelfSigned(ending, ending.names, wall, true) !== undefined,
     replace: isOwn
       ? `Postern did not make it: remove ${dirname(cert)} and start Postern, which makes a new one`

@@ -5,31 +5,32 @@ import { type ExitCode, exitCodeOf } from '../command.ts'
 import type { Places } from '../instance.ts'
 import type { CheckResult, DeviceLogin, Finding } from './finding.ts'
 
-/** What `check` is asked to look at. */
+/** The input of `check`: the configuration, and paths of the device to request. */
 export interface Asked {
   readonly config: Config
   /** The configuration file, if there is one. */
   readonly file: string | undefined
   readonly places: Places
-  /** Pages of the device to request, and a path to post to. */
+  /** Pages of the device to request. */
   readonly pages: readonly string[]
+  /** A path of the device to post to. */
   readonly uploads: string | undefined
 }
 
-/** A part of the table: what is tried, when, and a row for each finding. */
+/** A part of the table: its subjects, how they are tried, and a row for each finding. */
 interface Part<Subject, Facts> {
-  /** What it is tried on; empty if there is nothing to say. Throws `SetupError` for a path that cannot be asked for. */
+  /** The subjects of the check; empty if it does not apply. Throws `SetupError` for a path that cannot be requested. */
   readonly subjects: (asked: Asked) => readonly Subject[]
-  /** Also with `check --reload`. */
+  /** The part also runs with `check --reload`. */
   readonly withReload?: boolean
   readonly about: (subject: Subject) => About
-  /** Why nothing is tried, which is no problem; undefined if it is. */
+  /** The reason if nothing is tried on a subject, which counts as ok; undefined if it is tried. */
   readonly untried?: (subject: Subject) => string | undefined
-  /** Tries it, and collects what the rows need. What it throws is a failure; a bug is thrown on. */
+  /** Tries a subject, and collects the facts for the rows. An error is the result `failed`; a bug is thrown on. */
   readonly look: (subject: Subject) => Facts | Promise<Facts>
   /**
-   * The findings by name, in the order in which they are looked for: the first row that applies is the result, and the last one always applies.
-   * A row may try more, which is spared if one before it applies.
+   * The findings by name, in order. The first row that applies is the result, and the last row always applies. A row may try more. That
+   * costs nothing if an earlier row applies.
    */
   readonly rows: Readonly<Record<string, (facts: Facts) => Found | Promise<Found>>>
 }
@@ -38,9 +39,9 @@ type Found = Finding | false | undefined
 
 interface About {
   readonly name: string
-  /** The configuration key that it is about. An error of the look can name another. */
+  /** The configuration key that the check is about. An error of `look` can name another key. */
   readonly key: string
-  /** What a problem means and what to do, where neither its row nor the error of the look says it. */
+  /** The consequence of a problem and the remedy, if neither its row nor the error of `look` has its own. */
   readonly meaning: string
   readonly remedy: string
 }
@@ -59,7 +60,7 @@ export interface Outcome {
 /** Where a key is set, for the message of a failure. */
 type LocationOf = Loaded['locationOf']
 
-/** A part of the table that can be run. */
+/** Makes a part of the table that can be run. */
 export function check<Subject, Facts>(part: Part<Subject, Facts>) {
   const { subjects, about, withReload = false, rows } = part
   /** Rejects only for a bug. */
@@ -98,7 +99,7 @@ async function outcomeOf<Subject, Facts>(
   }
 }
 
-/** @param named the key that is at fault, if it is known to be another one */
+/** @param named the key at fault, if the error names one */
 function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: string): Outcome {
   const { name } = about
   if (typeof found === 'string')
@@ -113,7 +114,7 @@ function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: 
   return { result: { name, result: 'failed', message, ...hints }, exitCode, tls }
 }
 
-/** A message behind the place of its key. The key is left out where the name of the check says it. */
+/** Puts the location of the key and the key before a message. The key is left out if the check is named after it. */
 function located(about: About, message: string, locationOf: LocationOf, named: string | undefined): string {
   const key = named ?? about.key
   const location = locationOf(key)

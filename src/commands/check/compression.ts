@@ -10,7 +10,7 @@ import { leavingOut } from './left-out.ts'
 /** A request of `curl --compressed`. */
 export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }
 
-/** The shortest page that is judged (bytes): not every server compresses a shorter one, and that would gain nothing. */
+/** The shortest page that is judged (bytes): not every server compresses shorter pages, and it would save little. */
 const SHORTEST = 1024
 
 /** Types that servers compress. */
@@ -28,15 +28,15 @@ function isEncoded({ fields }: Pick<OwnResponse, 'fields'>): boolean {
   return fieldValues(fields, 'content-encoding').length > 0
 }
 
-/** Sends `COMPRESSED` by the settings of a service. */
+/** Sends `COMPRESSED` with the settings of a service. */
 type Ask = (service: ServiceConfig) => Promise<OwnResponse>
 
 /**
  * Warns if the device compresses its page only for a request without `Via`: by default nginx compresses nothing for a proxy (`gzip_proxied
- * off`). Undefined if it does not, or does not answer.
+ * off`). Undefined in all other cases, also if the device does not answer.
  *
- * @param found what the check says of the page, for the warning
- * @param known the response to a request by the present settings, if there is one
+ * @param found the sentence of the check about the page, for the warning
+ * @param known the response to a request with the present settings, if there is one
  */
 export async function tryCompression(
   service: ServiceConfig,

@@ -19,20 +19,20 @@ import { tryHeads } from './heads.ts'
 import { allServices, failureHint, malformedWarning, pageOf, type Service, withoutText } from './services.ts'
 
 interface Tried extends Service {
-  /** By which the responses are judged. */
+  /** The clock for the times of responses. */
   readonly clock: Clock
   readonly target: UpstreamTarget
   readonly page: string
-  /** What came, as a sentence. */
+  /** The response or the failure, as a clause. */
   readonly found: string
-  /** Without one its status is 0, and `failure` and `cause` say why. */
+  /** Status 0: the device did not respond, and `failure` and `cause` have the reason. */
   readonly response: OwnResponse
   readonly failure?: UpstreamFailure
   readonly cause?: unknown
   readonly malformed?: Malformed | undefined
 }
 
-/** Why the device did not respond. */
+/** The rows for a device that did not respond. */
 const SILENCE = {
   'TLS fails': async ({ failure, target, service, key, found }: Tried) => {
     if (failure === undefined || !canDiagnose(failure, target)) return undefined
@@ -55,7 +55,7 @@ const SILENCE = {
     failure !== undefined && { failed: found, remedy: failureHint(failure, key) },
 }
 
-/** What is wrong with a response. */
+/** The rows for problems with a response. */
 const FAULTS = {
   'cleartext to TLS': async ({ response, target, service, key, found }: Tried) => {
     // A TLS server answers a cleartext request with 400.
@@ -126,7 +126,7 @@ export const DEVICE = check({
   },
 })
 
-/** Whether a device answers at an address that an operator has just named to `init`. It is no part of the table. */
+/** Whether a device answers at an address that an operator has given to `init`. It is no part of the table. */
 export const NEW_DEVICE = check({
   subjects: () => [],
   about: () => ({
@@ -139,7 +139,7 @@ export const NEW_DEVICE = check({
   rows: { ...SILENCE, ...FAULTS, ...FINE },
 })
 
-/** Whether the requests that the device gets have credentials of the configuration. */
+/** Whether requests to the device have credentials from the configuration. */
 function signsIn({ auth, headers }: ServiceConfig): boolean {
   return (
     auth !== 'off' ||

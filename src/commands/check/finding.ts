@@ -1,15 +1,15 @@
 import { wrapped } from '../columns.ts'
 
-/** What `check` finds: all is well, as the text says, or a problem. */
+/** A finding of `check`: a text if all is well, otherwise a problem. */
 export type Finding = string | Warning | Failure
 
-/** What a problem means, and what to do; each a clause. Without one, that of the check counts. */
+/** The consequence of a problem, and the remedy; each a clause. If one is missing, that of the check's `About` is used. */
 interface Hints {
   readonly meaning?: string | undefined
   readonly remedy?: string | undefined
 }
 
-/** It works, and the operator has to act soon. */
+/** The subject works, but the operator has to act soon. */
 export interface Warning extends Hints {
   readonly warning: string
   readonly login?: DeviceLogin | undefined
@@ -17,7 +17,7 @@ export interface Warning extends Hints {
 
 interface Failure extends Hints {
   readonly failed: string
-  /** The value of `upstream.tls` with which it succeeds. */
+  /** The value of `upstream.tls` with which the check succeeds. */
   readonly tls?: string | undefined
   /** 2 if `serve` would not start; default: 1. */
   readonly exitCode?: 1 | 2
@@ -37,7 +37,9 @@ export interface CheckResult {
 
 const LABELS = { ok: 'ok     ', warning: 'WARNING', failed: 'FAILED ' } as const
 
-/** A line for the result, and below a problem an indented one with what it means and what to do. `columns`: as `columnsOf` says. */
+/**
+ * A line for the result, and below a problem an indented line with its consequence and its remedy. `columns`: the result of `columnsOf`.
+ */
 export function describeResult(
   { name, result, message, meaning, remedy }: CheckResult,
   columns: number,

@@ -4,7 +4,7 @@ import { readRequestFields } from '../../forward/settings.ts'
 import { check } from './check.ts'
 import { allServices } from './services.ts'
 
-/** The files of `headers`. */
+/** Whether the files of `headers` are readable, and how large the heads of requests are. */
 export const HEADERS = check({
   withReload: true,
   subjects: allServices,

@@ -7,32 +7,33 @@ import { systemClock } from '../../system/clock.ts'
 import type { Warning } from './finding.ts'
 import { leavingOut } from './left-out.ts'
 
-/** Other settings with which a request may be accepted, as the line to write below the section of the service. */
+/** Other settings with which the device may accept a request. */
 interface Trial {
+  /** The settings as a line of YAML, for the section of the service. */
   readonly line: string
-  /** What stays beside the line, as the end of a sentence. */
+  /** The values that stay in addition to the line, as the end of a sentence. */
   readonly beside?: string
   readonly change: Partial<ServiceConfig>
 }
 
 const OLD: Trial = { line: 'version: "1.0"', change: { version: '1.0' } }
 
-/** Statuses with which a device refuses a request as such; undefined: no answer. `401` and `404` are about the page. */
+/** Statuses with which a device refuses the head of a request; undefined: no answer. `401` and `404` are about the page. */
 const REFUSED: ReadonlySet<number | undefined> = new Set([undefined, 400, 403, 413, 414, 421, 431, 505])
 
-/** Statuses by which a device refuses another `Host` than its own. */
+/** Statuses with which a device refuses a `Host` that is not its own. */
 const REFUSED_HOST: ReadonlySet<number | undefined> = new Set([400, 403, 421])
 
 /**
- * Requests a page as curl and as a browser do, through Postern. If the device refuses one, tries it with other settings. Undefined if
- * the device accepts both, or refuses them with all settings: then it means the request, not its head.
+ * Requests a page as curl and as a browser do, through Postern. If the device refuses one, tries it with other settings. Undefined if the
+ * device accepts both, or refuses the request with all settings: then the reason is not its head.
  */
 export async function tryHeads(
   service: ServiceConfig,
   key: string,
   page: string,
 ): Promise<Warning | undefined> {
-  // A header file that cannot be read is a finding of its own.
+  // An unreadable header file is a finding of the check of headers.
   if ((await readRequestFields(service, key).catch(() => true)) === true) return undefined
   const target = await upstreamTarget(service, key)
   const ask = async (sample: Sample, change: Partial<ServiceConfig> = {}): Promise<number | undefined> => {
@@ -65,7 +66,7 @@ export async function tryHeads(
   return undefined
 }
 
-/** The fields about the client and the proxy, and with them those of browsers: without both, a request fits 512 bytes. */
+/** The fields about the client and the proxy. Without these and `OF_BROWSERS`, a request fits 512 bytes. */
 const FORWARDING = ['X-Forwarded-*', 'Via', 'X-Request-Id']
 const OF_BROWSERS = ['Cookie', 'Sec-*']
 

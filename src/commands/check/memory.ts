@@ -5,7 +5,7 @@ import { control } from '../control.ts'
 import type { Status } from '../status.ts'
 import { check } from './check.ts'
 
-/** What clients may hold, and which keys admit more than that. */
+/** The memory that clients may hold, and the keys that admit more. */
 export const MEMORY = check({
   subjects: ({ config }) => [config],
   about: () => ({
@@ -21,7 +21,7 @@ export const MEMORY = check({
 /** How long the running sidecar may take to answer (ms). */
 const ANSWERED_WITHIN = 2_000
 
-/** Plans the memory by the bounds of the sidecar that runs on this `state_dir`, if there is one: its unit may give it less than this command has. */
+/** Plans the memory by the bounds of the sidecar that runs on this `state_dir`, if any: its unit may allow less than this command has. */
 export async function planAsRunning(config: Config): Promise<MemoryPlan> {
   const asked = { method: 'GET', path: '/status' }
   const running = await control<Status>(config.stateDir, asked, ANSWERED_WITHIN).catch((error: unknown) => {

@@ -6,7 +6,7 @@ import type { Places } from '../instance.ts'
 import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbours.ts'
 import { check } from './check.ts'
 
-/** Whether another sidecar of this host has one of the addresses. Nothing to try if the file is a draft, or there is no other one. */
+/** Whether another sidecar of this host has one of the addresses. Does not apply to a draft, or if there is no other sidecar. */
 export const NEIGHBOURS = check({
   subjects({ config, file, places }) {
     if (file === undefined || !isInstalled(file, places)) return []
@@ -45,7 +45,7 @@ export const NEIGHBOURS = check({
 
 type Found = readonly Neighbour[] | SetupError
 
-/** The others, or the error of a folder that cannot be read. */
+/** The other sidecars, or the error if the folder cannot be read. */
 function foundBeside(file: string, places: Places): Found {
   try {
     return neighboursOf(file, places)

@@ -5,8 +5,7 @@ import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 
 /**
- * Opens a service with its login, as `serve` does. `told` then says what was wrong with the login, its end or a response. `close` ends the
- * session.
+ * Opens a service with its login, as `serve` does. `told` collects problems of the login, its end and responses. Its disposal ends the session.
  */
 export async function openService(service: ServiceConfig, key: string) {
   const told: { problem?: string; unended?: string; malformed?: Malformed } = {}
@@ -37,11 +36,11 @@ export async function openService(service: ServiceConfig, key: string) {
       },
     },
   })
-  const close = async (): Promise<void> => {
+  const end = async (): Promise<void> => {
     await signIn?.signOut()
     await connections.close()
   }
-  return { connections, settings, signIn, told, close }
+  return { connections, settings, signIn, told, [Symbol.asyncDispose]: end }
 }
 
 export type OpenService = Awaited<ReturnType<typeof openService>>

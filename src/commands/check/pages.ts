@@ -31,31 +31,28 @@ export const PAGES = check({
 })
 
 async function askPage({ service, key, page }: Service & { readonly page: string }) {
-  const { connections, signIn, told, close } = await openService(service, key)
+  await using opened = await openService(service, key)
+  const { connections, signIn, told } = opened
   const line = { method: 'GET', target: page }
-  try {
-    await signIn?.ready()
-    const own = signIn?.credentialsFor(line)?.fields ?? []
-    const ask = async (by: ServiceConfig): Promise<OwnResponse> => {
-      const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
-      return sendOwnRequest(connections, { ...line, fields: withCredentials(fields, own) }, true)
-    }
-    const response = await ask(service).catch((error: unknown) => {
-      if (isBug(error)) throw error
-      const failure = failureOf(error)
-      throw new SetupError(`no usable answer (${failure})`, {
-        remedy: failureHint(failure, key),
-        exitCode: 1,
-        cause: error,
-      })
-    })
-    const { status, fields } = response
-    const found = `answered ${status}${withoutText(fields, service)}`
-    const { malformed } = told
-    const uncompressed =
-      malformed === undefined ? await tryCompression(service, key, found, ask, response) : undefined
-    return { key, status, malformed, uncompressed, found }
-  } finally {
-    await close()
+  await signIn?.ready()
+  const own = signIn?.credentialsFor(line)?.fields ?? []
+  const ask = async (by: ServiceConfig): Promise<OwnResponse> => {
+    const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
+    return sendOwnRequest(connections, { ...line, fields: withCredentials(fields, own) }, true)
   }
+  const response = await ask(service).catch((error: unknown) => {
+    if (isBug(error)) throw error
+    const failure = failureOf(error)
+    throw new SetupError(`no usable answer (${failure})`, {
+      remedy: failureHint(failure, key),
+      exitCode: 1,
+      cause: error,
+    })
+  })
+  const { status, fields } = response
+  const found = `answered ${status}${withoutText(fields, service)}`
+  const { malformed } = told
+  const uncompressed =
+    malformed === undefined ? await tryCompression(service, key, found, ask, response) : undefined
+  return { key, status, malformed, uncompressed, found }
 }

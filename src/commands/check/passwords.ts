@@ -59,7 +59,10 @@ export const LIVE_PAGE = check({
   rows: { readable: () => 'readable' },
 })
 
-/** Rejects if `serve` could not use a file. `absent`: an account is locked, has expired or is gone. `twins`: names with the same password. */
+/**
+ * Rejects if `serve` could not use a file. `absent`: why an account has no password (locked, expired, gone). `twins`: names with one
+ * password.
+ */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0], config: Config) {
   const { limit } = await planAsRunning(config)
   const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })

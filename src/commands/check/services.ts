@@ -17,7 +17,7 @@ export interface Service {
   readonly key: string
 }
 
-/** All services. `of`: the end of a name for a route. */
+/** All services. `of`: the end of a check's name for a route. */
 export function allServices({ config: { upstream } }: Asked) {
   return servicesOf(upstream).map(({ path, service }) => {
     const [, , route] = path
@@ -25,7 +25,7 @@ export function allServices({ config: { upstream } }: Asked) {
   })
 }
 
-/** The service that gets this path. Throws `SetupError` if the path is not one of a single service. */
+/** The service that gets requests for this path. Throws `SetupError` if the text is no path, or belongs to no single service. */
 export function serviceAt({ config: { upstream } }: Asked, path: string, argument: string): Service {
   const [main, ...routes] = servicesOf(upstream).map((each) => [each.path[2] ?? '', each] as const)
   const isPath = /^\/[!-~]*$/.test(path) && !path.includes('#')
@@ -38,7 +38,7 @@ export function pageOf({ health }: ServiceConfig): string {
   return health.path ?? '/'
 }
 
-/** The fields of a response that clients do not get, or get with another value; empty if there are none. */
+/** A text about the fields of a response that clients do not get, or get with another value; empty if there are none. */
 export function withoutText(fields: Fields, { responseHeaders, auth }: ServiceConfig): string {
   const { passes, added = [] } = responseChanges(responseHeaders, tokenHeaders(auth))
   if (passes === undefined) return ''
@@ -52,7 +52,7 @@ export function withoutText(fields: Fields, { responseHeaders, auth }: ServiceCo
   ].join('')
 }
 
-/** What a malformed response is, wherever it comes. */
+/** The warning about a malformed response, for all checks. */
 export function malformedWarning(found: string, { fault, bytes }: Malformed, key: string): Warning {
   return {
     warning: `${found} with malformed HTTP: ${fault}: "${bytes}"`,
@@ -66,7 +66,7 @@ const CLOSES =
 const NOT_HTTP =
   'KEY.url leads to something other than a web server; for sloppy firmware see deploy/old-firmware.md'
 
-/** What to do about a device that does not answer. `KEY` stands for the key of the service. */
+/** The remedies for a device that does not answer. `KEY` stands for the key of the service. */
 const HINTS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
   dns_error: 'the host name in KEY.url has no address: correct it, or write the IP address',
   dns_timeout:

@@ -57,24 +57,26 @@ export const SIGNING_IN = check({
 /** Signs in, asks for a page, and signs out. `failure`: why the device did not respond to the login. */
 async function tryLogin({ service, key }: Service) {
   const { auth } = service
-  const opened = await openService(service, key)
   const settings = auth !== 'off' && auth.kind === 'session' ? auth : undefined
   const page = settings?.checkPath ?? pageOf(service)
-  const asked = await askBehindLogin(opened, page).finally(opened.close)
+  const { told, ...asked } = await askBehindLogin(service, key, page)
   const { login, token } = settings?.session ?? {}
   const accepted =
     login !== undefined && token !== undefined
       ? `${login.path} gave a token (${tokenPlace(token)})`
       : 'the device accepts the credentials'
-  return { ...asked, ...opened.told, accepted, page, auth, key }
+  return { ...asked, ...told, accepted, page, auth, key }
 }
 
-async function askBehindLogin(opened: OpenService, page: string) {
-  const failure = await opened.signIn?.ready()
-  return { failure, isChanging: await changesSession(opened, page) }
+/** When it resolves, the session has ended, so `told` is complete. */
+async function askBehindLogin(service: Service['service'], key: string, page: string) {
+  await using opened = await openService(service, key)
+  const { signIn, told } = opened
+  const failure = await signIn?.ready()
+  return { failure, isChanging: await changesSession(opened, page), told }
 }
 
-/** Whether the device sets another session in its response to a signed-in GET. False without a response. */
+/** Whether the device sets another session in its response to a signed-in GET. False if there is no response. */
 async function changesSession(
   { connections, settings, signIn }: OpenService,
   page: string,

@@ -49,8 +49,8 @@ export const STATE_FOLDER = check({
 })
 
 /**
- * `closed`: why no file can be created in the folder. `isNeeded`: a start has to write a self-signed pair there. Without its token file the
- * sidecar still runs, from memory.
+ * `closed`: why no file can be created in the folder. `isNeeded`: a start has to write a self-signed pair there. Without the pair it fails;
+ * without its token file the sidecar keeps tokens in memory.
  */
 async function lookAtFolder({ listen, stateDir }: Config) {
   const folder = resolve(stateDir)
@@ -63,7 +63,7 @@ async function lookAtFolder({ listen, stateDir }: Config) {
   return { folder, present, closed, isNeeded, socket: controlSocketPath(stateDir) }
 }
 
-/** File systems of the kernel, which take no folder of a user, although they say that root may write: proc, sysfs, cgroup2. */
+/** File systems of the kernel (proc, sysfs, cgroup2). No folder can be created in them, although `access` allows root to write. */
 const KERNELS: ReadonlySet<number> = new Set([0x9fa0, 0x62656572, 0x63677270])
 
 /**

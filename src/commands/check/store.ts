@@ -11,7 +11,7 @@ import { check } from './check.ts'
 
 type Store = Awaited<ReturnType<typeof lookAtStore>>
 
-/** The oldest version whose scripts can do what Postern needs. */
+/** The oldest version whose scripts have the functions that Postern needs. */
 const OLDEST_VERSION = 7
 
 /** Connects to the shared store and examines its server. */
@@ -57,7 +57,7 @@ export const STORE = check({
 
 type Loss = Readonly<Record<'warning' | 'meaning' | 'remedy', string>>
 
-/** What loses tokens or logins, though the server works. All that apply are one warning. */
+/** Settings that lose tokens or logins although the server works. All that apply are joined in one warning. */
 const LOSSES: readonly ((store: Store) => Loss | false)[] = [
   ({ report: { settings } }) =>
     settings?.evicts === true && {
@@ -87,7 +87,7 @@ const LOSSES: readonly ((store: Store) => Loss | false)[] = [
     },
 ]
 
-/** What to do about a server that cannot be asked. */
+/** The remedies for a server that cannot be asked. */
 const REMEDIES: Readonly<Record<StoreFailure, string>> = {
   timeout:
     'see whether the server is overloaded, and whether tokens.store names its host, port and TLS (valkeys://)',
@@ -119,7 +119,7 @@ async function lookAtStore({
   return { settings, report, differs: await differs(config, report.password) }
 }
 
-/** Whether the line of the password source is another one than that of the store. A source that cannot be used has a check of its own. */
+/** Whether the password source and the store have different passwords. A source that cannot be used has a check of its own. */
 async function differs(config: Config, stored: ServerReport['password']): Promise<boolean> {
   if (stored === undefined || checkedByDevice(config)) return false
   const opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
@@ -136,7 +136,7 @@ function grantAll(commands: readonly string[], { address, prefix }: StoreSetting
   return `ACL SETUSER ${address.user ?? 'default'} ~{${prefix}}:* ${names.join(' ')}`
 }
 
-/** Where the server is, and what. */
+/** A clause about the server: its address, program and version. */
 function nameOf({ at, server, version, mode }: ServerReport): string {
   const name = `${at} is ${server.charAt(0).toUpperCase()}${server.slice(1)} ${version}`
   return mode === 'standalone' ? name : `${name} in ${mode} mode`

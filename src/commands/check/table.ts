@@ -14,7 +14,7 @@ import { STATE_FOLDER } from './state-folder.ts'
 import { STORE } from './store.ts'
 import { UPLOADS } from './uploads.ts'
 
-/** All that `check` tries, in the order in which it prints the results. */
+/** All parts of `check`, in the order in which it prints their results. */
 export const TABLE = {
   password: PASSWORD,
   certificate: CERTIFICATE,
@@ -32,11 +32,11 @@ export const TABLE = {
 } as const
 
 /**
- * Runs the table, and finds what the start warns of, too. Throws `SetupError` before the first result if a path of `asked` is not that of one
- * service.
+ * Runs the table, then yields the warnings of a start. Throws `SetupError` before the first result if a path of `asked` does not belong to
+ * one service.
  *
- * @param isReload only what a reload of the running sidecar reads. Other files may be closed to the process that reloads: systemd gives it no
- *   credentials
+ * @param isReload only the parts that a reload of the running sidecar reads. The process that reloads may be unable to read other files:
+ *   systemd gives it no credentials
  */
 export function examine(
   asked: Asked,

@@ -10,7 +10,7 @@ import { check } from './check.ts'
 import { openService } from './open-service.ts'
 import { type Service, serviceAt } from './services.ts'
 
-/** Compares the responses to 4 KiB, or to what `max_body` lets through, with their length and in chunks. */
+/** Compares the responses to two POSTs of 4 KiB, or of at most `max_body`: one with its length, one in chunks. */
 export const UPLOADS = check({
   withReload: true,
   subjects: (asked) =>
@@ -32,7 +32,7 @@ export const UPLOADS = check({
         warning: 'nothing was sent, because Postern is not signed in',
         remedy: `correct ${key}.auth`,
       },
-    // An error that a body with a length gets, too, is about the path.
+    // An error that also the body with a length gets is about the path.
     'error of the path': ({ whole = 0, chunked = 0, found, bound }) =>
       whole >= 400 &&
       (chunked === whole || (chunked > 0 && chunked < 400)) && { warning: `${found}; ${bound}` },
@@ -51,20 +51,20 @@ export const UPLOADS = check({
   },
 })
 
-/** Which length passes. */
+/** A clause about the longest body that passes. */
 function boundOf({ maxBody }: ServiceConfig): string {
   return maxBody === 'off'
     ? 'a body of any length passes (max_body: off)'
     : `a longer body than ${formatSize(maxBody)} is refused`
 }
 
-/** Whether each upload of unknown length is collected. */
+/** Whether Postern buffers every upload of unknown length, so the device never gets chunks. */
 function sendsNoChunks({ bufferUploads, maxBody }: ServiceConfig): boolean {
   if (bufferUploads === 'auto') return maxBody !== 'off' && maxBody <= AUTO_BUFFER
   return bufferUploads !== 'off'
 }
 
-/** Several, because some firmware reads only the first. */
+/** The body. It has several chunks, because some firmware reads only the first. */
 const CHUNKS = Array.from('abcd', (letter) => `${letter.repeat(1023)}\n`)
 
 /** The chunks, none of them empty, up to the longest body that the device may get (bytes). */
@@ -80,10 +80,11 @@ interface Subject extends Service {
   readonly path: string
 }
 
-/** `whole`, `chunked`: the statuses; undefined without an answer, and if nothing was sent. */
+/** `whole`, `chunked`: the statuses; undefined if there was no answer or nothing was sent. */
 async function postTwice({ service, key, path }: Subject) {
-  // What the device leaves unread of one body must not reach the next request.
-  const { connections, settings, signIn, close } = await openService({ ...service, reuse: 'never' }, key)
+  // Bytes of one body that the device leaves unread must not reach the next request.
+  await using opened = await openService({ ...service, reuse: 'never' }, key)
+  const { connections, settings, signIn } = opened
   const line = { method: 'POST', target: path }
   const post = async (body: string | readonly string[], nonce?: string): Promise<OwnResponse> => {
     const sent = signIn?.credentialsFor(line, nonce)
@@ -91,30 +92,26 @@ async function postTwice({ service, key, path }: Subject) {
     const request = { ...line, fields, body, keepsBody: true }
     const response = await sendOwnRequest(connections, request, false)
     if (nonce !== undefined || signIn?.isChallenge(line, response) !== true) return response
-    // The device may take each nonce once. It did not act on what it refused.
+    // The device may accept each nonce only once. It did not act on the refused request.
     const renewal = await signIn.renew(response, sent, false)
     return renewal.kind === 'new-nonce' ? post(body, renewal.nonce) : response
   }
-  try {
-    await signIn?.ready()
-    const isSignedIn = signIn === undefined || signIn.credentialsFor(line) !== undefined
-    const chunks = chunksFor(service)
-    const whole = isSignedIn ? await post(chunks.join('')).catch(unanswered) : undefined
-    const chunked = isSignedIn ? await post(chunks).catch(() => undefined) : undefined
-    const found = `a POST with a length got ${whole?.status}, one in chunks ${chunked?.status ?? 'no answer'}`
-    const isAlike = chunked?.status === whole?.status
-    return {
-      service,
-      key,
-      whole: whole?.status,
-      chunked: chunked?.status,
-      found,
-      isSame: isAlike && String(chunked?.body) === String(whole?.body),
-      different: isAlike ? `${found} with another body` : found,
-      bound: boundOf(service),
-    }
-  } finally {
-    await close()
+  await signIn?.ready()
+  const isSignedIn = signIn === undefined || signIn.credentialsFor(line) !== undefined
+  const chunks = chunksFor(service)
+  const whole = isSignedIn ? await post(chunks.join('')).catch(unanswered) : undefined
+  const chunked = isSignedIn ? await post(chunks).catch(() => undefined) : undefined
+  const found = `a POST with a length got ${whole?.status}, one in chunks ${chunked?.status ?? 'no answer'}`
+  const isAlike = chunked?.status === whole?.status
+  return {
+    service,
+    key,
+    whole: whole?.status,
+    chunked: chunked?.status,
+    found,
+    isSame: isAlike && String(chunked?.body) === String(whole?.body),
+    different: isAlike ? `${found} with another body` : found,
+    bound: boundOf(service),
   }
 }
 

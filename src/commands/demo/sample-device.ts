@@ -6,7 +6,7 @@ import type { Clock } from '../../system/clock.ts'
 import { formatHostPort } from '../../system/listen-address.ts'
 import { isBug } from '../../system/setup-error.ts'
 
-export interface SampleDeviceDeps {
+interface SampleDeviceDeps {
   readonly clock: Clock
   /** Time between server-sent events (ms). Default: 1000. */
   readonly eventInterval?: number
@@ -43,7 +43,7 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
   const outlets = Array.from({ length: 8 }, (_, i) => createOutlet(i + 1))
   const startedAt = clock.monotonic()
   const uptime = (): number => Math.floor((clock.monotonic() - startedAt) / 1000)
-  /** The device's own. Its firmware writes it into redirects and ignores the Host field. */
+  /** The device's own address. Its firmware writes it into redirects and ignores the Host field. */
   let address = ''
 
   const handlers = new Map<string, Handler>([
@@ -62,7 +62,7 @@ export function createSampleDevice({ clock, eventInterval = 1000 }: SampleDevice
     ],
   ])
 
-  /** Server-sent events: `count` of them, or until the client leaves. */
+  /** Sends `count` server-sent events, or events until the client leaves. */
   function streamEvents(req: IncomingMessage, res: ServerResponse, { searchParams }: URL): undefined {
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
     const count = req.method === 'HEAD' ? 0 : Number(searchParams.get('count') ?? Number.POSITIVE_INFINITY)

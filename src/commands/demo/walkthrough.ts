@@ -1,7 +1,7 @@
 import { shellWord } from '../../system/text.ts'
 import type { ProgramIo } from '../command.ts'
 
-/** What the commands contain. Without `node` there is none for WebSockets: another Node.js need not be installed. */
+/** The values in the commands. Without `node` there is no command for WebSockets, because it needs Node.js. */
 export interface WalkthroughSettings extends Pick<ProgramIo, 'node' | 'program'> {
   /** The URL of the sidecar for clients: `https://localhost:8443`. */
   readonly publicUrl: string

@@ -11,27 +11,27 @@ interface Peer {
   readonly host: string
 }
 
-/** A rule that the drop-in leaves out: why, and the addresses to allow by hand, as comments. */
+/** A rule that the drop-in leaves out: the reason, and lines for the operator to take in by hand. */
 interface LeftOut {
   readonly reason: string
   readonly lines?: readonly string[]
-  /** Whether the configuration uses it, so that something stops working. */
+  /** Whether the configuration needs the rule: without it something stops working. */
   readonly used?: boolean
 }
 
 const DHCP =
   'A device or a server that gets another address, by DHCP for example: give it a fixed one, or allow its network, such as 192.0.2.0/24.'
 
-/** What systemd's address filter of the unit allows of a configuration's servers, and what it cannot. */
+/** The rules of systemd's address filter for the servers of a configuration, and the rules that it cannot have. */
 export interface AddressRules {
-  /** By address, on other machines. */
+  /** The servers on other machines that the configuration names by address. */
   readonly allowed: readonly Peer[]
   readonly leftOut: readonly LeftOut[]
-  /** Whether the configuration has a name, for which the resolver's servers are needed. */
+  /** Whether the configuration has a host name, so that the resolver's servers are needed. */
   readonly hasNames: boolean
 }
 
-/** Looks up the names, so that the addresses which they have now can be taken in by hand. */
+/** The rules for a configuration. Looks up host names, so that the operator can take in their present addresses by hand. */
 export async function addressRules(config: Config): Promise<AddressRules> {
   const peers = peersOf(config).filter(({ host }) => !isLoopback(host))
   const named = peers.filter(isNamed)
@@ -66,7 +66,7 @@ function peersOf({ upstream, tokens, admin }: Config): readonly Peer[] {
 /** The addresses of a listener on every address: `postern healthy` asks it on loopback. */
 const EVERY: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** Whether clients on other machines reach it by a socket of the service's own. */
+/** Whether other machines can reach the listener through a socket that the service itself opens. */
 export function overNetwork(
   address: Config['admin']['address'],
 ): address is ListenAddress & { readonly kind: 'tcp' } {
@@ -75,14 +75,14 @@ export function overNetwork(
 
 const isNamed = ({ host }: Peer): boolean => normalizeAddress(host) === undefined
 
-/** The line for an address or a range. An IPv4 one in IPv6 form is written as IPv4: that is what its packets are. */
+/** The line for an address or a range. An IPv4 address in IPv6 form is written as IPv4, because its packets are IPv4. */
 export function allow(range: string): string {
   const { base, bits } = parseCidr(normalizeAddress(range) ?? range) ?? {}
   const width = base?.kind() === 'ipv4' ? 32 : 128
   return `IPAddressAllow=${base}${bits === width ? '' : `/${bits}`}`
 }
 
-/** A name is left out, unless all of its addresses are on loopback. The lookup only fills the lines to take in by hand. */
+/** The entry for a host name; none if all its addresses are on loopback. The lookup only fills the lines to take in by hand. */
 async function leftOutName({ key, host }: Peer): Promise<readonly LeftOut[]> {
   const found = await lookup(host, { all: true }).catch(() => [])
   const lines = found.map(({ address }) => address)

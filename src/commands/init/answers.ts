@@ -19,20 +19,20 @@ import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
 
-/** Where the device is, and the value of `upstream.tls` as YAML. */
-export interface DeviceAddress {
+/** The URL of the device, and the value of `upstream.tls` as YAML. */
+interface DeviceAddress {
   readonly url: string
   readonly tls?: string | undefined
 }
 
-/** The address of `--url` and the file of `--device-ca`. Throws `SetupError` if the address is none. */
+/** The address of `--url` and the file of `--device-ca`. Throws `SetupError` if the address is invalid. */
 export function addressFromFlags(url: string, ca: string | undefined): DeviceAddress {
   const parsed = parseUpstreamUrl(url)
   if ('problem' in parsed) throw new SetupError(`--url: ${parsed.problem}`)
   return { url, tls: ca === undefined ? undefined : flow({ ca: resolve(ca) }) }
 }
 
-/** An address that was tried. `login`: what the device asks for, if `upstream.auth` does not answer it. */
+/** An address that was tried. `login`: the login that the device asks for, if `upstream.auth` does not answer it. */
 export interface TriedDevice extends DeviceAddress {
   readonly login?: DeviceLogin | undefined
 }
@@ -70,8 +70,8 @@ export async function requireDevice(
 }
 
 /**
- * Asks for the address, if there is none yet, and tries it, until the device answers or the operator is content. Offers to write the
- * value of `upstream.tls` with which the device works.
+ * Asks for the address, if there is none yet, and tries it, until the device answers or the operator uses the address anyway. Offers to
+ * write the value of `upstream.tls` with which the device works.
  */
 export async function askForDevice(
   given: DeviceAddress | undefined,
@@ -92,12 +92,12 @@ export async function askForDevice(
   }
 }
 
-/** What to do instead of using an address at which no device answers. */
+/** The operator's choice for an address at which no device answers: use it, ask again, write a value of TLS, or try another URL. */
 type Instead = 'use' | 'ask' | { readonly tls: string } | { readonly url: string }
 
 /**
- * Asks what to do about an address at which no device answers. README.md tells people to type the password next. So Enter alone asks
- * again, and only an answer that cannot be a password is shown and used: one of the letters, a URL, or an IP address.
+ * Asks for the choice. README.md tells people to type the password next, so a typed password may arrive here. So Enter alone asks again,
+ * and only an answer that cannot be a password is shown and used: one of the letters, a URL, or an IP address.
  */
 async function askInstead(tls: string | undefined, prompt: Prompt): Promise<Instead> {
   const offer = tls === undefined ? '' : `t: write tls: ${tls}. `
@@ -136,7 +136,7 @@ async function askForAddress(prompt: Prompt): Promise<string> {
   }
 }
 
-/** The address as a URL. Says what is wrong with any other text. */
+/** The address as a URL. If the text is no address, shows the problem and returns undefined. */
 function completed(answer: string, prompt: Prompt): string | undefined {
   const parsed = read(answer)
   if ('value' in parsed) return parsed.value
@@ -159,7 +159,7 @@ export interface PasswordFlags {
   readonly user?: string
 }
 
-/** Where the password comes from, and the password file that has to be written for it. */
+/** The source of the password, and the password file that has to be written for it. */
 export interface PasswordChoice extends FirstPassword {
   readonly newFile?: NewFile
 }
@@ -193,7 +193,7 @@ function checkedByDevice(login: 'basic' | 'digest', user: string): PasswordChoic
 
 /** Whether the password can be used. A file with a password in plain text that is short or usual fails, unless `weak`. */
 export async function tryPassword({ password, auth }: PasswordChoice, weak: boolean): Promise<CheckResult> {
-  // Any device will do: only the password is tried.
+  // The address of the device does not matter: only the password is tried.
   const config = loadConfig({ object: { upstream: { url: 'http://127.0.0.1', auth }, password } })
   const { result: checked } = await PASSWORD.run(config)
   const [source] = passwordSources(config)
@@ -237,7 +237,7 @@ const isDigit = (given: string): boolean => /^\d$/.test(given)
  * Asks where the device password comes from, until the answer is usable.
  *
  * @param file where a typed password is stored
- * @param login what the device asks for
+ * @param login the login that the device asks for
  */
 export async function askForPassword(
   prompt: Prompt,

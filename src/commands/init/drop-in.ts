@@ -9,7 +9,7 @@ import type { CommandIo, ExitCode } from '../command.ts'
 import { configPath, loadedFrom, located } from '../configuration.ts'
 import { type AddressRules, addressRules, allow, overNetwork } from './address-rules.ts'
 
-export interface DropInOptions {
+interface DropInOptions {
   readonly config?: string
   readonly instance?: string
 }
@@ -18,8 +18,8 @@ const RESOLVER = '/etc/resolv.conf'
 
 /**
  * Prints a drop-in for the unit of the sidecar. With it, systemd lets the sidecar exchange packets only with the servers of its
- * configuration (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out something that the configuration uses;
- * standard error then says what. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
+ * configuration (systemd.resource-control(5), `IPAddressDeny=`). Resolves to 1 if it leaves out a rule that the configuration needs, and
+ * names it on standard error. Rejects with a `SetupError` if there is no configuration, or if clients would be shut out.
  */
 export async function dropInCommand(options: DropInOptions, io: CommandIo): Promise<ExitCode> {
   const { config, locationOf } = loadedFrom({ ...options, set: [] }, io)
@@ -43,7 +43,7 @@ export async function dropInCommand(options: DropInOptions, io: CommandIo): Prom
   return used.length === 0 ? 0 : 1
 }
 
-/** Refuses a public listener whose connections the filter would concern. */
+/** Throws `SetupError` for a public listener whose connections are not exempt from the filter. */
 function requireExemption(address: ListenAddress): void {
   if (!overNetwork(address)) return
   throw new SetupError(

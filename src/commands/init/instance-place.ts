@@ -9,12 +9,13 @@ import { lockStateFolder } from '../../tokens/state-folder.ts'
 import { folderOf, type Places } from '../instance.ts'
 import { neighboursOf } from '../neighbours.ts'
 
-/** The ports of instance number 1 are one more than these, and so on: 8501 for clients, and 9501 for metrics. */
+/** The ports of instance number N are these plus N: 8501 for clients and 9501 for metrics of the first. */
 const BELOW = { listen: 8500, admin: 9500 } as const
 const MOST = 999
 
 /** How long another `init` may take to write its file (ms). */
 const PATIENCE = 10_000
+/** The time between two attempts to take its lock (ms). */
 const INTERVAL = 20
 
 /** The addresses for a new instance. */
@@ -23,7 +24,7 @@ export interface InstanceAddresses {
   readonly admin: ListenAddress & { readonly kind: 'tcp' }
 }
 
-/** Makes the folder of the instances beside `postern.yaml`, for the group that reads that, unless it exists. Throws `SetupError`. */
+/** Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`. */
 export function makeFolder(places: Places): void {
   const folder = folderOf(places)
   try {
@@ -40,8 +41,8 @@ export function makeFolder(places: Places): void {
 }
 
 /**
- * Calls `write` with the first pair of ports that is in no configuration of this host and that no program uses. Another `init` waits meanwhile,
- * so that no two get the same. The kernel ends the lock with the process; its empty file stays.
+ * Calls `write` with the first pair of ports that no configuration of this host has and no program uses. Another `init` waits meanwhile, so
+ * that two never get the same ports. The lock ends with the process; its empty file stays.
  *
  * @param say gets a sentence about each configuration whose ports are not known
  */
@@ -50,12 +51,9 @@ export async function withFreeAddresses<Result>(
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
-  const release = await lock(join(folderOf(places), '.init.lock'))
-  try {
-    return write(await freeAddresses(places, say))
-  } finally {
-    release()
-  }
+  using locked = new DisposableStack()
+  locked.defer(await lock(join(folderOf(places), '.init.lock')))
+  return write(await freeAddresses(places, say))
 }
 
 async function lock(path: string): Promise<() => void> {
@@ -94,16 +92,14 @@ async function freeAddresses(places: Places, say: (sentence: string) => void): P
   )
 }
 
-/** Whether no program listens there now. */
+/** Whether no program listens at the address now. */
 async function isFree(address: ListenAddress): Promise<boolean> {
-  const server = createServer((early) => early.destroy())
+  await using server = createServer((early) => early.destroy())
   try {
     await listen(server, address)
     return true
   } catch (error) {
     if (error instanceof SetupError) return false
     throw error
-  } finally {
-    server.close()
   }
 }

@@ -4,30 +4,30 @@ import { UPGRADE } from '../../http/scope.ts'
 import { LONGEST_PATH } from '../../record/access-log.ts'
 import { DROPPED } from '../../record/log.ts'
 
-/** A request as its access line tells it. */
+/** A request as its access line has it. */
 export interface LoggedRequest {
-  /** Of its login; empty for one without a name. Undefined without a login. */
+  /** The name of its login; empty if the login has no name, undefined without a login. */
   readonly name: string | undefined
   /** `UPGRADE` for a WebSocket that was opened. */
   readonly method: string
-  /** As the log has it, perhaps cut or changed; of a target in absolute form, its path. */
+  /** The path as the log has it, perhaps cut or changed. If the target had the absolute form, only its path. */
   readonly path: string
-  /** ms since the Unix epoch */
+  /** In ms since the Unix epoch. */
   readonly time: number
   readonly status: number
-  /** Postern itself has refused it. */
+  /** Postern itself has refused the request. */
   readonly isRefused: boolean
-  /** It was on trial, and a field of it would not have reached the device. */
+  /** The request was on trial. Without the trial, one of its fields would not have reached the device. */
   readonly hasOverride: boolean
 }
 
 /**
- * What a line of a log is: a request to the device, one to an endpoint of Postern's own (`own`), a sum of lines that were `dropped`, another
- * line of Postern, or neither (`foreign`).
+ * The kind of a log line: a request to the device, `own`: a request to an endpoint of Postern itself, `dropped`: a sum of dropped lines,
+ * `other`: another line of Postern, `foreign`: a line of another program.
  */
-export type LogLine = LoggedRequest | 'own' | 'dropped' | 'other' | 'foreign'
+type LogLine = LoggedRequest | 'own' | 'dropped' | 'other' | 'foreign'
 
-/** Reads a line. Something may stand before its object, such as the prefix of `docker compose logs`. Nothing of it is trusted. */
+/** Reads a line. Text before its object is skipped, such as the prefix of `docker compose logs`. No part of the line is trusted. */
 export function readLogLine(line: string): LogLine {
   const at = line.indexOf('{')
   if (at < 0) return 'foreign'

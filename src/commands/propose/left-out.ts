@@ -3,20 +3,20 @@ import { isAllowedMethod } from '../../config/password-fields.ts'
 import { LONGEST_PATH } from '../../record/access-log.ts'
 import type { LoggedRequest } from './access-line.ts'
 
-/** A reason for which a request stays out of the proposal. */
+/** A reason to leave a request out of the proposal. */
 export interface LeftOut {
   /** The end of a sentence about a number of requests. */
   readonly says: string
   readonly applies: (request: LoggedRequest, since: number) => boolean
-  /** The request has used its entry of `allow` nevertheless. */
+  /** The request counts as a use of its entry in `allow` nevertheless. */
   readonly isUse?: boolean
-  /** Some of the requests are not shown. */
+  /** No examples of these requests are shown. */
   readonly isHidden?: boolean
 }
 
 const NOT_SERVED: ReadonlySet<number> = new Set([401, 403, 404, 405])
 
-/** The first that applies to a request of the right name counts; a request to which none applies belongs in the proposal. */
+/** The first reason that applies to a request of the right name counts. A request without a reason belongs in the proposal. */
 export const LEFT_OUT: readonly LeftOut[] = [
   { says: 'older than --since', applies: ({ time }, since) => time < since, isHidden: true },
   { says: 'refused by Postern', applies: ({ isRefused }) => isRefused },
@@ -30,7 +30,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
   {
     says: 'with a path or method that the log has changed',
-    // The log has no query, and a question mark in place of a character that is not printed.
+    // The log leaves out the query, and has a question mark in place of an unprintable character.
     applies: ({ path, method }) => path.includes('?') || method.includes('?'),
     isUse: true,
   },
@@ -46,7 +46,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   },
 ]
 
-/** For a request for which the path tree has no room. */
+/** The reason for a request that the path tree has no room for. */
 export const CROWDED: LeftOut = {
   says: 'with a path that was one too many to remember',
   applies: () => true,

@@ -1,18 +1,18 @@
 const LINE_FEED = 10
 
-/** Longer than any line of the access log, and it caps what a file without line ends makes the process hold (bytes). */
+/** The longest line (bytes). Lines of the access log are shorter. It caps the memory for a file without line ends. */
 const LONGEST_LINE = 64 * 1024
 
 /**
- * Calls `take` with each line of a stream, without its end, and `onRead` after each piece with its size (bytes). A line that is longer than
- * 64 KiB may be left out, so that a file without line ends is not held in memory.
+ * Calls `take` with each line of a stream, without its line end, and `onRead` after each piece with its size (bytes). A line above
+ * `LONGEST_LINE` may be left out.
  */
 export async function readLines(
   stream: AsyncIterable<string | Buffer>,
   take: (line: string) => void,
   onRead: (bytes: number) => void,
 ): Promise<void> {
-  /** The beginning of a line whose end has not come. Empty while the rest of a line that is left out is skipped. */
+  /** The beginning of a line whose end has not arrived. Empty while the rest of a line that is too long is skipped. */
   let begun = Buffer.alloc(0)
   let skips = false
   for await (const piece of stream) {

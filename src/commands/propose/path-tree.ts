@@ -1,31 +1,32 @@
-/** How often something was requested, and when last (ms since the Unix epoch). */
+/** How often something was requested, and the time of the last request (ms since the Unix epoch). */
 export interface Seen {
   count: number
   last: number
 }
 
-/** A path for `allow`, and what was seen of it. */
+/** A path for `allow`, and the requests for it. */
 export interface FoundPath extends Readonly<Seen> {
-  /** Ends with a slash if it stands for all below it. */
+  /** Ends with a slash if it stands for all paths below it. */
   readonly path: string
-  /** Some of the paths that were seen; empty for a path that stands for itself. */
+  /** Some of the requested paths; empty for a path that stands for itself. */
   readonly examples: readonly string[]
-  /** Whether others were seen. */
+  /** Whether other paths were requested, too. */
   readonly hasMore: boolean
 }
 
-/** From so many different values on, a segment is taken for one that varies. */
-export const MANY = 20
+/** From this many different names on, the names in a folder count as varying. */
+const MANY = 20
 
-/** Paths and the folders above them, of all methods: it caps the memory, whatever clients send. */
+/** The most paths, and folders above them, of all methods. It caps the memory for any log. */
 export const MOST_NODES = 20_000
+/** The most examples of a path. */
 const EXAMPLES = 3
 
 const NUMBER = /^-?\d+(?:\.\d+)?$/
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 
 interface Node {
-  /** Undefined when all below is one entry. */
+  /** Undefined when all paths below are one entry. */
   children: Map<string, Node> | undefined
   /** Requests for this path itself. */
   readonly own: Seen
@@ -43,22 +44,22 @@ const newNode = (): Node => ({
   hasMore: false,
 })
 
-/** The nodes that may still be made. */
-export interface NodeBudget {
+/** The number of nodes that may still be made. */
+interface NodeBudget {
   left: number
 }
 
 export type PathTree = ReturnType<typeof createPathTree>
 
 /**
- * The paths of one method, as few entries of `allow` as they need. A path with a slash at its end opens all below it, and there is no
- * other wildcard. So all below a folder becomes one entry once a UUID, two different numbers or `MANY` different names stand there, or
- * the folder itself is asked for (`/files/`). The root never does: it would open everything.
+ * The paths of one method, as few entries of `allow`. A path with a slash at its end opens all paths below it, and there is no other
+ * wildcard. So all paths below a folder become one entry as soon as the folder has a UUID, two different numbers or `MANY` different names
+ * in it, or the folder itself is requested (`/files/`). The root never becomes one entry: it would open everything.
  */
 export function createPathTree(budget: NodeBudget) {
   const root = newNode()
 
-  /** Makes one entry of all below a node. */
+  /** Makes one entry of all paths below a node. */
   function fold(node: Node, path: string): void {
     const found = [...walk(node, path)]
     const kept = found.filter((each) => each.path !== path)
@@ -113,7 +114,7 @@ export function createPathTree(budget: NodeBudget) {
   }
 }
 
-/** Whether a new segment makes a folder one whose names vary. */
+/** Whether the names in a folder vary, after `segment` was added to `all`. */
 function varies(segment: string, all: ReadonlyMap<string, unknown>): boolean {
   if (UUID.test(segment) || all.size >= MANY) return true
   return (
@@ -139,7 +140,7 @@ function sizeOf({ children }: Node): number {
   return [...(children?.values() ?? [])].reduce((sum, child) => sum + sizeOf(child), 1)
 }
 
-/** Adds requests to what was seen. */
+/** Adds `count` requests, the last one at `last`. */
 export function addTo(seen: Seen, count: number, last: number): void {
   seen.count += count
   seen.last = Math.max(seen.last, last)

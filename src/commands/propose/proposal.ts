@@ -2,27 +2,29 @@ import { writeCommentedYaml } from '../../config/yaml.ts'
 import { timeOf } from '../times.ts'
 import { addTo, type FoundPath, type PathTree, type Seen } from './path-tree.ts'
 
-/** A path for `allow`, with what was seen of it by each method. */
+/** A path for `allow`, with the requests of each method. */
 interface Entry {
   readonly path: string
   readonly byMethod: Map<string, FoundPath>
 }
 
-/** Where an entry of `passwords` has its keys, so that the text can be put below them. */
+/** The indent of the keys in an entry of `passwords`, so that the text can be pasted there. */
 const INDENT = '    '
 
-/** An example on a line is cut to so many characters. */
+/** Longer examples are cut to this number of characters. */
 const LONGEST_EXAMPLE = 64
 
-/** A row of the proposal. Behind each path stand how often it was asked for, when last, and what it opens. */
+/**
+ * A rule of the proposal. The comment after each path has the number of requests, the time of the last one, and the paths that it opens.
+ */
 interface ProposedRule {
   readonly methods: readonly string[]
   readonly paths: readonly { readonly path: string; readonly comment: string }[]
 }
 
 /**
- * The rules for these requests, the most used first. Paths with the same methods share a rule, so that no rule has a method and a path that
- * were not seen together.
+ * The rules for these requests, the most used first. Paths with the same methods share a rule: no rule opens a path for a method with which
+ * it was not requested.
  */
 export function rulesFor(trees: ReadonlyMap<string, PathTree>): readonly ProposedRule[] {
   const entries = new Map<string, Entry>()
@@ -75,7 +77,7 @@ function commentOn(entry: Entry): string {
   return `${how}, last ${timeOf(last)}${opened(path, [...byMethod.values()])}`
 }
 
-/** What an entry opens beyond what was seen. */
+/** A clause about the paths that an entry opens, with requested paths as examples. */
 function opened(path: string, found: readonly FoundPath[]): string {
   if (!path.endsWith('/')) return ''
   const examples = new Set(found.flatMap((each) => each.examples))

@@ -4,8 +4,9 @@ import { CROWDED, LEFT_OUT, type LeftOut } from './left-out.ts'
 import { addTo, createPathTree, MOST_NODES, type PathTree, type Seen } from './path-tree.ts'
 import type { Usage } from './unused.ts'
 
-/** How many names of a log are told apart, and how many requests of each kind that is left out are shown. */
+/** The most names of a log that are counted. */
 const MOST_NAMES = 64
+/** How many requests are shown for each reason to leave requests out. */
 const SHOWN = 3
 
 /** A path that is left out is shown up to this length. */
@@ -21,12 +22,15 @@ interface Settings {
   readonly usage: Usage | undefined
 }
 
-/** How many lines a log has, by kind; of the requests, how many read; of those in the proposal, how many have an override, or are a MOVE or COPY. */
+/**
+ * The numbers of lines of a log by kind. `reads`: requests with a safe method. `overrides`, `moves`: requests in the proposal that have an
+ * override, or are a MOVE or COPY.
+ */
 export type LogCounts = Readonly<
   Record<'foreign' | 'own' | 'other' | 'dropped' | 'requests' | 'reads' | 'overrides' | 'moves', number>
 >
 
-/** Collects what the lines say. What it holds is bounded, however many and whatever lines there are. */
+/** Collects the requests of a log. Its memory is bounded for any log. */
 export function createSurvey({ name, since, usage }: Settings) {
   const budget = { left: MOST_NODES }
   const trees = new Map<string, PathTree>()
@@ -83,7 +87,7 @@ export function createSurvey({ name, since, usage }: Settings) {
     first: () => first,
     trees,
     counts,
-    /** What was left out, and why: a sentence for each reason. */
+    /** A sentence for each reason to leave requests out, with their number and examples. */
     leftOut: (): readonly string[] =>
       [...out].map(
         ([{ says }, { count, shown }]) =>

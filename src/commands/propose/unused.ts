@@ -2,13 +2,13 @@ import { type AllowRule, compileRules } from '../../http/scope.ts'
 
 /** The parts of an `allow` that requests have used. */
 export interface Usage {
-  /** A request that this `allow` may have admitted. `path` may be cut. */
+  /** Call this for a request that this `allow` may have admitted. `path` may be cut. */
   mark(method: string, path: string): void
-  /** The other parts: one text for each rule that has some. */
+  /** The unused methods and paths: one text for each rule that has some. */
   unused(): readonly string[]
 }
 
-/** Watches which methods and paths of an `allow` are used. Of two paths that cover a request, the longer one is. */
+/** Records which methods and paths of an `allow` are used. If two paths of a rule cover a request, the longer one counts as used. */
 export function usageOf(allow: 'read' | readonly AllowRule[]): Usage {
   const rules = compileRules(allow).map((rule) => ({
     ...rule,

@@ -1,13 +1,13 @@
 import { type LogCounts, requests } from './survey.ts'
 
-/** What is counted of a log, and `log.access` of the configuration, if one is given. */
+/** The counts of a log, and `log.access` of the configuration, if one is given. */
 interface Log extends LogCounts {
   readonly access?: unknown
 }
 
 type Row = (log: Log) => string | false
 
-/** Each says why the log lacks requests. The first that applies counts. */
+/** Each row says why the log lacks requests. Only the first that applies is shown. */
 const LACKS: readonly Row[] = [
   ({ access }) =>
     access !== undefined &&
@@ -23,7 +23,7 @@ const LACKS: readonly Row[] = [
     'the log has no GET and no HEAD: if log.access is changes, it has only what may change something, and the proposal refuses all reads',
 ]
 
-/** All that apply count. */
+/** All rows that apply are shown. */
 const OTHERS: readonly Row[] = [
   (log) =>
     log.requests + log.own + log.other === 0 &&
@@ -38,7 +38,7 @@ const OTHERS: readonly Row[] = [
     'MOVE and COPY also need the path of their Destination, which the log does not have; add it to their paths',
 ]
 
-/** What an operator has to know before they use the proposal. */
+/** The warnings that an operator has to know before using the proposal. */
 export function warningsOf(log: Log): readonly string[] {
   const saidBy = (rows: readonly Row[]) => rows.flatMap((says) => says(log) || [])
   return [...saidBy(LACKS).slice(0, 1), ...saidBy(OTHERS)]

@@ -85,8 +85,8 @@ function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFla
   })
 }
 
-/** The password in a file of one line. Rejects with `SetupError` if there is no file, or it holds anything else. */
-export async function readPlainPassword(file: string | undefined): Promise<string> {
+/** The password in a file of one line. Rejects with `SetupError` if the file is missing or contains anything else. */
+async function readPlainPassword(file: string | undefined): Promise<string> {
   if (file === undefined) {
     throw new SetupError('--password-file is missing: name a file with one line, the password of the device')
   }
@@ -167,7 +167,7 @@ function parseServerUrl(text: string): URL {
 }
 
 function urlProblem(text: string, { origin, pathname, port }: URL): string | undefined {
-  // The message must not repeat the URL: what stands before the @ may be a password.
+  // The message must not repeat the URL: the text before the @ may be a password.
   if (/^\w+:\/\/[^/?#]*@/.test(text))
     return 'not contain a user or password; the password belongs in the file of --password-file'
   if (/[?#]/.test(text))
@@ -186,7 +186,7 @@ function parseTarget(flag: string, text: string): string {
   throw new SetupError(problem, { key: flag })
 }
 
-/** Why a text is no path, or two servers may read it differently, or it is the token endpoint; undefined if none of these is so. */
+/** Why a text cannot be the path: it is no path, two servers may read it differently, or it is the token endpoint. Otherwise undefined. */
 function targetProblem(text: string): string | undefined {
   if (!text.startsWith('/')) return 'must begin with /, such as /status'
   if (text.includes('#')) return 'must not have a fragment (#): no client sends it'
@@ -198,7 +198,7 @@ function targetProblem(text: string): string | undefined {
   return undefined
 }
 
-/** Whether two targets have one path: apart from a query, from encoded characters, and from a slash at the end. */
+/** Whether two targets have the same path, ignoring the query, percent-encoding and a slash at the end. */
 function isSamePath(one: string, other: string): boolean {
   return resourceOf(one) === resourceOf(other)
 }

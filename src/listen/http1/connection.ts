@@ -4,15 +4,15 @@ import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
 import type { ConnectionFacts, Http1RequestHead } from '../../http1/request-head.ts'
 import { type Holder, type Holding, PATIENCE } from '../../memory/account.ts'
-import { headCost, REQUEST, TUNNEL } from '../../memory/costs.ts'
+import { TUNNEL } from '../../memory/costs.ts'
 import { Activity } from '../../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
 import type { IdleList, Idling } from '../../system/idle-list.ts'
-import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { PIECE_WORK, READ_WORK, REQUEST_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import { endBroken, type Lingering } from '../linger.ts'
 import type { RequestBody } from '../request-body.ts'
-import { serveInTurn } from '../turn.ts'
+import { serveLater } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -66,6 +66,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   readonly #turns: TurnBudget
   /** The holding that the current request is charged to: `#holding`, or that of the client behind a trusted proxy. */
   #ofRequest: Holding
+  /** The charge of the current request (bytes). */
+  #charged = 0
   /** When `giveUpUnread` first found an own response with unread bytes (ms); undefined if the last call found none. */
   #unreadSince: number | undefined
   #current: Http1Exchange | undefined
@@ -201,25 +203,29 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     this.#deadline ??= this.rules.clock.after(this.rules.headerTimeout, this.#onLateHead)
   }
 
-  begin(head: Http1RequestHead, body: RequestBody | undefined): void {
+  begin(head: Http1RequestHead, body: RequestBody | undefined, cost: number): void {
     if (this.#deadline !== undefined) this.#stopDeadline()
     const { handlers } = this.rules
     if (head.leavesHttp) {
-      const exchange = this.#charge(this.#serve(this.#upgradeOf(head)))
+      const exchange = this.#serve(this.#upgradeOf(head), cost)
       // The next bytes may belong to another protocol.
       this.#state = 'closing'
-      serveInTurn(this.#ofRequest.client.turns, exchange, handlers.onUpgrade, handlers.onBug)
+      const { turns } = this.#ofRequest.client
+      if (turns.take(REQUEST_WORK)) handlers.onUpgrade(exchange)
+      else serveLater(turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
-      const exchange = this.#charge(this.#serve(new Http1Exchange(this, head, body)))
+      const exchange = this.#serve(new Http1Exchange(this, head, body), cost)
       // The bytes that came with the head are charged only here: when they were pushed, the client was not known.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
-      serveInTurn(holding.client.turns, exchange, handlers.onExchange, handlers.onBug)
+      const { turns } = holding.client
+      if (turns.take(REQUEST_WORK)) handlers.onExchange(exchange)
+      else serveLater(turns, exchange, handlers.onExchange, handlers.onBug)
     }
   }
 
   bodyRead(): void {
-    if (this.#current === undefined) this.#stopDeadline()
+    if (this.#current === undefined && this.#deadline !== undefined) this.#stopDeadline()
   }
 
   bodyBroken(): void {
@@ -310,7 +316,8 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
     this.socket.destroy()
   }
 
-  #serve<E extends Http1Exchange>(exchange: E): E {
+  /** Begins a request, and charges its client. If the client holds too much, the gate refuses the request: see `overMemory`. */
+  #serve<E extends Http1Exchange>(exchange: E, cost: number): E {
     this.#current = exchange
     if (this.rules.draining) exchange.afterwards = 'closes'
     // Postponed by a turn, because the body of a pipelined request is not read yet.
@@ -320,21 +327,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
         else exchange.halfClosed()
       })
     }
-    return exchange
-  }
-
-  /** Charges the client for its request. If the client holds too much, the gate refuses the request: see `overMemory`. */
-  #charge<E extends Http1Exchange>(exchange: E): E {
-    // A tunnel is charged from its request on, because early bytes of the client are buffered.
-    const ofTunnel = exchange.head.upgrade ? TUNNEL : 0
-    const cost = REQUEST + headCost(exchange.head)
     if (this.#holding.client.isProxy) this.#ofRequest = this.#holdingBehind(exchange)
     const holding = this.#ofRequest
-    const { account, client } = holding
+    this.#charged = cost
     exchange.memory = holding
-    exchange.overMemory = !account.mayHold(client, cost + ofTunnel, 'request')
-    holding.set('requests', cost)
-    holding.set('tunnels', ofTunnel)
+    // A tunnel is charged from its request on, because early bytes of the client are buffered.
+    exchange.overMemory = !holding.take(cost, exchange.head.upgrade ? TUNNEL : 0)
     return exchange
   }
 
@@ -347,8 +345,10 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   /** Gives back the charge of the request. */
   #release(): void {
     const holding = this.#ofRequest
-    if (holding === this.#holding) holding.set('requests', 0)
-    else {
+    if (holding === this.#holding) {
+      holding.add('requests', -this.#charged)
+      this.#charged = 0
+    } else {
       holding.close()
       this.#ofRequest = this.#holding
     }

@@ -9,6 +9,7 @@ import {
   interpretRequest,
   type RequestBodyFraming,
 } from '../../http1/request-head.ts'
+import { headCost, REQUEST } from '../../memory/costs.ts'
 import type { Clock } from '../../system/clock.ts'
 import { LARGE_PIECE } from '../../system/write-soon.ts'
 import { PIECE, RequestBody } from '../request-body.ts'
@@ -28,8 +29,11 @@ export interface IntakeEvents {
   mayTakeMore(count: number): boolean
   /** A head has begun and is not complete. */
   awaitHead(): void
-  /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
-  begin(head: Http1RequestHead, body: RequestBody | undefined): void
+  /**
+   * A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. `cost`: the memory of the
+   * request without its body (bytes).
+   */
+  begin(head: Http1RequestHead, body: RequestBody | undefined, cost: number): void
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
@@ -62,6 +66,12 @@ const UPLOADS_KNOWN = 1
 /** The memory of a remembered head, as a multiple of its bytes: its parsed form is kept, too. */
 const PARSED = 8
 
+/** A head, and the memory of a request with it (bytes). */
+interface ChargedHead {
+  readonly head: Http1RequestHead
+  readonly cost: number
+}
+
 const NOTHING = Buffer.alloc(0)
 
 export const MALFORMED: Refusal = {
@@ -81,8 +91,8 @@ export class Http1Intake {
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
   /** Heads of requests that do not leave HTTP. Heads of uploads are apart: with a changing `Content-Length` they would displace others. */
-  readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
-  readonly #knownUploads = new HeadMemory<Http1RequestHead>(UPLOADS_KNOWN)
+  readonly #known = new HeadMemory<ChargedHead>(HEADS_KNOWN)
+  readonly #knownUploads = new HeadMemory<ChargedHead>(UPLOADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
   /** The bytes received after `#pending`, and their memory. They are joined to it once, when they can be read: each join copies all. */
@@ -209,8 +219,9 @@ export class Http1Intake {
     if (head === undefined) this.#events.refuse(MALFORMED)
     else {
       const memory = head.bodyEnd === 0 ? this.#known : this.#knownUploads
-      if (!head.leavesHttp && memory.keep(bytes, 0, length, head)) this.#keepsOneMore(length)
-      this.#begin(head)
+      const charged = { head, cost: REQUEST + headCost(head) }
+      if (!head.leavesHttp && memory.keep(bytes, 0, length, charged)) this.#keepsOneMore(length)
+      this.#begin(charged)
     }
   }
 
@@ -221,9 +232,9 @@ export class Http1Intake {
     this.#events.keepsHead(PARSED * length)
   }
 
-  #begin(head: Http1RequestHead): void {
-    if (head.bodyEnd === 0 || head.leavesHttp) this.#events.begin(head, undefined)
-    else this.#beginBody(head, head.bodyEnd)
+  #begin({ head, cost }: ChargedHead): void {
+    if (head.bodyEnd === 0 || head.leavesHttp) this.#events.begin(head, undefined, cost)
+    else this.#beginBody(head, cost, head.bodyEnd)
   }
 
   /** Removes the first `length` pending bytes, which have been read. */
@@ -232,7 +243,7 @@ export class Http1Intake {
   }
 
   /** Begins a request with a body. The body bytes that came with the head are read first: if malformed, the device gets no request. */
-  #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
+  #beginBody(head: Http1RequestHead, cost: number, end: RequestBodyFraming): void {
     const body = new RequestBody(this.#clock, this.#regulate, MOST_WAITING, () => this.#deferred)
     this.#body = body
     this.#chunked = end === 'chunked' ? new ChunkedBody(CHUNKS) : undefined
@@ -240,7 +251,7 @@ export class Http1Intake {
     this.#left = end === 'chunked' ? 0 : end
     const sound = this.#pending.length === 0 || this.#readBody(body)
     if (!sound) body.break()
-    this.#events.begin(head, body)
+    this.#events.begin(head, body, cost)
     if (!sound) this.#breakOff()
   }
 
@@ -262,7 +273,7 @@ export class Http1Intake {
     } else {
       const at = chunked.read(bytes, 0, bytes.length, pieces.add, MOST_CHUNKS)
       if (!this.#events.mayTakeMore(pieces.count)) this.#deferred = true
-      // The runs of data are joined, because each piece costs the reader of the body the same, whatever its size.
+      // The runs of data are joined, because each piece costs the reader of the body the same, at any size.
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
       if (at < 0) return false

@@ -1,13 +1,14 @@
 import type { Exchange } from '../../http/exchange.ts'
 import { afterTurn } from '../../system/clock.ts'
-import { serveInTurn } from '../turn.ts'
+import { REQUEST_WORK } from '../../system/turn-budget.ts'
+import { serveLater } from '../turn.ts'
 import type { Http2Exchange } from './exchange.ts'
 import type { Misuse } from './misuse.ts'
 
-/** How requests are handed on. */
+/** The handlers that a session calls for its requests. */
 export interface Serving {
   readonly onExchange: (exchange: Exchange) => void
-  /** Called for a bug in `onExchange`. Only that stream is reset. */
+  /** Called with an unexpected error of `onExchange`. Only the stream of the request is reset. */
   readonly onBug: (error: unknown) => void
 }
 
@@ -31,7 +32,7 @@ export class Arrivals {
     this.#last = exchange
   }
 
-  /** Serves the requests of this turn. All input is read first, so a stream that was reset in the meantime costs nothing. */
+  /** Serves the requests of this turn, after all input of the turn is read: a stream that the client has reset by then costs nothing. */
   readonly #serve = (): void => {
     let next = this.#first
     this.#first = undefined
@@ -42,7 +43,8 @@ export class Arrivals {
       exchange.next = undefined
       const turns = exchange.holding?.client.turns
       if (exchange.ended || turns === undefined) continue
-      serveInTurn(turns, exchange, this.#pass, this.#handlers.onBug)
+      if (turns.take(REQUEST_WORK)) this.#pass(exchange)
+      else serveLater(turns, exchange, this.#pass, this.#handlers.onBug)
     }
   }
 

@@ -13,42 +13,44 @@ import { RequestBody } from '../request-body.ts'
 import { headersOf, RESET_CONTENT, type StreamFacts, withoutLength } from './fields.ts'
 import { bodyOf, discardUpload, isClean } from './upload.ts'
 
-/** Responses below it are held (ms) while the upload goes on. */
+/** A response with a lower status is held while its upload goes on: see `begin`. */
 const LEAST_ERROR = 400
+/** How long (ms) such a response is held if it is not complete. */
 const HOLD = 50
 
 const NO_BODY = { endStream: true }
 const BODY_FOLLOWS = { endStream: false }
 
 /**
- * The device is paused when this many bytes wait for the client. It is less than one piece of a response, so at most one piece
- * and a bit wait. Node's own mark (64 KiB) lets in two pieces: the first one arrives with the head and stays just below it.
+ * The device is paused while this many bytes of a response wait for the client. The mark is smaller than one piece of a response, so at
+ * most one piece and this many bytes wait. Node's own mark (64 KiB) would admit two pieces: the first one, with the head, stays just below
+ * it.
  */
 const HIGH_WATER_MARK = 16 * 1024
 
 const NONE: Fields = []
 
-/** Node resets a stream with INTERNAL_ERROR for it. One for all: each new one would cost a stack. */
+/** A stream that is destroyed with this error is reset with INTERNAL_ERROR. All streams share it: each new error costs a stack trace. */
 const CUT = new Error('the response was cut')
 
 const NOTHING = Buffer.alloc(0)
 
 const ignore = (): void => {}
 
-const CARRIED = Symbol('exchange')
+const EXCHANGE = Symbol('exchange')
 
-/** A stream with the exchange that it carries while it is open. */
-interface CarryingStream extends ServerHttp2Stream {
-  [CARRIED]?: Http2Exchange | undefined
+/** A stream with a reference to its exchange while the stream is open. */
+interface StreamOfExchange extends ServerHttp2Stream {
+  [EXCHANGE]?: Http2Exchange | undefined
 }
 
 /**
- * One listener for all streams, and not a closure for each: the tables in which Node keeps the streams of a session hold closed
- * ones until a full collection, and a closure would hold the whole request with its stream.
+ * One listener for all streams instead of a closure for each. Node's tables keep the closed streams of a session until a full garbage
+ * collection, and a closure would keep the whole request with its stream.
  */
-function onStreamClosed(this: CarryingStream): void {
-  const exchange = this[CARRIED]
-  this[CARRIED] = undefined
+function onStreamClosed(this: StreamOfExchange): void {
+  const exchange = this[EXCHANGE]
+  this[EXCHANGE] = undefined
   exchange?.streamClosed()
 }
 
@@ -58,28 +60,30 @@ export class Http2Exchange extends ListenerExchange {
   /** The head of an early response, until `#hold` releases it. */
   #held: ResponseHead | undefined
   #hold: Timer | undefined
-  /** Its index among the open exchanges of its session; -1: it is none of them. */
+  /** The index in the `OpenExchanges` of the session; -1 until it enters. */
   index = -1
-  /** The next one that arrived in the same turn of the event loop. */
+  /** The next exchange that arrived in the same turn of the event loop. */
   next: Http2Exchange | undefined = undefined
-  /** What the stream is charged to, and the charge for its head and window (bytes). */
+  /** The holding that the stream is charged to. */
   holding: Holding | undefined = undefined
+  /** The charge for the stream, its head and its window (bytes). */
   charged = 0
-  /** The device is paused. */
+  /** The device is paused, because the client reads too slowly. */
   #full = false
-  /** The bytes of the response that the client had read at the last check, and the time since which it has read no more. */
+  /** The response bytes that the client had read at the last check. */
   #taken = 0
+  /** The time (ms) of the first check since which the client has read nothing; undefined if it waits for nothing or reads on. */
   #stalledAt: number | undefined
 
   constructor(stream: ServerHttp2Stream, head: RequestHead, facts: StreamFacts<Http2Exchange>) {
     super(head)
     this.#stream = stream
     this.#facts = facts
-    // A broken stream closes, which is handled below. Without a listener the error would end the process.
+    // The `close` event of a broken stream is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
-    const carrying: CarryingStream = stream
-    carrying[CARRIED] = this
-    carrying.on('close', onStreamClosed)
+    const own: StreamOfExchange = stream
+    own[EXCHANGE] = this
+    own.on('close', onStreamClosed)
   }
 
   streamClosed(): void {
@@ -104,7 +108,7 @@ export class Http2Exchange extends ListenerExchange {
     return (this.requestBody?.arrived ?? 0) + stream.readableLength
   }
 
-  /** It has closed, and its client may have sent more of the body than was read. */
+  /** For a closed stream: whether the upload was refused or reset, so that the client may have sent bytes that were not read. */
   get refusedUpload(): boolean {
     return !this.#stream.endAfterHeaders && (this.outcome !== 'complete' || this.status >= LEAST_ERROR)
   }
@@ -119,7 +123,7 @@ export class Http2Exchange extends ListenerExchange {
     return this.sentAt > 0 && !this.ended
   }
 
-  /** Bytes of the response that wait for the client to take them. */
+  /** Response bytes that wait for the client. */
   get queued(): number {
     return this.#stream.writableLength
   }
@@ -129,7 +133,7 @@ export class Http2Exchange extends ListenerExchange {
     return this.#stream.readableLength
   }
 
-  /** How long (ms) the client has read nothing although bytes, or the end of the stream, wait for it. */
+  /** How long (ms) the client has read nothing although response bytes, or the end of the response, wait for it. */
   unreadFor(now: number): number {
     const taken = this.responseBytes - this.queued
     const waits = this.queued > 0 || this.#stream.writableEnded
@@ -176,8 +180,8 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   /**
-   * curl 7.88 stalls if a response that is no error comes before its upload has ended: it reads nothing more, so neither RST_STREAM
-   * nor WINDOW_UPDATE reaches it. So such a response is held for `HOLD`, and if it is complete by then, until the upload has ended.
+   * curl 7.88 stalls if a response below 400 begins before its upload has ended: it reads nothing more, so neither RST_STREAM nor
+   * WINDOW_UPDATE reaches it. So such a response is held for `HOLD`. If it is complete by then, it is held until `discardUpload` ends.
    */
   begin(head: ResponseHead): void {
     if (this.answered) return
@@ -218,8 +222,8 @@ export class Http2Exchange extends ListenerExchange {
   }
 
   /**
-   * Writes a large piece, whose memory is used again from the next turn of the event loop on: by then Node has encrypted or dropped the
-   * bytes. At the callback it may not have, because Node 26.10 closes a stream before it reads the last bytes.
+   * Writes a large piece. Recycles its memory one turn of the event loop after the callback of the write: by then Node has encrypted or
+   * dropped the bytes. At the callback it may still need them, because Node 26.10 closes a stream before it reads the last bytes.
    */
   #writeSpent(chunk: Buffer): void {
     this.#stream.write(chunk, (error) => {
@@ -255,8 +259,8 @@ export class Http2Exchange extends ListenerExchange {
 
   /**
    * Resets the stream, so the client sees a broken transfer. The code is INTERNAL_ERROR, because clients such as Node's take CANCEL for a
-   * complete response (C24). Without an error, `destroy` would send END_STREAM. A stream of events has no end of its own: when Postern ends it,
-   * for example with its grant (C8), nothing is broken, and the code is CANCEL.
+   * complete response (C24). Without an error, `destroy` would send END_STREAM. An endless response, such as a stream of events, is not
+   * broken when Postern ends it, for example with its grant (C8): its code is CANCEL.
    */
   cut(): void {
     if (this.ended) return
@@ -266,16 +270,13 @@ export class Http2Exchange extends ListenerExchange {
     this.settle('cut')
   }
 
-  /** The response is a stream by its type, which has no end of its own, and its head is sent. */
+  /** The response is endless by its media type, and its head is sent. */
   get #isEndless(): boolean {
     const isStream = this.streamAt !== 0 && this.streamAt <= this.headAt
     return isStream && this.#stream.headersSent && !this.#stream.writableEnded
   }
 
-  /**
-   * `close` sends END_STREAM before the reset if no write waits, and the body would look complete. The write without bytes is one that
-   * waits.
-   */
+  /** Resets the stream with CANCEL. The empty write is queued, because without a queued write `close` sends END_STREAM first. */
   #cancel(): void {
     this.#stream.write(NOTHING)
     this.#stream.close(constants.NGHTTP2_CANCEL)
@@ -297,13 +298,13 @@ export class Http2Exchange extends ListenerExchange {
     if (!this.#facts.mayQueue()) this.cut()
   }
 
-  /** Asks the client to stop an upload that will not be read (RFC 9113 §8.1), when the response has been sent. */
+  /** When the response is sent, asks the client to stop an upload that will not be read (RFC 9113 §8.1). */
   #stopUpload(): void {
     const stream = this.#stream
     if (!this.unread) return
     const stop = (): void => {
       stream.close(constants.NGHTTP2_NO_ERROR)
-      // Discards what has arrived. Node keeps a stream, and with it the connection of a client that has left, until all of it is read.
+      // Discards the received bytes. Until all are read, Node keeps the stream, and the connection of a client that has left.
       this.#openBody().break()
     }
     if (stream.writableFinished) stop()
@@ -311,17 +312,17 @@ export class Http2Exchange extends ListenerExchange {
   }
 }
 
-/** A stream that a trusted proxy carries. It is judged by the client behind the proxy, and ends without the proxy's other streams. */
+/** A stream that a trusted proxy carries. It is charged to the client that the proxy names. The account can close it alone. */
 export class CarriedStream implements Holder {
   readonly working = true
-  /** Undefined for a stream that was refused unread. */
+  /** Undefined for a refused stream. */
   exchange: Http2Exchange | undefined = undefined
 
   get atDevice(): boolean {
     return this.exchange?.atDevice === true
   }
 
-  /** The session looks at its streams by itself. */
+  /** `OpenExchanges.cutUnread` gives up unread responses. */
   giveUpUnread(): number {
     return 0
   }

@@ -4,23 +4,24 @@ import { type Fields, groupFields, keepFields } from '../../http/fields.ts'
 import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 import type { Clock } from '../../system/clock.ts'
 
-/** A head as Node takes it: names in lower case (RFC 9113 §8.2.1), and a repeated field as a list, in order. */
+/** A head in Node's form: names in lower case (RFC 9113 §8.2.1), and a repeated field as a list, in order. */
 export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = groupFields(fields, 'lower')
   headers[':status'] = status
   return headers
 }
 
-/** A `Content-Length` on a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
+/** For a head that ends its stream: with a `Content-Length` the response would be malformed (RFC 9113 §8.1.1). */
 export function withoutLength(fields: Fields): Fields {
   return keepFields(fields, (name) => name !== 'content-length')
 }
 
-/** How many heads of one session are remembered, and up to which size (bytes), as for a connection of HTTP/1. */
+/** How many heads one session remembers, as an HTTP/1 connection does. */
 const HEADS_KNOWN = 2
+/** The longest head that is remembered (bytes). */
 const LONGEST = 1024
 
-/** Reads the heads of one session. A head that repeats is the same object, so what stations derive from it is derived once. */
+/** Reads the heads of one session. An equal head is the same object, so facts that are derived from a head are derived once. */
 export class HeadsOfSession {
   readonly #peer: string
   readonly #localPort: number
@@ -58,6 +59,7 @@ export class HeadsOfSession {
       framing: requestFraming('2', survey, endsWithHead),
       survey,
       classified: undefined,
+      client: undefined,
       presented: undefined,
       outgoing: undefined,
       shown: undefined,
@@ -73,18 +75,18 @@ function isSame(one: Fields, other: Fields): boolean {
   return true
 }
 
-/** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
+/** A 205 response has no body (RFC 9110 §15.3.6), even if the device sends one. Its head ends the stream. */
 export const RESET_CONTENT = 205
 
-/** What all streams of a session share. */
+/** The facts and handlers that all streams of a session share. */
 export interface StreamFacts<Stream> {
   readonly clock: Pick<Clock, 'monotonic' | 'after'>
-  /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
+  /** Call this after bytes were queued. False if the session holds too many queued bytes: then the stream is cut. */
   readonly mayQueue: () => boolean
   /** See `Exchange.takesLarge`. */
   readonly takesLarge: () => boolean
-  /** Bytes of a body were read, or dropped. */
+  /** Called when bytes of a body were read or dropped. */
   readonly onRead: (bytes: number) => void
-  /** The stream has closed: for Node, which forgets a cut one before its reset is sent. */
+  /** Called when Node has closed the stream. Node closes a cut stream before its reset is sent. */
   readonly onClosed: (exchange: Stream, end: Outcome) => void
 }

@@ -7,7 +7,7 @@ interface MisuseOptions {
   readonly limits: ListenLimits
   readonly overhead: Pick<Overhead, 'share' | 'newSpan'>
   readonly onOveruse: (reason: Overuse) => void
-  /** Ms of the clock of `check`. */
+  /** The time (ms) on the clock of `check`. */
   readonly now: number
 }
 
@@ -17,10 +17,10 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
   ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
 ])
 
-/** NGHTTP2_ERR_CALLBACK_FAILURE: Node refused too many streams, which were opened before reset ones had been closed. */
+/** NGHTTP2_ERR_CALLBACK_FAILURE: Node refused too many streams, which the client opened before its reset streams were closed. */
 const TOO_MANY_REFUSED = -902
 
-/** What the client of one session makes the sidecar do for free: resets, control frames and tiny frames, counted over `OVERUSE_SPAN`. */
+/** Counts the work that the client of one session causes for free within `OVERUSE_SPAN`: resets, control frames and tiny frames. */
 export class Misuse {
   readonly #session: ServerHttp2Session
   readonly #limits: ListenLimits
@@ -50,7 +50,7 @@ export class Misuse {
     this.#overhead.newSpan()
   }
 
-  /** Ends a session that sends frames which carry next to nothing, as fast as they are read. */
+  /** Ends the session if it has exceeded the bound of `Overhead`: it sends tiny frames as fast as they are read. */
   judgeOverhead(): void {
     if (this.condemned || this.#overhead.share <= 1) return
     this.#condemn('tiny_frames')
@@ -64,10 +64,10 @@ export class Misuse {
   }
 
   /**
-   * Rapid reset (CVE-2023-44487) and MadeYouReset (CVE-2025-8671): a client that opens streams only to have them reset makes the
-   * sidecar work for free. The session is not ended here, within the close of a stream, but with the next frame or turn: ending
-   * it makes nghttp2 send what waits for that stream and free the stream. nghttp2 then frees it a second time, which crashes the
-   * process.
+   * Rapid reset (CVE-2023-44487) and MadeYouReset (CVE-2025-8671): a client that opens streams only to have them reset makes the sidecar
+   * work for free. The session does not end here, within the close of a stream, but with the next control frame or in the next turn of the
+   * event loop. To end it here would make nghttp2 send the queued frames of the stream and free it. After the close nghttp2 would free the
+   * stream a second time, which crashes the process.
    */
   countReset(): void {
     this.#resets += 1
@@ -76,7 +76,7 @@ export class Misuse {
     afterTurn(() => this.dismiss())
   }
 
-  /** The session has failed: by overuse, or for a reason of the network or of the sidecar. */
+  /** Call this when the session has failed: by overuse, or by an error of the network or of the sidecar. */
   sessionFailed(error: NodeJS.ErrnoException): void {
     const reason = overuseIn(error)
     if (reason === undefined) return
@@ -87,7 +87,7 @@ export class Misuse {
   /**
    * The share of its limits that the client used, 0 to 1.
    *
-   * @param open streams, which count as reset: closing just before the limit does not help
+   * @param open the number of open streams. They count as reset, so a client gains nothing by closing just before the limit.
    */
   usedShare(open: number): number {
     if (this.condemned) return 1
@@ -96,7 +96,7 @@ export class Misuse {
     return Math.min(Math.max(...shares, this.#overhead.share), 1)
   }
 
-  /** Ends the session. */
+  /** Ends the session with ENHANCE_YOUR_CALM. */
   dismiss(): void {
     this.#session.destroy(new Error('overuse'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -108,7 +108,7 @@ export class Misuse {
   }
 }
 
-/** Why a client's session failed, if that is overuse; undefined for errors of the network and of the sidecar. */
+/** The overuse that made a session fail; undefined for errors of the network and of the sidecar. */
 function overuseIn({ code, errno }: NodeJS.ErrnoException): Overuse | undefined {
   return errno === TOO_MANY_REFUSED ? 'max_resets' : REFUSED_BY_NGHTTP2.get(code)
 }

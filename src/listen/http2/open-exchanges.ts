@@ -10,23 +10,23 @@ interface OpenExchangesOptions {
   readonly clock: Clock
   readonly limits: ListenLimits
   readonly account: Account
-  /** What the session holds. */
+  /** The memory of the session. */
   readonly holding: Holding
-  /** The responses hold more than `maxQueuedBytes`. */
+  /** Called when the queued responses exceed `maxQueuedBytes`. */
   readonly onFull: () => void
   /** Whether frames of the session wait to be written. */
   readonly hasFrames: () => boolean
-  /** The bytes that the session has written. */
+  /** The number of bytes that the session has written. */
   readonly written: () => number
   /** See `StreamFacts`. */
   readonly onRead: (bytes: number) => void
-  /** A stream has closed, also one that never entered. It is no longer among the open ones. */
+  /** Called when a stream has closed and left, also for an exchange that never entered. */
   readonly onLeft: (exchange: Http2Exchange, end: Outcome) => void
 }
 
 /**
- * The open exchanges of a session, and the bytes that they hold until the client reads them. A `Set` would take a hash for each exchange, and
- * an array that shrinks would be allocated anew for the next.
+ * The open exchanges of a session, and their bytes that the client has not read. A `Set` would cost a hash for each exchange, and an array
+ * that shrinks would be allocated anew for the next exchange.
  */
 export class OpenExchanges implements StreamFacts<Http2Exchange> {
   readonly clock: Clock
@@ -39,10 +39,11 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   readonly #onLeft: (exchange: Http2Exchange, end: Outcome) => void
   readonly #hasFrames: () => boolean
   readonly #written: () => number
-  /** When the client last read something (ms), while the reset of a cut response waits to be sent; undefined while none waits. */
+  /** While the reset of a cut response waits to be sent: when the client last read something (ms). Otherwise undefined. */
   #resetSince: number | undefined
-  /** The time of the last check (ms), and what was written by then. */
+  /** The time of the last check (ms). */
   #checkedAt = 0
+  /** The number of bytes that the session had written at the last check. */
   #writtenThen = 0
   count = 0
 
@@ -93,7 +94,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     this.#onLeft(exchange, end)
   }
 
-  /** Bytes of the bodies of all streams that have arrived and wait to be read. */
+  /** Body bytes of all streams that have arrived and wait to be read. */
   unreadBytes(): number {
     let unread = 0
     for (let i = 0; i < this.count; i += 1) unread += this.#exchanges[i]?.unreadBytes ?? 0
@@ -110,18 +111,18 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     return false
   }
 
-  /** Large pieces of all streams together take an eighth of `maxQueuedBytes`, so that many more streams can begin. */
+  /** False if a large piece for each open stream would take more than an eighth of `maxQueuedBytes`: many more streams can still begin. */
   takesLarge(): boolean {
     return this.count * LARGE_BUFFER <= this.#limits.maxQueuedBytes / 8
   }
 
   /**
-   * Cuts each response that the client has not read for its patience: `idleTimeout`, or `PATIENCE` for an own answer while memory is short.
-   * Node forgets a cut stream at once, but its reset waits while the client reads nothing, so that time goes on.
+   * Cuts each response that the client has not read for `idleTimeout`, or for `PATIENCE` if it is an own response and memory is short. Node
+   * forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
    *
    * @param time in ms of any clock
-   * @returns the longest time without a read (ms). With a shorter patience, the difference to `idleTimeout` is added: so after any cut, the
-   *   connection of a client that does not take the reset ends equally soon.
+   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `PATIENCE` is added, so
+   *   that after any cut the connection of a client that does not read the reset ends equally soon.
    */
   cutUnread(time: number): number {
     const { idleTimeout } = this.#limits
@@ -141,7 +142,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     return longest
   }
 
-  /** How long (ms) the client has read nothing of the session, while the reset of a cut response waits; 0 if none does. */
+  /** How long (ms) the client has read nothing of the session while the reset of a cut response waits; 0 if no reset waits. */
   #unreadReset(time: number): number {
     const written = this.#written()
     const isStill = written === this.#writtenThen
@@ -149,7 +150,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     this.#checkedAt = time
     if (this.#resetSince === undefined) return 0
     if (!this.#hasFrames()) this.#resetSince = undefined
-    // It has read something, though not all that waits before the reset.
+    // The client has read something, but not all bytes that are queued before the reset.
     else if (!isStill) this.#resetSince = time
     return this.#resetSince === undefined ? 0 : time - this.#resetSince
   }

@@ -3,42 +3,45 @@ import type { RequestHead } from '../../http/exchange.ts'
 import { STREAM_WINDOW } from '../../memory/costs.ts'
 
 /**
- * How many bytes of frames that carry next to nothing a session may send within `OVERUSE_SPAN`: 32,000 DATA frames of one byte. Each costs nghttp2 and
- * Node more than a microsecond, before the turn of its client is asked.
+ * The most bytes of overhead that a session may send within `OVERUSE_SPAN`, such as 32,000 DATA frames of one byte. Each frame costs
+ * nghttp2 and Node more than a microsecond before the turn budget of its client applies.
  */
 const MOST = 256 * 1024
 
 /**
- * An upload that is refused wastes what was under way: up to the window of the stream. Neither Node nor nghttp2 tells in which frames it came, so it counts
- * as large ones. So many may within `OVERUSE_SPAN`, as many as a client may reset by default: an honest client may try again often.
+ * How many refused uploads within `OVERUSE_SPAN` are no overhead. A refused upload wastes its bytes in flight, up to the window of its
+ * stream. Neither Node nor nghttp2 tells the frames in which they came, so the whole window counts as useful. The number is that of
+ * `maxResets`: an honest client may try again as often.
  */
 const MOST_REFUSED = 100
 
-/** What a request needs beside its target and fields (bytes): pseudo-header fields, the heads of its frames, and an empty frame at the end. */
+/** The bytes that a request needs beside its target and fields: pseudo-header fields, frame headers, and an empty last frame. */
 const FRAMING = 128
-/** The same for each name and value: its length. */
+/** The bytes that state the length of one field name or field value. */
 const LENGTH = 2
 
-/** A byte of a body pays for another one, so DATA frames of nine bytes or more are no overhead: the turn of their client bounds these. */
+/** The useful bytes for each body byte. DATA frames of nine bytes or more are no overhead: the turn budget of their client bounds them. */
 const OF_BODY = 2
 
-/** A client acknowledges what it reads, with two WINDOW_UPDATE frames (26 bytes) for at least 416 bytes. */
+/** The useful bytes for each response byte: a client acknowledges at least 416 bytes with two WINDOW_UPDATE frames (26 bytes). */
 const OF_RESPONSES = 1 / 16
 
 type Counted = Pick<Socket, 'bytesRead' | 'bytesWritten'>
 
 /**
- * What a session has sent beyond its requests and acknowledgements. Node announces neither WINDOW_UPDATE frames nor the frames of a stream that
- * has closed, so what is known to be useful is subtracted from all that arrived.
+ * Measures the bytes that a session sends beyond its requests and acknowledgements. Node announces neither WINDOW_UPDATE frames nor the
+ * frames of a closed stream, so the bytes that are known to be useful are subtracted from all received bytes.
  */
 export class Overhead {
   readonly #socket: Counted
-  /** The bytes of bodies that wait to be read. */
+  /** The body bytes that wait to be read. */
   readonly #waiting: () => number
   #useful = 0
   #refused = 0
+  /** The received bytes when the span began. */
   #readBefore = 0
-  #before = 0
+  /** `#total` when the span began. */
+  #totalBefore = 0
 
   constructor(socket: Counted, waiting: () => number) {
     this.#socket = socket
@@ -50,27 +53,27 @@ export class Overhead {
     this.#useful += survey.size + target.length + LENGTH * fields.length + FRAMING
   }
 
-  /** Bytes of a body that do not wait any more. */
+  /** Call this when body bytes were read or dropped. */
   addBody(bytes: number): void {
     this.#useful += bytes * OF_BODY
   }
 
-  /** An upload was refused, or reset, before its end. */
+  /** Call this when an upload was refused or reset before its end. */
   addRefused(): void {
     this.#refused += 1
     if (this.#refused <= MOST_REFUSED) this.#useful += STREAM_WINDOW
   }
 
-  /** What of its bound the session has used in this span. It has exceeded the bound above 1. */
+  /** The part of its bound that the session has used in this span. Above 1 the session has exceeded the bound. */
   get share(): number {
-    // Most sessions receive less, so nothing is summed up.
+    // Most sessions receive less, so the sum is not computed.
     if (this.#socket.bytesRead - this.#readBefore <= MOST / 10) return 0
-    return (this.#total - this.#before) / MOST
+    return (this.#total - this.#totalBefore) / MOST
   }
 
   newSpan(): void {
     this.#readBefore = this.#socket.bytesRead
-    this.#before = this.#total
+    this.#totalBefore = this.#total
     this.#refused = 0
   }
 

@@ -27,7 +27,7 @@ export function createHttp2Server(
   }
 
   return {
-    /** Serves a decrypted connection on which `h2` was negotiated. `wire`: the TCP socket below it. `holding`: what it holds. */
+    /** Serves a decrypted connection on which `h2` was negotiated. `wire`: the TCP socket below it. `holding`: its memory. */
     accept(socket: TLSSocket, wire: Socket, holding: Holding): void {
       const session = serveSession(socket, wire, limits, handlers, clock, now, memory, holding)
       sessions.add(session)
@@ -38,7 +38,7 @@ export function createHttp2Server(
         timer?.cancel()
         timer = undefined
       })
-      // Its TLS handshake ended after `drain`.
+      // The TLS handshake was in progress when the stop began.
       if (draining) session.drain()
     },
     /** Sends GOAWAY on every session: open streams may finish, and clients open new ones on other connections. */

@@ -12,16 +12,16 @@ interface DeadlinesOptions {
   readonly wire: Socket
   readonly limits: ListenLimits
   readonly open: OpenExchanges
-  /** Ms of the clock of `check`. */
+  /** The time (ms) on the clock of `check`. */
   readonly now: number
 }
 
-/** How long (ms) a session without work may last: once for bytes in flight, and once for the client to close its side. */
+/** How long (ms) a session without work lingers: once for bytes in flight, then as long again for the client to close its side. */
 const LINGER_TIME = 500
-/** The same for a client that has not read what was sent. */
+/** How long (ms) it lingers while sent bytes are unread. */
 const UNREAD_LINGER_TIME = 3_000
 
-/** When a session is ended although its client does not end it: idle, with a late head, with unread responses, or without its SETTINGS. */
+/** Ends a session that its client does not end: idle, with an overdue head, with unread responses, or without the client's SETTINGS. */
 export class SessionDeadlines {
   readonly #session: ServerHttp2Session
   readonly #socket: TLSSocket
@@ -36,7 +36,7 @@ export class SessionDeadlines {
   /** Something arrived or ended since the last check. */
   active = true
   #activeAt: number
-  /** The time of the first check that found nothing to do but close the connection. */
+  /** The time of the first check that found the session without work, so that only the connection remains to be closed. */
   #overSince: number | undefined
 
   constructor(session: ServerHttp2Session, { socket, wire, limits, open, now }: DeadlinesOptions) {

@@ -21,18 +21,18 @@ import { SessionDeadlines } from './session-deadlines.ts'
 import { StreamErrors } from './stream-errors.ts'
 
 export interface Http2Handlers extends Serving {
-  /** A client exceeded a limit. Its session is closed, or the stream is reset. */
+  /** Called when a client has exceeded a limit. Its session is closed; for `max_queued_bytes` only the stream is reset. */
   readonly onOveruse: (reason: Overuse) => void
   /**
-   * A connection has closed that used much of its limits on resets and control frames. `part` is the used share, 0 to 1; a
-   * connection that broke the protocol has used all.
+   * Called when a connection has closed that used much of its limits on resets, control frames and tiny frames. `part`: the used share, 0
+   * to 1; it is 1 if the client exceeded a limit or broke the protocol.
    */
   readonly onMisused: (peer: string, part: number) => void
 }
 
 export type Http2Session = ReturnType<typeof serveSession>
 
-/** A closed connection that used less of its limits than this share is forgotten. */
+/** A closed connection that used at most this share of its limits is forgotten. */
 const FORGIVEN = 0.1
 
 /** The memory that Node allows a session by default, queued bytes included (MB of a million bytes). */
@@ -52,7 +52,7 @@ export function serveSession(
   const { account } = memory
   const { onOveruse, onMisused } = handlers
   const { remoteAddress: peer = '', localPort = 0 } = wire
-  // Before the first stream: its header block, which no event announces, may be as large.
+  // `maxHeaderSize` is for the header block of the first stream: no event announces it before it is complete.
   holding.set('connections', holding.held('connections') + SESSION + limits.maxHeaderSize)
   const session = openSession(socket, limits, account.streamsOffered(limits.maxStreams))
   const heads = new HeadsOfSession(peer, localPort)
@@ -81,8 +81,8 @@ export function serveSession(
 
   // Node reports a broken session here and closes it. Without a listener the error would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
-    // An error keeps the receivers of its stack frames alive until `stack` is read. One of them is the native session, which
-    // then keeps itself alive (100 KiB) if the client never acknowledged the settings.
+    // An error keeps the receivers of its stack frames alive until `stack` is read. One of them is the native session (100 KiB), which then
+    // keeps itself alive if the client never acknowledged the SETTINGS.
     void error.stack
     misuse.sessionFailed(error)
   })
@@ -128,13 +128,13 @@ export function serveSession(
   }
 
   /**
-   * Refuses a stream before any of it is processed, so the client may repeat it (RFC 9113 §8.7). It counts in no window (C13),
-   * but as a reset: a client that repeats without end makes the sidecar work for free.
+   * Refuses a stream before its request is processed, so the client may repeat it (RFC 9113 §8.7). It counts in no window (C13), but it
+   * counts as a reset: a client that repeats it without end makes the sidecar work for free.
    */
   function refuse(stream: ServerHttp2Stream): void {
     stream.on('error', () => {})
     stream.close(constants.NGHTTP2_REFUSED_STREAM)
-    // Node keeps a stream until what has arrived of its body is read.
+    // Node keeps a stream until the received bytes of its body are read.
     stream.on('data', ({ length }: Buffer) => onRead(length))
     deadlines.active = true
     overhead.addRefused()
@@ -149,12 +149,12 @@ export function serveSession(
     if (end === 'aborted') misuse.countReset()
   }
 
-  /** What a stream holds that a trusted proxy carries: it belongs to the client behind it. */
+  /** Opens the holding for a stream that a trusted proxy carries. It belongs to the client that the proxy names. */
   function holdingBehind(forwardedFor: readonly string[], stream: CarriedStream): Holding {
     return account.open(accountOf(memory, peer, forwardedFor), stream)
   }
 
-  /** A stream has closed. */
+  /** Gives back the charge of a closed stream. */
   function release(ofStream: Holding, charged: number): void {
     if (ofStream === holding) holding.add('requests', -charged)
     else ofStream.close()
@@ -184,7 +184,7 @@ function openSession(socket: TLSSocket, limits: ListenLimits, maxStreams: number
     // Streams that nghttp2 or Node refuses cost as much as resets, and cause no event here.
     maxSessionInvalidFrames: limits.maxResets,
     maxSessionRejectedStreams: limits.maxResets,
-    // Node counts queued bytes in it and refuses every stream beyond it. The sidecar bounds queued bytes itself.
+    // Node counts queued bytes toward this limit and refuses every stream beyond it. The sidecar bounds queued bytes itself.
     maxSessionMemory: NODE_SESSION_MEMORY + Math.ceil(limits.maxQueuedBytes / 1e6),
     // A response with two `Content-Type` fields passes over HTTP/1, so it passes here too.
     strictSingleValueFields: false,
@@ -193,7 +193,7 @@ function openSession(socket: TLSSocket, limits: ListenLimits, maxStreams: number
   })
 }
 
-/** A session as the account of memory sees it. */
+/** The session as a holder of memory. */
 function holderOf(session: ServerHttp2Session, socket: TLSSocket, open: OpenExchanges): Holder {
   return {
     get working(): boolean {
@@ -202,7 +202,7 @@ function holderOf(session: ServerHttp2Session, socket: TLSSocket, open: OpenExch
     get atDevice(): boolean {
       return open.all().some((exchange) => exchange.atDevice)
     },
-    // `checkDeadlines` looks at the streams.
+    // `OpenExchanges.cutUnread` gives up unread responses.
     giveUpUnread: () => 0,
     drop(): void {
       session.destroy()

@@ -9,9 +9,9 @@ const TURNS = 8
 const REFUSED_FRAME = -505
 
 /**
- * Keeps a session open when a client sends more DATA than the `content-length` of a request. That is an error of the stream (RFC 9113 §8.1.1), and
- * nghttp2 resets the stream. Node 26.10 takes it for an error of the connection, and destroys the session. The reset is known in the next
- * turns of the event loop, when nghttp2 has written its queue.
+ * Keeps a session open when a client sends more DATA than the `content-length` of a request. That is an error of the stream (RFC 9113
+ * §8.1.1), and nghttp2 resets only the stream. Node 26.10 takes it for an error of the connection and destroys the session. So this class
+ * delays `destroy` for the turns of the event loop in which nghttp2 writes its queue. If a reset was written by then, the session stays.
  */
 export class StreamErrors {
   #resets = 0
@@ -24,16 +24,16 @@ export class StreamErrors {
         return
       }
       const before = this.#resets
-      const look = (turns: number): void => {
+      const awaitReset = (turns: number): void => {
         if (this.#resets !== before) return
         if (turns === 0) destroy(error, code)
-        else afterTurn(() => look(turns - 1))
+        else afterTurn(() => awaitReset(turns - 1))
       }
-      afterTurn(() => look(TURNS))
+      afterTurn(() => awaitReset(TURNS))
     }
   }
 
-  /** A stream has closed. */
+  /** Call this when a stream has closed. */
   closed({ resetCode }: Http2Exchange): void {
     if (resetCode === constants.NGHTTP2_PROTOCOL_ERROR) this.#resets += 1
   }

@@ -5,12 +5,12 @@ import { FRAME_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget
 import { RequestBody } from '../request-body.ts'
 
 /**
- * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the
- * stream bound what is unread; a broken body discards what arrives. Node's own iterator is not used because it destroys a stream that
+ * The body of an HTTP/2 request. The stream is read only while a read of the body waits, so Node's buffer and the window of the stream
+ * bound the unread bytes; a broken body discards the bytes that arrive. Node's own iterator is not used, because it destroys a stream that
  * is not read to its end, and then no response could be sent on it.
  *
- * @param turns the budget of the client, over all its streams. A stream that waits for a turn is not read, so its window stays closed.
- * @param onRead called with the bytes of each read, also of those that the body discards
+ * @param turns the turn budget of the client, over all its streams. A stream that waits for a turn is not read, so its window stays closed.
+ * @param onRead called with the number of bytes of each read, also for bytes that the body discards
  */
 export function bodyOf(
   clock: Pick<Clock, 'monotonic' | 'after'>,
@@ -45,16 +45,16 @@ export function bodyOf(
     }
   }
   const end = (): void => (isClean(stream) ? body.finish() : body.break())
-  // An empty body may have ended before anyone listens: its `end` needs no read.
+  // An empty body may have ended already, because its `end` event needs no read.
   if (stream.readableEnded) end()
   else stream.on('readable', pull).on('end', end)
   return body
 }
 
-/** Pieces are joined until they have so many bytes together. */
+/** Pieces are joined until they have this many bytes together. */
 const JOINED = 4 * 1024
 
-/** The next pieces of a stream: a client may send frames of one byte, and Node returns each by itself. */
+/** Reads the next pieces of a stream: a client may send frames of one byte, and Node returns each by itself. */
 function readPieces(stream: ServerHttp2Stream): Buffer[] {
   const pieces: Buffer[] = []
   for (let size = 0; size < JOINED; ) {
@@ -66,8 +66,9 @@ function readPieces(stream: ServerHttp2Stream): Buffer[] {
   return pieces
 }
 
-/** How long (ms) an upload is discarded, and how long it may pause meanwhile. */
+/** How long (ms) an upload is discarded at most. */
 const DISCARD_TIME = 30_000
+/** How long (ms) it may pause meanwhile. */
 const DISCARD_SILENCE = 1_000
 
 /** Discards an upload until it ends, pauses or takes too long, and calls `onOver`; never if the stream closes before. */

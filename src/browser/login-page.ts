@@ -8,35 +8,43 @@ import type { Reply } from '../http/refusal.ts'
 export interface LoginPage {
   readonly realm: string
   /** The value of `Accept-Language`. */
-  readonly languages: string | undefined
+  readonly languages?: string | undefined
+  /** In place of the words of the language. */
+  readonly words?: Partial<Words>
   readonly message: Message | undefined
-  /** What the user can do: log in by the password or log out with a form, or follow a link. Undefined: nothing. */
+  /**
+   * What the user can do: log in by the password or log out with a form, or follow a link. `to`: the address of the form or of the link.
+   * Undefined: nothing.
+   */
   readonly action:
     | { readonly kind: 'password' | 'open' | 'login'; readonly to: string }
     | { readonly kind: 'logout' }
     | undefined
+  /** HTML below the action. */
+  readonly note?: string
+  /** The address of the icon; default: none. */
+  readonly icon?: string
 }
 
-/** The address of the login page that leads to a path afterwards. */
-export function loginPath(to: string): string {
-  return `${OWN_PATHS.login}?to=${encodeURIComponent(to)}`
+/** A page of the login as a response. `more`: further fields. `head`: further elements of its head. */
+export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
+  return htmlReply(status, loginDocument(page, head), more)
 }
 
-/** A page of the login, in the language of the browser. `more`: further fields. `head`: further elements of its head. */
-export function pageReply(
-  status: number,
-  { realm, languages, message, action }: LoginPage,
-  more: Fields = [],
+/** A page of the login in HTML, in the language of the browser. `head`: further elements of its head. */
+export function loginDocument(
+  { realm, languages, message, action, note, icon, ...own }: LoginPage,
   head = '',
-): Reply {
+): string {
   const language = languageOf(WORDS, languages)
-  const words = WORDS[language] ?? WORDS.en
+  const words: Words = { ...(WORDS[language] ?? WORDS.en), ...own.words }
   const title = escapeHtml(realm)
   const main = [`<h1>${title}</h1>`]
   if (message !== undefined)
     main.push(`<p id="message" role="${isNews(message) ? 'status' : 'alert'}">${words[message]}</p>`)
   if (action !== undefined) main.push(actionOf(action, title, message, words))
-  return htmlReply(status, documentOf({ language, title, head, main: main.join('\n') }), more)
+  if (note !== undefined) main.push(`<p class="small">${note}</p>`)
+  return documentOf({ language, title, head, icon, main: main.join('\n') })
 }
 
 /** Whether a message is a status, not an alarm. */
@@ -60,7 +68,7 @@ function actionOf(
 <input type="text" autocomplete="username" value="${title}" readonly hidden>
 <label for="password">${words.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required autofocus${described}${wrong}>`
-  return formOf(loginPath(action.to), password, words.login)
+  return formOf(action.to, password, words.login)
 }
 
 function formOf(action: string, inputs: string, button: string): string {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { loadPageFiles } from '../../src/admin/page-files.ts'
-import { type LoginPage, type Message, pageReply, WORDS } from '../../src/oauth/login-page.ts'
+import { loginPage } from '../../src/admin/page-login.ts'
+import { type LoginPage, type Message, pageReply, WORDS } from '../../src/browser/login-page.ts'
 
 const PAGE: LoginPage = {
   realm: 'device',
@@ -64,7 +64,7 @@ it('H187 the field is described by the message, and marked as invalid if the pas
 it('H187 the login page has one way on: the password, a log-out, a link or none', () => {
   const [password, logout, open, login, none] = (
     [
-      { kind: 'password', to: '/a?b=c&d' },
+      { kind: 'password', to: '/oauth/login?to=%2Fa%3Fb%3Dc%26d' },
       { kind: 'logout' },
       { kind: 'open', to: '/a?b=c&d' },
       { kind: 'login', to: '/a?b=c&d' },
@@ -93,7 +93,7 @@ it('H187 the realm stands in the title, the heading and the name for a password 
 })
 
 it('H355 the fields of both login pages hide the password, and no script is in the way of a paste or a password manager', () => {
-  const ofViewers = `${loadPageFiles().get('login.html')?.body}`
+  const ofViewers = `${loginPage(401, '', {}).body}`
   for (const page of [bodyOf(), ofViewers]) {
     expect(page).toMatch(
       /<input id="password" name="password" type="password" autocomplete="current-password" required autofocus ?\/?>/,
