@@ -6,7 +6,7 @@ import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG, DEFAULT_STATE, PAGES } from './commands/help.ts'
-import { openLog, openOutputs } from './commands/output.ts'
+import { loadLog, openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { systemClock } from './system/clock.ts'
@@ -67,7 +67,7 @@ function daemon(): DaemonIo {
   const sink = { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) }
   return {
     ...io,
-    openLog: (settings) => openLog(settings, sink),
+    openLog: (settings) => loadLog(settings, sink),
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),

@@ -10,7 +10,11 @@ import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
-import { BY_OPERATOR, type GrantSummary, type HandedOut, type State, type Tokens } from '../tokens/state.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
+import type { HandedOut } from '../tokens/handout.ts'
+import { BY_OPERATOR } from '../tokens/revocation.ts'
+import type { State } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import { type AdminResponse, ClientGone, json, readSmallBody, STORE_SILENT, send } from './admin-response.ts'
 import { inTurn } from './in-turn.ts'
 import { MALFORMED_HANDOUT, readHandout, responseToHandout } from './operator-handout.ts'
@@ -129,6 +133,8 @@ export interface Explained {
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
+const TOO_LONG: AdminResponse = json(413, { error: 'the command is longer than 4 KiB' })
+
 type Command = (req: IncomingMessage, query: URLSearchParams) => AdminResponse | Promise<AdminResponse>
 
 export { LONGEST_ID } from '../gate/request-id.ts'
@@ -198,7 +204,9 @@ export async function openControlSocket(
   }
 
   async function revoke(req: IncomingMessage): Promise<AdminResponse> {
-    const which = readRevocation(String(await readSmallBody(req)))
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const which = readRevocation(String(body))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -208,7 +216,9 @@ export async function openControlSocket(
   }
 
   async function issue(req: IncomingMessage): Promise<AdminResponse> {
-    const handout = readHandout(String(await readSmallBody(req)))
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const handout = readHandout(String(body))
     return handout === undefined ? MALFORMED_HANDOUT : responseToHandout(handout, await handOut(handout))
   }
 

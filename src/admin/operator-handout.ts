@@ -1,4 +1,6 @@
-import type { GrantSummary, Handout, State } from '../tokens/state.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
+import type { Handout } from '../tokens/handout.ts'
+import type { State } from '../tokens/state.ts'
 import { type AdminResponse, json, STORE_SILENT } from './admin-response.ts'
 
 /** The bounds of the lifetime of an issued token (ms): a minute to 366 days. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type LoginMessage, loginDocument } from '../browser/login-page.ts'
+import { type LoginMessage, type LoginPage, loginDocument } from '../browser/login-page.ts'
 import { formCharset, parseForm, required } from '../http/form.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
@@ -46,11 +46,13 @@ export function createLogin({
     const client = clientOf(req)
     const attempt = beginAttempt(client)
     if ('retryAfter' in attempt)
-      return loginPage(429, '', { 'Retry-After': String(attempt.retryAfter) }, 'wait')
-    let verified: Awaited<ReturnType<PagePassword['verify']>>
-    // Again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it.
-    do verified = await password.verify(candidate, prefix64(client))
+      return loginPage(429, '', { 'Retry-After': String(attempt.retryAfter) }, 'wait', {
+        wait: `Too many failed logins from your address. Try again in ${attempt.retryAfter} s.`,
+      })
+    let verified = await password.verify(candidate, prefix64(client))
+    // Again if the password has changed meanwhile.
     while (verified.generation !== password.generation)
+      verified = await password.verify(candidate, prefix64(client))
     const { result } = verified
     if (result === 'wrong' || result === 'other-name') {
       const failures = attempt.count
@@ -62,6 +64,7 @@ export function createLogin({
     if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
     const earlier = sessions.carriedBy(req.rawHeaders)
     if (earlier !== undefined) sessions.end([earlier])
+    // No await between the comparison above and `begin`: a change of the password ends all sessions, and would miss this one.
     log.info({ client }, 'live page: signed in')
     return goToPage({ 'Set-Cookie': sessions.begin(undefined) })
   }
@@ -79,19 +82,22 @@ const WORDS = {
  *
  * @param base what leads from the path of the request to `/page/`. References are relative, because a proxy may serve the page below a
  * prefix that Postern does not know.
+ * @param words in place of the usual ones
  */
 export function loginPage(
   status: number,
   base: '' | 'page/',
   fields: Readonly<Record<string, string>>,
   message?: LoginMessage,
+  words: LoginPage['words'] = {},
 ): AdminResponse {
-  const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
   const body = loginDocument({
     realm: 'Postern',
-    words: { ...WORDS, wait },
+    title: 'Sign in to Postern',
+    username: 'postern',
+    words: { ...WORDS, ...words },
     message,
-    action: { kind: 'password', to: `${base}login` },
+    action: { kind: 'form', to: `${base}login` },
     note: 'It is the one in the file of <code>admin.password_file</code>, not the device’s.',
     icon: `${base}icon.svg`,
   })

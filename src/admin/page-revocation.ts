@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from '../record/log.ts'
-import { BY_OPERATOR, type Tokens } from '../tokens/state.ts'
+import { BY_OPERATOR } from '../tokens/revocation.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import {
   type AdminResponse,
   clientOf,

@@ -4,7 +4,7 @@ import type { Overview } from '../overview/overview.ts'
 import type { Logger } from '../record/log.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Tokens } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import {
   type AdminResponse,
   errorResponse,

@@ -1,7 +1,7 @@
 import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { Handout } from '../tokens/state.ts'
+import type { Handout } from '../tokens/handout.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { type ConfigOptions, configFrom, withFlags } from './configuration.ts'

@@ -2,7 +2,7 @@ import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts
 import type { GuessSummary } from '../oauth/wrong-passwords.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Tokens } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import type { Settings } from './settings.ts'
 
 const GUESSING =

@@ -9,7 +9,7 @@ import type { Replacement } from '../password/sources.ts'
 import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { firstOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
 import { applyToState, type Reloaded } from './open-state.ts'
@@ -28,7 +28,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
     },
     failed(error: unknown): void {
       metrics.configReloaded('failure')
-      if (!(error instanceof SidecarStopped)) refused = { at: clock.wall(), problems: problemsIn(error) }
+      if (!(firstOf(error) instanceof SidecarStopped))
+        refused = { at: clock.wall(), problems: problemsIn(error) }
     },
     refused: (): RefusedReload | null => refused,
   }
@@ -37,7 +38,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
 /** The problems of a refused configuration or certificate. */
 export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
-  return error instanceof SetupError ? error.problems : [reasonOf(error)]
+  const first = firstOf(error)
+  return first instanceof SetupError ? first.problems : [reasonOf(first)]
 }
 
 /** The error for a reload that comes after the stop. */
@@ -109,6 +111,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
     const names = [...(settings.gate.scopes?.keys() ?? [])]
     Object.assign(settings, nextSettings)
+    // Nothing below can refuse the reload, so what was opened stays open.
     refused.move()
     passwords.swap()
     pagePassword.swap()

@@ -78,7 +78,10 @@ export async function createSidecar(
     bounds,
   }: SidecarDependencies,
 ): Promise<Sidecar> {
-  /** Gets each part where it is opened. A later part that cannot be opened closes them all; after the start, a stop does. */
+  /**
+   * What has to be closed, in the order of opening. If a later part cannot be opened, this scope closes it all; otherwise `running` takes it
+   * over.
+   */
   await using opened = new AsyncDisposableStack()
   opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
   const timeline = opened.use(createTimeline(log, clock))
@@ -215,6 +218,7 @@ export async function createSidecar(
 
   const isStopping = (): boolean => phase === 'stopping'
   const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
+  // From here on only a stop closes the parts.
   const running = opened.move()
 
   return {

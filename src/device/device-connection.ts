@@ -246,7 +246,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     const now = this.heardAt
     if (head.status === 408 && this.#isIdleTimeout(head) && this.#handler?.repeatsUnread === true) {
       this.#owner.onTimedOut()
-      this.close()
+      // The owner closes the connection.
       this.#giveUp(TERMINATED, 'unread')
       return
     }

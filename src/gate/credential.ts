@@ -1,11 +1,12 @@
 import { type Identity, OWN_PATHS, type OwnEndpoint, type Presented } from '../http/admission.ts'
-import { isOfThisOrigin, SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
+import { DEVICE_LOGIN_COOKIE, isOfThisOrigin, sessionIdsIn } from '../http/browsers.ts'
 import { destinationOf, hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { loosePathOf } from '../http/request-path.ts'
 import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
 import type { Sessions } from '../oauth/browser-sessions.ts'
-import type { Later, Tokens } from '../tokens/state.ts'
+import type { Later } from '../system/later.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import type { ClassifyRules, FindPublic } from './classify.ts'
 import type { GateExchange } from './gate-exchange.ts'
 import { REVOKED } from './live-exchanges.ts'
@@ -94,7 +95,7 @@ export function credentialAnew(
 function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
-  const [session] = isShown ? [] : sessionIdsIn(fields, SESSION_COOKIE)
+  const [session] = isShown ? [] : sessionIdsIn(fields, DEVICE_LOGIN_COOKIE)
   return session === undefined ? bearer : { kind: 'session', id: session }
 }
 

@@ -30,10 +30,11 @@ button,a{display:block;border-color:transparent;font-weight:600;text-align:cente
 export const STYLE_SOURCE = `'sha256-${hash('sha256', STYLE, 'base64')}'`
 
 /**
- * The fields of every page. A page has no script and loads nothing from elsewhere. No other origin can show it in a frame (clickjacking) or
- * share its browsing context group. `Referrer-Policy` is not `no-referrer`, because browsers would then send `Origin: null` with the form.
+ * The fields of every page of the public listener. A page has no script and loads nothing from elsewhere. No other origin can show it in a
+ * frame (clickjacking) or share its browsing context group. `Referrer-Policy` is not `no-referrer`, because browsers would then send
+ * `Origin: null` with the form.
  */
-const PAGE_FIELDS: Fields = Object.entries({
+const PUBLIC_PAGE_FIELDS: Fields = Object.entries({
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
   'Content-Security-Policy': `default-src 'none'; img-src data:; style-src ${STYLE_SOURCE}; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
@@ -47,7 +48,7 @@ const PAGE_FIELDS: Fields = Object.entries({
 export function htmlResponse(status: number, body: string, more: Fields = []): LocalResponse {
   return {
     status,
-    fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
+    fields: [...PUBLIC_PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
     body,
   }
 }

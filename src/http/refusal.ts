@@ -136,7 +136,7 @@ export function jsonResponse(status: number, value: object, more: Fields = []): 
   return { status, fields: [...fields, ...more], body }
 }
 
-/** The body of a `jsonReply` and the fields that describe it, for a caller that sends it often. */
+/** The body of a `jsonResponse` and the fields that describe it, for a caller that sends it often. */
 export function jsonContent(value: object): JsonContent {
   const body = JSON.stringify(value)
   return {

@@ -83,13 +83,13 @@ export function createBrowserLogin(
   function loggedIn(exchange: Exchange, to: string, more: Fields): LocalResponse {
     if (settings.config.statusCodes === 'http')
       return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...more], body: '' }
-    const onward = page(exchange, undefined, { kind: 'open', to })
+    const onward = page(exchange, undefined, { kind: 'link-to-device', to })
     return pageResponse(200, onward, more, leadingTo(to))
   }
 
   const logout: OwnEndpointHandler = async (exchange) => {
     const { method, fields } = exchange.head
-    const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
+    const goodbye = page(exchange, 'out', { kind: 'link-to-login', to: '/' })
     if (method === 'POST') {
       await sessions.end(fields)
       const more = ['Set-Cookie', sessions.clearedCookie, ...CLEARED_CACHE]
@@ -105,13 +105,13 @@ export function createBrowserLogin(
   function offered(exchange: Exchange, { kind }: Refusal): Pick<LoginPage, 'message' | 'action'> {
     const { head, classified } = exchange
     const to = askedFor(exchange)
-    const action = { kind: 'password', to: loginPath(to) } as const
+    const action = { kind: 'form', to: loginPath(to) } as const
     if (kind === 'invalid-grant') return { message: 'wrong', action }
     if (kind === 'rate-limited' || kind === 'wrong-passwords') return { message: 'wait', action }
     // The cookie is `SameSite=Strict`: this user may have a session, which a request by a link of this page would show.
     const mayBeLoggedIn = fieldValues(head.fields, 'sec-fetch-site').includes('cross-site')
     if (kind === 'cross-origin' || (kind === 'unauthorized' && mayBeLoggedIn))
-      return { message: 'foreign', action: { kind: 'open', to: '/' } }
+      return { message: 'foreign', action: { kind: 'link-to-device', to: '/' } }
     if (kind !== 'unauthorized') return { message: 'busy', action }
     if (classified.ownEndpoint !== undefined) return { message: reasonIn(exchange), action }
     if (!isRead(head.method)) return { message: 'unsent', action }
@@ -139,7 +139,7 @@ export function createBrowserLogin(
       const shown = page(exchange, message, action)
       if (kind !== 'unauthorized' || shown.action === undefined || sessions.stateOf(head.fields) !== 'ended')
         return pageResponse(status, shown, others)
-      const again = classified.ownEndpoint === undefined && shown.action.kind === 'password'
+      const again = classified.ownEndpoint === undefined && shown.action.kind === 'form'
       const next = again ? leadingTo(`${loginPath(askedFor(exchange))}&why=${message}`) : ''
       return pageResponse(status, shown, [...others, ...CLEARED_CACHE], next)
     },

@@ -1,24 +1,21 @@
 import { createSessionTable, type Session } from '../browser/session-table.ts'
 import type { Identity } from '../http/admission.ts'
-import { SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
+import { DEVICE_LOGIN_COOKIE, sessionIdsIn } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import {
-  grantsInFlight,
-  type IssuedTokens,
-  type Later,
-  type LiveRequests,
-  type State,
-  type Tokens,
-} from '../tokens/state.ts'
+import type { Later } from '../system/later.ts'
+import type { IssuedTokens } from '../tokens/mint.ts'
+import { grantsInFlight, type LiveRequests } from '../tokens/revocation.ts'
+import type { State } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 
 const MOST_SESSIONS = 10_000
 
 /** The tokens of a browser, which never gets them. */
 interface Login {
   /** The grant of the login. A renewal keeps it. */
-  readonly grant: string | undefined
+  readonly grant: string
   tokens: IssuedTokens
   /** The exchange of the refresh token, while it runs. */
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
@@ -60,7 +57,7 @@ export function createSessions(
 ) {
   const sessions = createSessionTable<Login>({
     clock,
-    cookie: SESSION_COOKIE,
+    cookie: DEVICE_LOGIN_COOKIE,
     most: MOST_SESSIONS,
     idle: () => settings.config.browser.idle,
     lifetime() {
@@ -69,14 +66,14 @@ export function createSessions(
     },
     inFlight() {
       const grants = grantsInFlight(live)
-      return ({ grant }) => grant !== undefined && grants.has(grant)
+      return ({ grant }) => grants.has(grant)
     },
     /**
      * Revokes their grants, even if a shared store does not answer: the tokens are nowhere else. All grants are revoked at once: each
      * revocation is written to disk, or told to the shared store.
      */
     onEnd(ended, reason) {
-      const grants = ended.flatMap(({ login: { grant } }) => grant ?? [])
+      const grants = ended.map(({ login }) => login.grant)
       return grants.length === 0 || tokens.end({ grants }, reason)
     },
   })
@@ -131,18 +128,18 @@ export function createSessions(
      * The browser has logged in again, with `grant`: ends the session that these fields carry, if any. Its requests in flight go on with
      * the new grant. If that belongs to another name, they end, and the result is `ended`.
      */
-    async replace(fields: Fields, grant: string | undefined): Promise<'ended' | 'continued'> {
+    async replace(fields: Fields, grant: string): Promise<'ended' | 'continued'> {
       const session = sessions.carriedBy(fields)
       if (session === undefined) return 'continued'
       const { grant: earlier } = session.login
-      const isSame = earlier !== undefined && nameOfGrant(earlier) === nameOfGrant(grant ?? '')
-      if (isSame && grant !== undefined) live.handOver(earlier, grant)
+      const isSame = nameOfGrant(earlier) === nameOfGrant(grant)
+      if (isSame) live.handOver(earlier, grant)
       await sessions.end([session])
       return isSame ? 'continued' : 'ended'
     },
     /** Whether these fields carry the cookie of a session; `ended`: of a session that is over. */
     stateOf(fields: Fields): 'open' | 'ended' | 'none' {
-      const [id] = sessionIdsIn(fields, SESSION_COOKIE)
+      const [id] = sessionIdsIn(fields, DEVICE_LOGIN_COOKIE)
       return id === undefined ? 'none' : has(id) ? 'open' : 'ended'
     },
   }

@@ -3,7 +3,9 @@ import { type Form, required } from '../http/form.ts'
 import { secondsToReset } from '../http/limit-fields.ts'
 import { jsonResponse, type LocalResponse, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
+import type { LogIn } from '../tokens/issuing.ts'
+import type { IssuedTokens } from '../tokens/mint.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 
 /** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/open-state.ts`. */
@@ -113,7 +115,7 @@ export function createRefreshGrant(
       if (typeof token !== 'string') return token
       const issued = await refresh(token)
       if (issued === 'unavailable') return { kind: 'store-unavailable' }
-      if (issued?.grant !== undefined) onRefreshed(request, issued.grant)
+      if (issued !== undefined) onRefreshed(request, issued.grant)
       return issued ?? { kind: 'invalid-grant', description: 'The refresh token is not valid.' }
     },
   }

@@ -1,5 +1,6 @@
 import { type Clock, rest } from '../system/clock.ts'
-import type { GrantOwner, GrantSummary, Tokens } from '../tokens/state.ts'
+import type { GrantOwner, GrantSummary } from '../tokens/grant-table.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import type { GrantRow, GrantsFound } from './model.ts'
 
 /** Searches for a text. `busy`: as many texts wait as one pass can search for. */

@@ -1,6 +1,7 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { RecentGrants, Tokens } from '../tokens/state.ts'
+import type { RecentGrants } from '../tokens/grant-table.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import { type GrantSearch, grantRow } from './grant-search.ts'
 import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 

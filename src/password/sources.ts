@@ -100,24 +100,17 @@ export async function openPasswords(
   /** Opens the sources that are not open yet. Rejects with `SetupError`, and opens none, if one cannot be used. */
   async function openAll(all: readonly NamedSource[]) {
     const next = new Map<string, Opened>()
-    const added: PasswordSource[] = []
-    const discard = (): void => {
-      for (const source of added) source.close()
+    using added = new DisposableStack()
+    for (const each of all) {
+      const { name, key: _, ...location } = each
+      const known = opened.get(name)
+      const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
+      const entry = isSame ? known : await open(each, all.length > 1)
+      if (!isSame) added.defer(() => entry.source.close())
+      next.set(name, entry)
     }
-    try {
-      for (const each of all) {
-        const { name, key: _, ...location } = each
-        const known = opened.get(name)
-        const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
-        const entry = isSame ? known : await open(each, all.length > 1)
-        if (!isSame) added.push(entry.source)
-        next.set(name, entry)
-      }
-    } catch (error) {
-      discard()
-      throw error
-    }
-    return { next, discard }
+    const kept = added.move()
+    return { next, discard: () => kept.dispose() }
   }
 
   /** Another file of a name is told as a change of the file is. An equal line in it is no change. */
@@ -231,6 +224,7 @@ export async function openPasswords(
       return { swap: () => swap(next), discard }
     },
     close,
+    [Symbol.dispose]: close,
   }
 }
 

@@ -8,6 +8,7 @@ import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
 import { stillClock } from '../support/clock.ts'
 import { socketPair } from '../support/raw.ts'
+import { hasRead } from '../support/waiting.ts'
 
 /** A connection whose client has sent a request; it reads only what the test lets it read. */
 async function request(onRequest: RequestListener) {
@@ -67,6 +68,18 @@ it('H154 no silence ends a stream, but a client has two seconds to read the end 
   expect(to.destroyed).toBe(false)
   end()
   await clock.advance(1_999)
+  expect(to.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(to.destroyed).toBe(true)
+})
+
+it('H155 a request that arrives bit by bit behind a response has ten seconds', async () => {
+  const { clock, from, to } = await request((_, res) => res.end('answered'))
+  await once(from.resume(), 'data')
+  await settled(to)
+  await clock.advance(9_999)
+  from.write('GET /')
+  await hasRead(to, to.bytesRead + 5)
   expect(to.destroyed).toBe(false)
   await clock.advance(1)
   expect(to.destroyed).toBe(true)

@@ -6,7 +6,7 @@ const PAGE: LoginPage = {
   realm: 'device',
   languages: undefined,
   message: undefined,
-  action: { kind: 'password', to: '/' },
+  action: { kind: 'form', to: '/' },
 }
 
 /** The text of a page that differs from the usual one in these. */
@@ -64,10 +64,10 @@ it('H187 the field is described by the message, and marked as invalid if the pas
 it('H187 the login page has one way on: the password, a log-out, a link or none', () => {
   const [password, logout, open, login, none] = (
     [
-      { kind: 'password', to: '/oauth/login?to=%2Fa%3Fb%3Dc%26d' },
+      { kind: 'form', to: '/oauth/login?to=%2Fa%3Fb%3Dc%26d' },
       { kind: 'logout' },
-      { kind: 'open', to: '/a?b=c&d' },
-      { kind: 'login', to: '/a?b=c&d' },
+      { kind: 'link-to-device', to: '/a?b=c&d' },
+      { kind: 'link-to-login', to: '/a?b=c&d' },
       undefined,
     ] as const
   ).map((action) => bodyOf({ action }))

@@ -482,6 +482,8 @@ describe('H225 a password that protects little', () => {
       ['admin.password_file', 'it holds the password in plain text'],
       ['admin.password_file', 'the password has fewer than 8 characters'],
     ])
+    const who = warnings.flatMap((each) => /every (\w+) has to log in again/.exec(each)?.[1] ?? [])
+    expect(who).toEqual(['client', 'viewer'])
   })
 })
 

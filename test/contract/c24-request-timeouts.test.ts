@@ -115,6 +115,21 @@ describe('C24 The 408 of an idle connection', () => {
     expect(device.peers).toHaveLength(1)
   })
 
+  it('C24 closes the connection at once, also if the device sends no more of it', async () => {
+    const device = await startRawDevice(async (peer, number) => {
+      peer.socket.once('end', () => peer.end())
+      await nextRequest(peer)
+      peer.write(OK)
+      await nextRequest(peer)
+      peer.write(number === 1 ? CLOSING.replace('late', '') : OK)
+    })
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    for (let i = 0; i < 2; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
+    expect(device.peers).toHaveLength(2)
+    await device.peers[0]?.closed
+  })
+
   it('C24 a request is sent again once: the second 408 passes', async () => {
     const device = await startRawDevice(
       async (peer) => {

@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import { Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, vi } from 'vitest'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import { failureOf } from '../../src/device/failure.ts'
+import { Opener } from '../../src/device/opener.ts'
+import { sendOwnRequest } from '../../src/device/own-request.ts'
 import type { DeviceRequest, ResponseHandler } from '../../src/device/request.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
 import { deviceTls } from '../../src/device/target.ts'
@@ -156,6 +159,47 @@ describe('a device that crashes', () => {
   })
 })
 
+describe('what a device needs between two connections', () => {
+  it('H47 a shorter pause that worked is kept, also by a connection beside others', () => {
+    const clock = stillClock()
+    const turns = new Turns(
+      clock,
+      () => true,
+      PATIENCE,
+      () => {},
+    )
+    const openSocket = Object.assign(() => new Socket(), { isResolving: () => false, forgetAddress() {} })
+    const deadlines = { connect: PATIENCE, response: PATIENCE, idle: PATIENCE }
+    const events = {
+      ...{ mayOpenAgain: () => false, onOpenAgain() {}, onOpen() {}, onClosedByDevice() {} },
+      ...{ onEnd() {}, onLost() {}, onClosed() {}, takesLarge: false, midResponse: false },
+      received: () => 'small' as const,
+    }
+    turns.accepted(100, 0)
+    const settings = { clock, turns, openSocket, deadlines, capacity: AMPLE_CAPACITY }
+    const trial = new Opener(settings, events, true, false)
+    trial.accepted(false)
+    trial.close(false)
+    expect(turns.pause(false)).toBe(50)
+  })
+
+  it('H47 a dropped request is tried on a connection that lives twice as long, by at most 250 ms', async () => {
+    const clock = stillClock()
+    const turns = new Turns(
+      clock,
+      () => true,
+      PATIENCE,
+      () => {},
+    )
+    const opening = clock.monotonic()
+    expect(turns.trial(opening)).toBe(10)
+    await clock.advance(20)
+    expect(turns.trial(opening)).toBe(10 + 40)
+    await clock.advance(500)
+    expect(turns.trial(opening)).toBe(10 + 250)
+  })
+})
+
 describe('attempts to open a connection again', () => {
   it('H266 are as many as the bound that holds then: a device that comes back gets no more at once', async () => {
     let bound = 8
@@ -238,6 +282,17 @@ describe('a connection to the device', () => {
     await sendRequest(connections)
     await sendRequest(connections)
     expect(device.peers).toHaveLength(2)
+  })
+
+  it('carries a request of Postern itself, whose body is kept whole though it comes in parts', async () => {
+    const body = Buffer.alloc(128 * 1024, 'abc').toString()
+    const device = await startDevice((_request, response) => void response.end(body))
+    const request = { method: 'GET', target: '/', fields: ['Host', 'd'] }
+    const connections = open(device.url)
+    expect((await sendOwnRequest(connections, { ...request, keepsBody: true }, false)).body?.toString()).toBe(
+      body,
+    )
+    expect((await sendOwnRequest(connections, request, false)).body).toBeUndefined()
   })
 
   it('H100 is closed at the first unsolicited byte', async () => {

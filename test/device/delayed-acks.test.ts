@@ -115,6 +115,16 @@ describe('Delayed acknowledgements', () => {
     expect(found()).toBe(1)
   })
 
+  it('H180 a new connection beside as few busy ones as any suspicious request had is a try', () => {
+    const { carried, found } = watch()
+    for (const level of [2, 8, 8, 8, 8, 8, 8, 8]) carried(44, true, level)
+    for (let i = 0; i < 4; i += 1) {
+      expect(carried(5, false, 1)).toBe(false)
+      expect(carried(5, false, 2)).toBe(true)
+    }
+    expect(found()).toBe(1)
+  })
+
   it('H180 one quick request on a kept connection ends the suspicion', () => {
     const { carried, found } = watch()
     for (let i = 0; i < 100; i += 1) expect(carried(i % 8 === 7 ? 5 : 44, true, 1)).toBe(false)

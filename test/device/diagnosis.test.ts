@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
-import { canDiagnose, diagnose } from '../../src/device/diagnosis.ts'
+import { canDiagnose, diagnose, watchTrouble } from '../../src/device/diagnosis.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { deviceTls, pinOf } from '../../src/device/target.ts'
 import { explainCertificate } from '../../src/device/tls-faults.ts'
@@ -179,6 +179,33 @@ it('only a failure that TLS can cause is diagnosed, and none of a Unix socket', 
   expect(canDiagnose('connection_refused', device)).toBe(false)
   expect(canDiagnose('http_protocol_error', device)).toBe(false)
   expect(canDiagnose('connection_terminated', targetOf('http://localhost', { socketPath: '/x' }))).toBe(false)
+})
+
+it('H109 the cause is looked for at the third failure in a row, then once an hour', async () => {
+  const clock = stillClock()
+  let looks = 0
+  const breaker = { successes: 0 }
+  const { failed, close } = watchTrouble(targetOf(`https://127.0.0.1:${await unusedPort()}`), {
+    ...{ key: 'upstream', breaker, patience: PATIENCE, onFound() {}, onBug() {} },
+    clock: {
+      ...clock,
+      after(time, end) {
+        looks += 1
+        return clock.after(time, end)
+      },
+    },
+  })
+  /** The looks that have begun, after this many more failures. */
+  const looksAfter = (failures: number): number => {
+    for (let i = 0; i < failures; i += 1) failed('tls_certificate_error')
+    return looks
+  }
+  expect(looksAfter(2)).toBe(0)
+  breaker.successes += 1
+  expect(looksAfter(2)).toBe(0)
+  expect(looksAfter(1)).toBe(1)
+  expect(looksAfter(9)).toBe(1)
+  close()
 })
 
 it('an attempt ends when it is aborted, and explains nothing', async () => {

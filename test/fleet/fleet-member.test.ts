@@ -38,6 +38,13 @@ function startMember(ceiling: Ceiling) {
   return {
     ...{ clock, queue, learner, fields, network, other, pass },
     join: () => fleet.join(places),
+    bound: () => fleet.most,
+    isActive: () => fleet.standing().isActive,
+    /** The operator lifts the wall. */
+    lift() {
+      learner.measure.forget()
+      fleet.lifted()
+    },
     /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
     async wall() {
       await other.join()
@@ -73,6 +80,32 @@ it('H290 a sidecar that the store does not answer for 20 s has one place, until 
   expect(said()).toBe('1')
   await pass(5)
   expect(most()).toBe(3)
+})
+
+it('H288 a wall that the operator lifts while the store is away binds this sidecar no more', async () => {
+  const { wall, join, lift, network, pass, most, bound } = startMember({})
+  await wall()
+  await join()
+  await pass(5)
+  network.away = true
+  await pass(20)
+  expect([most(), bound()]).toEqual([1, 1])
+  lift()
+  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
+  await pass(20)
+  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
+})
+
+it('a sidecar that has had no request for ten minutes is not active', async () => {
+  const { clock, queue, isActive } = startMember({})
+  expect(isActive()).toBe(false)
+  const leave = queue.tryEnter()
+  expect(isActive()).toBe(true)
+  leave?.()
+  await clock.advance(599_999)
+  expect(isActive()).toBe(true)
+  await clock.advance(1)
+  expect(isActive()).toBe(false)
 })
 
 it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {

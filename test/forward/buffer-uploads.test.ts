@@ -243,6 +243,15 @@ describeProtocols('upstream.buffer_uploads', (transport) => {
     expect(world.device.byteCount).toBe(0)
   })
 
+  it('H244 what was collected of an upload is given back with its end, while its connection stays', async () => {
+    const { sidecar, fields } = await start(transport)
+    const connection = await sidecar.connect()
+    const upload = { method: 'POST', fields, body: ['it ', 'is collected'] }
+    expect((await connection.send(upload)).status).toBe(200)
+    await expect.poll(() => sidecar.metric('postern_memory_bytes', { of: 'bodies' })).toBe(0)
+    expect((await connection.send(upload)).status).toBe(200)
+  })
+
   it('each service has its own setting', async () => {
     const other = await startDevice()
     const world = await start(transport, { routes: { '/raw/': { url: other.url, buffer_uploads: 'off' } } })

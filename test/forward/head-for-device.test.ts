@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { CHROMIUM as SAMPLE } from '../../src/forward/sample-heads.ts'
 import { prepareSite } from '../process/serve.ts'
 import { connect } from '../support/client.ts'
 import { type Device, type DeviceRequest, startDevice } from '../support/device.ts'
@@ -46,6 +47,12 @@ const CHROMIUM = [
     'a=1; b=2',
   ],
 ]
+
+it('H172 postern check sends every field of Chromium to the device', () => {
+  const names = (fields: readonly string[]) =>
+    fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())
+  expect(names(SAMPLE.fields)).toEqual(expect.arrayContaining(names(CHROMIUM)))
+})
 
 /** A device that reads 512 bytes of a head, and answers 400 to a longer one. */
 function startSmallDevice(): Promise<RawDevice> {

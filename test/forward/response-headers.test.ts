@@ -291,6 +291,7 @@ const NEVER = [
     'Content-Security-Policy-Report-Only',
   ],
   ...['Document-Policy', 'Integrity-Policy', 'Permissions-Policy', 'Origin-Agent-Cluster'],
+  ...['Cross-Origin-Opener-Policy', 'cross-origin-*', 'Clear-Site-Data', 'Referrer-Policy'],
   // What old firmware sets for the browsers of its time, and Adobe's clients
   ...[
     'X-Content-Security-Policy',

@@ -33,3 +33,13 @@ it('H255 an end of a tunnel closes with its socket, though bytes for the socket 
   socket.destroy()
   await closed
 })
+
+it('an end of a tunnel that fails closes, and its failure ends nothing else', async () => {
+  const device = await startRawDevice(() => {})
+  const socket = net.connect(Number(new URL(device.url).port), '127.0.0.1')
+  const end = new TunnelEnd(socket.pause(), 'drops')
+  end.join()
+  const closed = Promise.all([once(socket, 'close'), new Promise((resolve) => end.once('close', resolve))])
+  end.destroy(new Error('written after its end'))
+  await closed
+})

@@ -115,6 +115,24 @@ it('a server that stops serves a request that waits for its turn', async () => {
   expect(await client.closed).toContain('HTTP/1.1 200')
 })
 
+it('a bug in reading what waited for its turn is reported, and closes the connection', async () => {
+  const bug = new Error('a bug')
+  const bugs: unknown[] = []
+  const { url } = await startStoppableHttp1Server(() => {}, {}, stillClock(), {
+    refusalMessage() {
+      throw bug
+    },
+    onBug: (error) => bugs.push(error),
+  })
+  const client = await rawConnection(url)
+  const turns = holdTurns()
+  client.write('no request\r\n\r\n')
+  await expect.poll(turns.waiting).toBe(1)
+  turns.release()
+  expect(await client.closed).toBe('')
+  expect(bugs).toEqual([bug])
+})
+
 it('C26 an upload whose next bytes wait for their turn has not stalled', async () => {
   const { client, clock } = await startEcho()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n')
@@ -130,6 +148,7 @@ it('C26 an upload whose next bytes wait for their turn has not stalled', async (
 
 it.each([
   ['has not stalled if its next bytes wait for their turn', 'abc', 'abc'],
+  ['has not stalled if a single byte waits for its turn', 'a', 'a'],
   ['has stalled if only a read waits', '', 'stalled'],
 ])('C26 an upload over HTTP/2 %s', async (_what, arrives, expected) => {
   const source = new PassThrough()

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
+import type { Http1Handlers } from '../../src/listen/http1/http1-connection.ts'
 import { createHttp1Server } from '../../src/listen/http1/http1-server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import { Account, type Holder } from '../../src/memory/account.ts'
@@ -33,11 +34,12 @@ export async function startHttp1Server(
   return (await startStoppableHttp1Server(onExchange, limits, clock)).url
 }
 
-/** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. */
+/** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. `handlers` replace the usual ones. */
 export async function startStoppableHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
   clock: Clock = stillClock(),
+  handlers: Partial<Pick<Http1Handlers, 'refusalMessage' | 'onBug'>> = {},
 ): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
   /** Writes the times of the exchange, as the gate does. */
@@ -56,6 +58,7 @@ export async function startStoppableHttp1Server(
       onBug(error) {
         throw error
       },
+      ...handlers,
     },
     clock,
     createLingering(clock),

@@ -321,6 +321,41 @@ describe('The learned bound', () => {
     }
   })
 
+  it('H200 a refusal in a place that has worked halves no bound within a second of a strike, also if the strike left it', () => {
+    const seen: string[] = []
+    const measure = new Measure(BOUNDS, { onChange: (reason) => seen.push(reason) })
+    let now = 0
+    while (measure.limit < 5) now = work(measure, { from: now, rounds: 1, time: 20 })
+    const answer = (): void => {
+      const place = measure.sent('/', 4, now)
+      now += 20
+      measure.answered(place, now)
+      measure.left(place)
+    }
+    const refuse = (level: number): void => {
+      answer()
+      measure.refused(level, now)
+    }
+    // The first refusal tells nothing, and the other two are strikes.
+    for (let refusals = 0; refusals < 3; refusals += 1) refuse(5)
+    const places = [1, 2, 3, 4, 5].map((level) => measure.sent('/', level, now))
+    for (const place of places.slice(0, 4)) {
+      measure.answered(place, now)
+      measure.left(place)
+    }
+    const since = now
+    for (; measure.limit === 5; measure.look(5, since, now)) answer()
+    expect(measure.limit).toBe(4)
+    now += 2_000
+    measure.failed(places[4] ?? expect.fail('it has no place'), now)
+    expect([measure.limit, measure.ceiling.guess?.limit]).toEqual([4, 4])
+    const struck = now
+    for (seen.length = 0; now < struck + 1_000; ) refuse(4)
+    expect([measure.limit, seen]).toEqual([4, []])
+    refuse(4)
+    expect([measure.limit, seen]).toEqual([2, ['refused']])
+  })
+
   it('H200 a ceiling from before a restart holds, and goes when the device has room above it', () => {
     const measure = new Measure(BOUNDS, {}, { guess: { limit: 4, until: HOUR, wait: HOUR } })
     const now = work(measure, { from: 0, rounds: 40, time: 20 })

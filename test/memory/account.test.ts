@@ -146,6 +146,15 @@ it('H245 new HTTP/2 connections are offered fewer streams as the account fills, 
   expect(offered).toEqual([100, 100, 50, 8, 8])
 })
 
+it('H245 a connection that is offered all of its streams counts as no load that was shed', () => {
+  const { account, hold, shed } = bench()
+  hold('a', 790)
+  expect(account.streamsOffered(8)).toBe(8)
+  expect(shed).toEqual([])
+  expect(account.streamsOffered(9)).toBe(8)
+  expect(shed).toEqual(['streams streams'])
+})
+
 it('H246 at the end clients with a live grant share first, and a client that holds nothing may come to log in', () => {
   const { account, hold } = bench()
   const granted = hold('granted', 60)

@@ -81,6 +81,14 @@ it.each([
   })
 })
 
+it.each([
+  ['2730 connections in cleartext', false, '2730'],
+  ['356 connections with TLS', true, '356'],
+])('H247 an account of 32 MiB has room for %s', (_, secure, fits) => {
+  const keys = { secure, maxConnections: 100_000, maxTunnels: 1 }
+  expect(keysAbove(32 * MIB, keys)).toContainEqual({ key: 'listen.max_connections', fits })
+})
+
 it('H247 the memory in use is that of the fullest bound, without the cached files of a cgroup', () => {
   const files = {
     ...V2,

@@ -14,7 +14,7 @@ import { stillClock } from '../support/clock.ts'
 import { bareExchange, requestHead } from '../support/exchange.ts'
 import { bytesOf, refusalText } from '../support/shown-bytes.ts'
 
-const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
+const TOKENS = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
 /** An invented grant type with two parameters. */
 const pairing: GrantType = {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { control } from '../../src/commands/control.ts'
+import { share } from '../../src/overview/alarm.ts'
 import { KINDS } from '../../src/overview/alarm-kinds.ts'
 import { alarmsOf } from '../../src/overview/alarms.ts'
 import type { Condition, Point } from '../../src/overview/model.ts'
@@ -335,6 +336,22 @@ describe('H158 the sidecar', () => {
     expect(of({ requests: 9, refusals: { unauthorized: 9 } })).toEqual([])
     expect(of({ requests: 10, refusals: { unauthorized: 5 } })).toEqual(['ManyRefusals'])
     expect(of({ requests: 11, refusals: { unauthorized: 5 } })).toEqual([])
+  })
+
+  it('counts wrong passwords as the alert does: past twenty', () => {
+    const of = (wrong: number) =>
+      found({ wrongPasswords: { wrong, addresses: 1, from: ['192.0.2.1'] } }).map(({ name }) => name)
+    expect([20, 21].map(of)).toEqual([[], ['PosternPasswordGuessing']])
+  })
+
+  it.each([
+    ['0 %', 0, 100],
+    ['0.1 %', 1, 1_000],
+    ['9.9 %', 99, 1_000],
+    ['10 %', 104, 1_000],
+    ['100 %', 999, 1_000],
+  ])('says %s for %d of %d', (said, part, whole) => {
+    expect(share(part, whole)).toBe(said)
   })
 
   it('names the device as the cause of errors when it has failed in most of them', () => {

@@ -43,6 +43,17 @@ it('C26 a known client that comes alone has the next turn, however many turns it
   }
 })
 
+it('C26 a waiter that has left divides no share, neither of its client nor of its address', () => {
+  const turns = new WeightedTurns<Waiter>(ALL_EQUAL, () => 0)
+  const [stays, left, neighbour] = [waiter('c', 'net'), waiter('c', 'net'), waiter('d', 'net')]
+  for (const each of [stays, left, neighbour]) turns.join(each)
+  expect(turns.shareOf(stays)).toBe(1 / 4)
+  turns.leave(left)
+  expect(turns.shareOf(stays)).toBe(1 / 2)
+  turns.leave(neighbour)
+  expect(turns.shareOf(stays)).toBe(1)
+})
+
 it('C26 an address is drawn by its weight, and its clients divide it', () => {
   const weights = new Map([['guessing', 0.25]])
   let at = 0

@@ -661,6 +661,15 @@ describe('H170 A session by a named cookie', () => {
     expect(events).toEqual(['signed in'])
   })
 
+  it('is removed from requests of clients before the first login, by the names of both cookies', async () => {
+    const device = await startXsrfDevice([])
+    const session = { ...XSRF, send: { header: 'Cookie: SID=$token' } }
+    const { signIn } = await signedIn({
+      ...{ auth: { kind: 'session', session }, password: 'x', url: device.url },
+    })
+    expect([...signIn.names(undefined).cookies]).toEqual(['xsrf', 'sid'])
+  })
+
   it('that is sent as another cookie ends when it expires', async () => {
     const device = await startXsrfDevice(['XSRF=one; Path=/; Max-Age=60'])
     const session = { ...XSRF, send: { header: 'Cookie: SID=$token' } }

@@ -297,7 +297,7 @@ describe('H241 A session that was not seen alive for long', () => {
     expect(account.device.requests.some(({ target }) => target === '/')).toBe(false)
   })
 
-  it('is not looked at before a GET, nor again after a pause that a session has survived', async () => {
+  it('is not looked at before a GET, nor again after a pause that a session has survived, but after a longer one', async () => {
     const started = await start('form')
     const { account, sidecar, operator } = started
     const post = { method: 'POST', path: '/whoami', token: operator, body: 'x' }
@@ -314,6 +314,9 @@ describe('H241 A session that was not seen alive for long', () => {
     await sidecar.clock.advance(89_000)
     expect((await sidecar.request(post)).text).toBe(VIEWER)
     expect([looks(), account.logins]).toEqual([1, 1])
+    await sidecar.clock.advance(120_000)
+    expect((await sidecar.request(post)).text).toBe(VIEWER)
+    expect([looks(), account.logins]).toEqual([2, 1])
   })
 })
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { verifyCommand } from '../../src/commands/verify.ts'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { planOf, verify } from '../../src/verify/run.ts'
 import type { Plan, Report } from '../../src/verify/verdict.ts'
 import { ENV, MAIN } from '../process/serve.ts'
@@ -158,6 +159,14 @@ it.each(Object.keys(RUNS))(
   },
 )
 
+it('H126 what it announces has room for a window that ends while a connection uses it up', () => {
+  const announced = (requests: number): number => {
+    const limits = { ...DOCUMENTED_LIMITS, api: { requests, window: 60 } }
+    return planOf(runOptions('http://127.0.0.1', PASSWORD, { limits, only: ['C13'] })).requests
+  }
+  expect(announced(160) - announced(60)).toBe(2 * 100)
+})
+
 it('H126 a quick run waits for no window', async () => {
   const { report, shown } = await run('a quick run')
   expect(shown).not.toMatch(/^\.\.\./m)
@@ -169,4 +178,16 @@ it('H126 a run takes about as long as it announces, and has no flood if it annou
   const { plan, report } = await run('a run without floods')
   expect([plan.floods, report.floods]).toEqual([null, []])
   expect(report.seconds).toBeLessThanOrEqual(1.5 * plan.seconds)
+})
+
+it('H126 a crowd waits for no window where the request before it has just opened one', async () => {
+  const time = movedTime()
+  const sidecar = await startServer({ clock: time })
+  sidecar.device.handle(async (_request, response) => {
+    await time.advance(20)
+    response.end()
+  })
+  const { shown } = await runCommand(sidecar.url, { only: 'C14' }, time)
+  expect(shown).toContain('passed over 20 connections')
+  expect(shown).not.toContain('waits for a new window (over')
 })

@@ -11,6 +11,7 @@ import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/question.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { sharedPair } from '../support/made-once.ts'
+import { hasRead, nextConnecting } from '../support/waiting.ts'
 
 const GET = apiRequest('/', 'token')
 const TLS = { ca: undefined, insecure: true }
@@ -400,4 +401,16 @@ describe.concurrent('No HTTP/2', () => {
     const url = await listening(createTcp(arrived), 'https')
     expect(await late(connectTo(url, { clock }))).toBe('no response within 3 s')
   })
+})
+
+it('A client reads a page of 60 KiB to its end, which it may show a secret at', async () => {
+  const connecting = nextConnecting()
+  const half = Buffer.alloc(30 * 1024, 'x')
+  const client = await http1Of(async (_request, response) => {
+    response.write(half)
+    await hasRead(await connecting, half.length)
+    response.end(Buffer.concat([half, Buffer.from('the end')]))
+  })
+  const { body, failure } = await client.send(GET)
+  expect([body.length, body.slice(-7), failure]).toEqual([60 * 1024 + 7, 'the end', undefined])
 })

@@ -29,6 +29,8 @@ function answer(status: number, fields: Readonly<Record<string, string>> = {}, b
   }
 }
 
+const dateIn = (seconds: number): string => new Date(NOW + 1000 * seconds).toUTCString()
+
 const RIGHT = apiRequest('/', 'token')
 const WRONG = unauthorized('/', [], 'without a token')
 const LIMIT_OF_OAUTH = { 'x-ratelimit-limit': '30' }
@@ -57,6 +59,11 @@ describe('every response of a run', () => {
     expect(cameOf('C9', [question, shown])).toEqual(['401 that shows the password or token of the request'])
   })
 
+  it('C9 a text that only ends like a token of the request is none', () => {
+    const question = unauthorized('/', ['Authorization', 'Bearer unknown-token-1'], 'with an unknown token')
+    expect(cameOf('C9', [question, answer(401, {}, 'no nknown-token-1 here')])).toEqual([])
+  })
+
   it.each([
     ['', '401 without WWW-Authenticate'],
     ['Basic realm="device"', 'WWW-Authenticate: Basic'],
@@ -81,6 +88,8 @@ describe('every response of a run', () => {
     ['one that ends early', { 'retry-after': '28' }, ['Retry-After ends before the reset']],
     ['one that ends late', { 'retry-after': '33' }, ['Retry-After ends after the reset']],
     ['one that ends with the window', { 'retry-after': '30' }, []],
+    ['a date that is the end of the window', { 'retry-after': dateIn(30) }, []],
+    ['a date that is earlier', { 'retry-after': dateIn(28) }, ['Retry-After ends before the reset']],
     [
       'a reset that has passed, which another request judges',
       { 'x-ratelimit-reset': String(NOW / 1000 - 2), 'retry-after': '2' },

@@ -1,6 +1,6 @@
 import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
-import { isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
+import { firstOf, isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
 import type { InstancePlaces } from '../instance.ts'
 import type { CheckResult, DeviceLogin, Finding } from './finding.ts'
@@ -91,7 +91,8 @@ async function outcomeOf<Subject, Facts>(
       if (found !== false && found !== undefined) return { row, ...resultOf(about, found, locationOf) }
     }
     throw new TypeError(`no row of ${about.name} applies`)
-  } catch (error) {
+  } catch (failure) {
+    const error = firstOf(failure)
     if (isBug(error)) throw error
     const { key, reason, remedy } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
     const found = { failed: reason, remedy, exitCode: exitCodeOf(error) }

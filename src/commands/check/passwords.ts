@@ -65,9 +65,8 @@ export const LIVE_PAGE = check({
  */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0], config: Config) {
   const { limit } = await planAsRunning(config)
-  const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
+  using passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
   const twins = await passwords.twins()
   const { absent } = passwords.state()
-  passwords.close()
   return { absent, twins }
 }

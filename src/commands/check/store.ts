@@ -122,11 +122,9 @@ async function lookAtStore({
 /** Whether the password source and the store have different passwords. A source that cannot be used has a check of its own. */
 async function differs(config: Config, stored: ServerReport['password']): Promise<boolean> {
   if (stored === undefined || checkedByDevice(config)) return false
-  const opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
+  using opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
   if (opened === undefined) return false
-  const own = await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))
-  opened.close()
-  return own !== stored.fingerprint
+  return (await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))) !== stored.fingerprint
 }
 
 /** The command for `redis-cli` that gives the user the rights. */

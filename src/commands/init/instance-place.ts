@@ -53,9 +53,12 @@ export async function withFreeAddresses<Result>(
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
-  using locked = new DisposableStack()
-  locked.defer(await lock(join(folderOf(places), '.init.lock')))
-  return write(await freeAddresses(places, say))
+  const release = await lock(join(folderOf(places), '.init.lock'))
+  try {
+    return write(await freeAddresses(places, say))
+  } finally {
+    release()
+  }
 }
 
 async function lock(path: string): Promise<() => void> {

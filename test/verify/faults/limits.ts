@@ -265,6 +265,8 @@ const WINDOW_FAULTS: readonly Fault[] = [
 /** By what a client gets a second window (H69). */
 const KEYS: Readonly<Record<string, NonNullable<Fault['key']>>> = {
   'the address in X-Forwarded-For': ({ fields, address }) => fields.get('x-forwarded-for')?.[0] ?? address,
+  'the address in a second X-Forwarded-For': ({ fields, address }) =>
+    fields.get('x-forwarded-for')?.[1] ?? address,
   'the address in Forwarded': ({ fields, address }) => fields.get('forwarded')?.[0] ?? address,
   'the address in X-Real-IP': ({ fields, address }) => fields.get('x-real-ip')?.[0] ?? address,
   'each query': ({ address, query }) => address + query,
