@@ -35,36 +35,37 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 
 type Waiter = (entry: Entry) => void
 
-/** A queue for the same places, which gets no new callers any more. */
-interface Predecessor {
-  readonly inside: number
-  readonly waiting: number
-  passOn(to: { readonly fill: () => void }): void
+/** Who is inside and who waits, of all queues for the same places. */
+interface Line {
+  readonly waiters: FairQueue<Waiter>
+  inside: number
+  /** The limit of the queue that is in effect. */
+  most: Limit
 }
 
 /**
  * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
  *
- * @param before what is inside there is inside here, too
+ * @param before a queue for the same places. Both have one line; the limit of the new queue holds from `before.passOn` on
  */
-export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds, before?: Predecessor) {
-  const waiters = createFairQueue<Waiter>()
+export function createBoundedQueue(
+  clock: Pick<Clock, 'after'>,
+  bounds: QueueBounds,
+  before?: { readonly line: Line },
+) {
   const most: Limit = typeof bounds.inside === 'number' ? { limit: bounds.inside } : bounds.inside
-  let inside = 0
-  /** It has the places that are left here. */
-  let successor: { readonly fill: () => void } | undefined
-  let earlier = before
+  const line: Line = before?.line ?? { waiters: createFairQueue(), inside: 0, most }
+  const { waiters } = line
 
   /**
    * Lets waiters in while places are free. Call it when the limit has grown. A place passes directly to the next waiter and is never
    * free in between, so `tryEnter` cannot overtake a waiter.
    */
   const fill = (): void => {
-    if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
-    while (inside + (earlier?.inside ?? 0) < most.limit) {
+    while (line.inside < line.most.limit) {
       const next = waiters.next()
       if (next === undefined) return
-      inside += 1
+      line.inside += 1
       next({ kind: 'entered', leave: occupied() })
     }
   }
@@ -74,17 +75,16 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     return () => {
       if (left) return
       left = true
-      inside -= 1
+      line.inside -= 1
       if (waiters.size > 0) fill()
-      if (successor !== undefined) successor.fill()
     }
   }
 
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   const tryEnter = (): Leave | undefined => {
     if (waiters.size > 0) fill()
-    if (inside + (earlier?.inside ?? 0) >= most.limit) return undefined
-    inside += 1
+    if (line.inside >= line.most.limit) return undefined
+    line.inside += 1
     return occupied()
   }
 
@@ -101,8 +101,10 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     })
 
   return {
+    line,
+    most,
     get inside(): number {
-      return inside + (earlier?.inside ?? 0)
+      return line.inside
     },
     get waiting(): number {
       return waiters.size
@@ -113,9 +115,10 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     },
     fill,
     tryEnter,
-    /** Another queue for the same places: what is inside here counts there, and the waiters here go first. */
-    passOn(to: { readonly fill: () => void }): void {
-      successor = to
+    /** The limit of `next`, a queue for the same places, holds from now on. */
+    passOn(next: { readonly most: Limit }): void {
+      line.most = next.most
+      fill()
     },
     /**
      * Enters as soon as a place is free. Owners are served in turn (round robin), the waiters of one owner in order of arrival. If the
@@ -137,6 +140,8 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     },
   }
 }
+
+type FairQueue<T> = ReturnType<typeof createFairQueue<T>>
 
 /** A queue that serves its owners in turn (round robin), so that an owner with many waiters does not delay the others. */
 export function createFairQueue<T>() {

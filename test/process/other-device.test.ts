@@ -46,7 +46,7 @@ const openSockets = (device: Awaited<ReturnType<typeof startDevice>>): Promise<n
     device.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   )
 
-it('C25 a reload with another bound for the same device: what is in flight still counts, and those that waited go first', async () => {
+it('C25 a reload with another bound for the same device: what is in flight still counts, and the new bound holds for those that wait', async () => {
   const { device, held } = await startHoldingDevice()
   const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 2 } } })
   const token = await sidecar.token()
@@ -56,21 +56,42 @@ it('C25 a reload with another bound for the same device: what is in flight still
   await sidecar.reload({ upstream: { max_in_flight: 1 } })
   requests.push(sidecar.request({ token, path: '/4' }))
   await expect.poll(() => inFlight(sidecar)).toBe(2)
-  const targets = (): string[] => device.requests.map(({ target }) => target)
-  const waiting = async () =>
-    expect.poll(() => sidecar.overview.condition().services[0]?.queue.queued).toBe(1)
-  await waiting()
+  await expect.poll(() => queued(sidecar)).toBe(2)
   held[0]?.end()
-  await expect.poll(() => held.length).toBe(3)
-  expect(targets()).toEqual(['/1', '/2', '/3'])
-  held[1]?.end()
   await expect.poll(() => inFlight(sidecar)).toBe(1)
-  expect(held).toHaveLength(3)
-  held[2]?.end()
-  await expect.poll(() => held.length).toBe(4)
+  expect(held).toHaveLength(2)
+  for (const [at, target] of ['/3', '/4'].entries()) {
+    held[at + 1]?.end()
+    await expect.poll(() => device.requests.at(-1)?.target).toBe(target)
+    expect(held).toHaveLength(at + 3)
+  }
   held[3]?.end()
   await Promise.all(requests)
   expect(await inFlight(sidecar)).toBe(0)
+})
+
+const queued = (sidecar: TestSidecar) => sidecar.overview.condition().services[0]?.queue.queued
+
+it('C25 over several reloads of the queue and the bound, a place that is left goes to the request that has waited longest', async () => {
+  const { device, held } = await startHoldingDevice()
+  const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 2 } } })
+  const token = await sidecar.token()
+  const requests = [1, 2].map((at) => sidecar.request({ token, path: `/${at}` }))
+  await expect.poll(() => held.length).toBe(2)
+  const bounds = [{ size: 100 }, { size: 101 }, { size: 102 }].map((queue) => ({ max_in_flight: 2, queue }))
+  for (const [at, upstream] of [...bounds, { max_in_flight: { min: 1, max: 2 } }].entries()) {
+    await sidecar.reload({ upstream })
+    requests.push(sidecar.request({ token, path: `/${at + 3}` }))
+    await expect.poll(() => queued(sidecar)).toBe(at + 1)
+  }
+  for (const at of [0, 1, 2, 3]) {
+    held[at]?.end()
+    await expect.poll(() => device.requests.at(-1)?.target).toBe(`/${at + 3}`)
+    expect(held.length).toBe(at + 3)
+  }
+  for (const response of held) response.end()
+  const statuses = (await Promise.all(requests)).map(({ status }) => status)
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 200])
 })
 
 it('a reload with fewer tunnels counts those that are open', async () => {
