@@ -74,6 +74,7 @@ async function runSidecar(
     io.onStop(() => {
       asked += 1
       if (asked === 1) stopSidecar().then(resolve)
+      else if (asked === 2) sidecar.hurry()
       else resolve()
     })
   })

@@ -44,6 +44,8 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
+  /** Ends the grace of a stop in progress: requests in flight are aborted now. */
+  hurry(): void
   /** The facts that the admin listener shows. For tests. */
   readonly overview: Overview
 }
@@ -220,16 +222,19 @@ export async function createSidecar(
   const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
   // From here on only a stop closes the parts.
   const running = opened.move()
+  const hurried = Promise.withResolvers<void>()
 
   return {
     start: listeners.open,
     reload,
     overview,
+    hurry: hurried.resolve,
 
     /** Drains, then closes all opened parts in reverse order. */
     async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
-      await drain(graceMs, { clock, admin, listeners, listener, services, endRequests })
+      const parts = { admin, listeners, listener, services, endRequests }
+      await drain(graceMs, { ...parts, clock, hurried: hurried.promise })
       await running.disposeAsync()
       log.info('stopped')
     },
