@@ -285,8 +285,9 @@ export function quiet({ health, trouble, changes }: DeviceService, other?: Devic
 
 /** Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on. */
 export function retire(service: DeviceService, next: DeviceService | undefined): void {
-  const { connections, places } = service
+  const { connections, places, metrics } = service
   quiet(service, next)
+  if (next === undefined || !isSameDevice(service, next)) metrics.forget(next !== undefined)
   if (next?.connections !== connections) connections.retire()
   if (next?.places !== places)
     void places.leave(next !== undefined && isSameDevice(service, next) ? next.places : undefined)

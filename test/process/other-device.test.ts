@@ -134,6 +134,32 @@ it('a reload adds a service of upstream.routes, gives it another device, and rem
   expect(await answer()).toBe('main')
 })
 
+it('H76 whether a service answers is forgotten when a reload gives it another device or removes it', async () => {
+  const [device, other] = [await named('the device'), await named('the other')]
+  const gone = await named('gone')
+  await new Promise((resolve) => gone.server.close(resolve))
+  const sidecar = await startSidecar({ device })
+  const token = await sidecar.token()
+  const up = async (family = '') =>
+    [...(await sidecar.metrics()).matchAll(/^postern_(?:upstream|route)_up.*$/gm)]
+      .map(([line]) => line)
+      .filter((line) => line.includes(family))
+  const routes = (url: string) => ({ upstream: { routes: { '/b/': { url } } } })
+  await sidecar.reload(routes(gone.url))
+  expect((await sidecar.request({ token, path: '/b/' })).status).toBe(500)
+  expect(await up('route')).toEqual(['postern_route_up{route="/b/"} 0'])
+  await sidecar.reload(routes(other.url))
+  expect(await up('route')).toEqual([])
+  await sidecar.request({ token, path: '/b/' })
+  expect(await up('route')).toEqual(['postern_route_up{route="/b/"} 1'])
+  await sidecar.reload({ upstream: { url: gone.url } })
+  expect(await up()).toEqual([])
+  expect((await sidecar.request({ token })).status).toBe(500)
+  expect(await up()).toEqual(['postern_upstream_up 0'])
+  await sidecar.reload({ upstream: { url: other.url } })
+  expect(await up()).toEqual([])
+})
+
 it('a reload with the same device and another deadline has that in effect, and loses no connection that is in use', async () => {
   const { device, held } = await startHoldingDevice()
   const sidecar = await startSidecar({ device })
