@@ -11,7 +11,7 @@ const LONGEST_ROW = 500
 /** All but visible ASCII, so that a request cannot send control sequences to a terminal. */
 const UNPRINTABLE = /[^ -~]/g
 
-type Value = string | number | boolean
+type Value = string | number | boolean | null
 
 /** The names of the facts, in the order of a row. */
 const COLUMNS = [
@@ -93,9 +93,9 @@ function factsOf(exchange: RecordExchange, wall: number) {
     lookup: exchange.lookup,
     waited: exchange.waited,
     places: exchange.places,
-    /** When the first attempt to send the request to the device began, and when the head of the response came: ms since `time`. */
-    sentAfter: sentAt === 0 ? 0 : sentAt - start,
-    headAfter: headAt === 0 ? 0 : headAt - start,
+    /** When the first attempt to send the request to the device began, and when the head of the response came: ms since `time`; null: never. */
+    sentAfter: sentAt === 0 ? null : sentAt - start,
+    headAfter: headAt === 0 ? null : headAt - start,
     deviceStatus: exchange.deviceStatus,
     attempts: exchange.attempts,
     reused: exchange.reused,

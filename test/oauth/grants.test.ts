@@ -82,7 +82,7 @@ it.each([
     { kind: 'upstream', failure: 'connection_refused' },
     ['connection_refused'],
   ],
-  [TOKENS, { reply: { status: 200 } }, []],
+  [TOKENS, { response: { status: 200 } }, []],
 ] as const)('a login that comes out as %j is answered so, and counted', async (result, expected, counted) => {
   const counts: string[] = []
   const grant = createPasswordGrant(
@@ -99,8 +99,8 @@ it.each([
 })
 
 it.each([
-  [2, { reply: { status: 200, body: '{}' } }],
-  [0, { reply: { status: 200, body: '{}' } }],
+  [2, { response: { status: 200, body: '{}' } }],
+  [0, { response: { status: 200, body: '{}' } }],
   ['unavailable', { kind: 'store-unavailable' }],
 ] as const)('a revocation that comes out as %j is answered so', async (revoked, expected) => {
   expect(
