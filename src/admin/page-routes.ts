@@ -73,8 +73,8 @@ export function createPageRoutes(
     return { status: 200, type: page.type, body: page.body }
   }
 
-  function logOut(access: Access): AdminResponse {
-    if (access.kind === 'viewer' && access.session !== undefined) sessions.end([access.session])
+  function logOut(req: IncomingMessage): AdminResponse {
+    sessions.endCarriedBy(req.rawHeaders)
     return goToPage({ 'Set-Cookie': sessions.clearedCookie })
   }
 
@@ -111,7 +111,7 @@ export function createPageRoutes(
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     ['/', { methods: 'GET, HEAD', answer: (_req, _res, access) => openPage(access) }],
     ['/page/login', { methods: 'POST', answer: (req) => logIn(req) }],
-    ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
+    ['/page/logout', { methods: 'POST', answer: logOut }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
     ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(listRequests) }],
     ['/page/grants', { methods: 'GET, HEAD', answer: forViewers(findGrants) }],

@@ -119,6 +119,12 @@ export function createSessionTable<Login>({
     return undefined
   }
 
+  /** Logs out: ends every session in the cookies of these fields, also where several cookies are no login. */
+  function endCarriedBy(fields: Fields): Later<boolean> {
+    const ids = sessionIdsIn(fields, { ...cookie, several: 'each-is-tried' })
+    return end(ids.flatMap((id) => sessions.peek(id) ?? []))
+  }
+
   return {
     /** The value of `Set-Cookie` that removes the cookie. */
     clearedCookie: setCookie({ ...cookie, maxAge: 0 }, ''),
@@ -126,6 +132,7 @@ export function createSessionTable<Login>({
     find,
     end,
     carriedBy,
+    endCarriedBy,
     /** Begins a session and returns the value of `Set-Cookie`. */
     begin(login: Login): string {
       const id = mintToken()

@@ -119,11 +119,8 @@ export function createSessions(
     /** Begins a session with the tokens of a new grant. Returns the value of `Set-Cookie`. */
     begin: (issued: IssuedTokens): string =>
       sessions.begin({ grant: issued.grant, tokens: issued, renewal: undefined }),
-    /** Ends the session that these fields carry, if any, and its grant. */
-    end(fields: Fields): Later<boolean> {
-      const session = sessions.carriedBy(fields)
-      return session === undefined || sessions.end([session])
-    },
+    /** Ends the sessions that these fields carry, and their grants. */
+    end: sessions.endCarriedBy,
     /**
      * The browser has logged in again, with `grant`: ends the session that these fields carry, if any. Its requests in flight go on with
      * the new grant. If that belongs to another name, they end, and the result is `ended`.

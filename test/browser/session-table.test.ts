@@ -3,13 +3,13 @@ import { createSessionTable } from '../../src/browser/session-table.ts'
 import { stillClock } from '../support/clock.ts'
 
 /** A table in which a session is over after 1000 ms without use. */
-function table() {
+function table(several: 'none-counts' | 'each-is-tried' = 'each-is-tried') {
   const clock = stillClock()
   const ended: string[] = []
   const streaming = new Set<string>()
   const sessions = createSessionTable<string>({
     clock,
-    cookie: { name: 'sid', secure: true, several: 'each-is-tried' },
+    cookie: { name: 'sid', secure: true, several },
     most: 10,
     idle: () => 1_000,
     lifetime: () => 100_000,
@@ -61,4 +61,12 @@ it('a sweep that an early request causes does not set back the use of sessions i
   await clock.advance(999)
   sessions.sweep()
   expect(ended).toEqual(['over'])
+})
+
+it('a logout ends every session in the cookies of a request, also where several cookies are no login', async () => {
+  const { sessions, ended, begin } = table('none-counts')
+  const [first, second, other] = [begin('first'), begin('second'), begin('other')]
+  await sessions.endCarriedBy(['Cookie', `${first}; ${first}; sid=unknown`, 'Cookie', second])
+  expect(ended).toEqual(['first', 'second'])
+  expect(sessions.carriedBy(['Cookie', other])?.login).toBe('other')
 })
