@@ -87,8 +87,10 @@ async function runSidecar(
       : sidecar.start().then(
           // A program may wait for the line with the addresses, so the log's buffer is flushed.
           () => log.flush(),
-          (error: unknown) => {
-            if (asked === 0) throw error
+          async (error: unknown) => {
+            if (asked > 0) return
+            await stopSidecar()
+            throw error
           },
         )
   reloader.watch(config)
