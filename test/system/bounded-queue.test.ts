@@ -236,7 +236,7 @@ it('C25 a queue that takes the place of another counts what is inside there, and
   expect([entered, next.inside]).toEqual([['old', 'next'], 2])
 })
 
-it('C25 a place that is left passes to the queue that has waited longest, over several that took each other\'s place', async () => {
+it('C25 a place that is left passes to the queue that has waited longest, over several queues in turn', async () => {
   const clock = stillClock()
   const bounds = { inside: 2, waiting: 9, maxWait: 1000 }
   const first = createBoundedQueue(clock, bounds)
