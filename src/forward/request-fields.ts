@@ -187,7 +187,7 @@ function pushForwarding(fields: string[], request: Described): void {
 }
 
 function isPort(text: string): boolean {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+  return /^\d{1,5}$/.test(text) && Number(text) > 0 && Number(text) <= 65_535
 }
 
 const NONE: readonly string[] = []
