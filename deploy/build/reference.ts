@@ -129,7 +129,7 @@ function commonKeys(): string {
 
 function reloading(): string {
   const names = RESTART_KEYS.map(
-    ({ key, which }) => `- ${code(key)}${which === undefined ? '' : `: ${which}`}`,
+    ({ keys, which }) => `- ${keys.map(code).join(', ')}${which === undefined ? '' : `: ${which}`}`,
   )
   return `## What needs a restart
 

@@ -19,8 +19,7 @@ export interface Viewer {
 /** The challenge of a 401, which RFC 9110 §15.5.2 requires. Browsers do not know this scheme, so they open no login dialog. */
 export const CHALLENGE: Readonly<Record<string, string>> = { 'WWW-Authenticate': 'Cookie realm="Postern"' }
 
-const REMEDY =
-  'Set admin.password_file to a file with one: postern hash-password > FILE writes it. Then restart Postern.\n'
+const REMEDY = 'Set admin.password_file to a file with one: postern hash-password > FILE writes it.\n'
 const OFF = `The live page is off. admin.address is neither on loopback nor a Unix socket, so the page needs a password. ${REMEDY}`
 const NAMED = `The live page needs a password, because the request names the sidecar otherwise than by a loopback address or localhost. ${REMEDY}`
 const PROXIED = `The live page needs a password, because this request is in HTTP/1.0 or has a field of a proxy. ${REMEDY}`

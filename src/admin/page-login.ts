@@ -10,7 +10,7 @@ import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import { CHALLENGE } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
 
-export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
+export type PagePassword = Pick<Passwords, 'isSet' | 'verify' | 'generation'>
 
 interface Dependencies {
   readonly clock: Clock

@@ -43,15 +43,10 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
-  const ownSources = pagePasswordSources(admin)
   const password =
-    address === 'off' || ownSources.length === 0
+    address === 'off'
       ? undefined
-      : await openPasswords(ownSources, {
-          clock,
-          events,
-          memory: sources.hashMemory,
-        })
+      : await openPasswords(pagePasswordSources(admin), { clock, events, memory: sources.hashMemory })
 
   const secure = tls === 'on'
   const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
@@ -89,9 +84,17 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
   return {
     server,
     closeDenied,
-    /** Opens the password of another configuration: see `Passwords`. Setting or removing the key needs a restart. */
-    replacePassword: async ({ admin: next }: Config): Promise<Replacement> =>
-      (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT,
+    /** Opens the password of another configuration: see `Passwords`. Without one, the sessions end. */
+    async replacePassword({ admin: next }: Config): Promise<Replacement> {
+      const replacement = (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT
+      return {
+        ...replacement,
+        swap() {
+          replacement.swap()
+          if (password?.isSet === false) page?.endSessions()
+        },
+      }
+    },
     /** The queued bytes that the viewers of the page have not read. */
     unread: (): number => page?.unread() ?? 0,
     endStreams,

@@ -72,17 +72,20 @@ interface MemoryDependencies extends OpenLog {
   readonly inUse?: (most: number) => number
 }
 
+const PLANNED = 'memory for clients'
+
 /** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
 /** Opens the account of the memory that clients hold (C26). Logs floods, and counts what the account sheds. */
 export function openMemory(
-  plan: MemoryPlan,
+  first: MemoryPlan,
   { clock, log, destination, metrics, ownsProcess, inUse = memoryInUse }: MemoryDependencies,
 ) {
+  let plan = first
   // The anonymous memory of the process includes more than its heap, so the heap's bound does not apply to it.
   const ofProcess = memoryBounds().find(({ by }) => by !== "V8's heap") ?? plan.bound
-  const floods = watchFloods(clock, log, plan.limit)
+  const floods = watchFloods(clock, log)
   let pageBytes = (): number => 0
   let hashing = 0
   const account: Account = new Account({
@@ -108,7 +111,9 @@ export function openMemory(
     account.measured(Math.max(0, (used - EMPTY) / (FULL - EMPTY)))
   })
   const hashes: HashMemory = {
-    limit: plan.limit,
+    get limit() {
+      return plan.limit
+    },
     hold(change) {
       hashing += change
       account.set('hashes', Math.max(0, hashing - RESERVED_FOR_HASHES))
@@ -116,8 +121,15 @@ export function openMemory(
   }
   return {
     account,
-    plan,
     hashes,
+    /** Has another plan in effect. */
+    apply(next: MemoryPlan): void {
+      if (next.limit !== plan.limit) log.info({ limit: next.limit, plan: describePlan(next) }, PLANNED)
+      plan = next
+      account.setLimit(next.limit)
+    },
+    /** Logs the plan at the start. */
+    announce: (): void => log.info({ limit: plan.limit, plan: describePlan(plan) }, PLANNED),
     /** The memory for the live page. */
     condition: (): Condition['memory'] => ({
       held: account.total,

@@ -10,6 +10,7 @@ import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { firstOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { type Memory, planMemory } from './client-memory.ts'
 import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
 import { applyToState, type Reloaded } from './open-state.ts'
@@ -55,6 +56,7 @@ interface ReloadedParts extends Reloaded {
   readonly destination: Pick<LogDestination, 'reformat'>
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
+  readonly memory: Pick<Memory, 'apply'>
   readonly admin: {
     readonly closeDenied: () => void
     readonly replacePassword: (next: Config) => Promise<Replacement>
@@ -78,6 +80,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     destination,
     services,
     certificate,
+    memory,
     admin,
     applyLimits,
     reloads,
@@ -102,6 +105,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const applyFormat = await destination.reformat(applied.log.format)
     const device = await services.replace(applied, nextSettings)
     refused.defer(device.discard)
+    const plan = await planMemory(applied)
     await certificate.reload(applied.listen.tls)
     refuseIfStopping()
     const changes = {
@@ -117,6 +121,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     pagePassword.swap()
     device.swap()
     if (!isListenSame) applyLimits(applied)
+    memory.apply(plan)
     admin.closeDenied()
     ofState.log.level = applied.log.level
     applyFormat()

@@ -17,7 +17,7 @@ import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { deviceBounds, type SomeBounds } from './bounds.ts'
-import { describePlan, type Memory, openMemory, planMemory } from './client-memory.ts'
+import { type Memory, openMemory, planMemory } from './client-memory.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { drain, STOP_BOUNDS } from './drain.ts'
@@ -197,8 +197,7 @@ export async function createSidecar(
       const isFirst = phase === 'starting'
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
-      if (isFirst)
-        log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
+      if (isFirst) memory.announce()
     },
   })
   const answers = {

@@ -179,7 +179,7 @@ interface AccountDependencies {
  * read.
  */
 export class Account {
-  readonly limit: number
+  limit: number
   readonly sums: Sums = nothing()
   /** The bytes of all clients and of the kinds that no client is charged for. */
   total = 0
@@ -291,6 +291,12 @@ export class Account {
     for (const client of this.#clients.values())
       if (client.grant !== undefined && grants.has(client.grant)) client.grant = undefined
     this.#remembered.forget(grants)
+  }
+
+  /** Has another limit (bytes) from now on. */
+  setLimit(limit: number): void {
+    this.limit = limit
+    this.#check()
   }
 
   /** Sets the fullness by the measured memory of the process: 1 is its limit. */

@@ -164,6 +164,10 @@ export async function openPasswords(
   let reported = -1
 
   return {
+    /** Whether there is a source at all. */
+    get isSet(): boolean {
+      return opened.size > 0
+    },
     /**
      * Compares a password with the valid passwords of all names. If one of them changes meanwhile, the result is about an earlier
      * `generation`: verify again. A password that two names have is `wrong`. Logins that share a comparison each get a result for their own
