@@ -36,7 +36,7 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 type Waiter = (entry: Entry) => void
 
 /** Who is inside and who waits, of all queues for the same places. */
-interface Line {
+export interface Line {
   readonly waiters: FairQueue<Waiter>
   inside: number
   /** The limit of the queue that is in effect. */
