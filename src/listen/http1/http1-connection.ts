@@ -8,11 +8,11 @@ import { TUNNEL } from '../../memory/costs.ts'
 import { Activity } from '../../system/activity.ts'
 import { afterTurn, type Clock, type Timer } from '../../system/clock.ts'
 import type { IdleList, Idling } from '../../system/idle-list.ts'
-import { PIECE_WORK, READ_WORK, REQUEST_WORK, type TurnBudget } from '../../system/turn-budget.ts'
+import { PIECE_WORK, READ_WORK, type TurnBudget } from '../../system/turn-budget.ts'
 import { accountOf, type ListenMemory } from '../connection-caps.ts'
 import { endBroken, type Lingering } from '../linger.ts'
 import type { RequestBody } from '../request-body.ts'
-import { serveLater } from '../turn.ts'
+import { serveInTurn } from '../turn.ts'
 import { Http1Exchange, type Http1Transport } from './http1-exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
@@ -210,17 +210,13 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
       const exchange = this.#serve(this.#upgradeOf(head), cost)
       // The next bytes may belong to another protocol.
       this.#state = 'closing'
-      const { turns } = this.#ofRequest.client
-      if (turns.take(REQUEST_WORK)) handlers.onUpgrade(exchange)
-      else serveLater(turns, exchange, handlers.onUpgrade, handlers.onBug)
+      serveInTurn(this.#ofRequest.client.turns, exchange, handlers.onUpgrade, handlers.onBug)
     } else {
       const exchange = this.#serve(new Http1Exchange(this, head, body), cost)
       // The bytes that came with the head are charged only here: when they were pushed, the client was not known.
       const holding = this.#ofRequest
       body?.charge((change) => holding.hold(change))
-      const { turns } = holding.client
-      if (turns.take(REQUEST_WORK)) handlers.onExchange(exchange)
-      else serveLater(turns, exchange, handlers.onExchange, handlers.onBug)
+      serveInTurn(holding.client.turns, exchange, handlers.onExchange, handlers.onBug)
     }
   }
 
