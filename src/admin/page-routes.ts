@@ -28,8 +28,8 @@ export interface PageDependencies {
   readonly files: PageFiles
   readonly requests: Pick<RecentRequests, 'recent' | 'explain'>
   readonly tokens: Pick<Tokens, 'revoke'>
-  /** Undefined without a listener. `isSet`: there is `admin.password_file`. */
-  readonly password: PagePassword | undefined
+  /** `isSet`: there is `admin.password_file`. */
+  readonly password: PagePassword
   /** Whether the listener serves TLS only. */
   readonly secure: boolean
   readonly log: Logger
@@ -62,8 +62,7 @@ export function createPageRoutes(
   const streams = createEventStreams(overview, clock, onBug)
   const sessions = createPageSessions(clock, secure, (session) => streams.end(session))
   let stopped = false
-  const needsLogin = (): boolean => password?.isSet === true
-  const logIn = password === undefined ? noLogin : createLogin({ clock, sessions, password, log })
+  const logIn = createLogin({ clock, sessions, password, log })
   const revokeGrants = createPageRevocation(tokens, sessions, log)
 
   async function openPage(access: Access): Promise<AdminResponse> {
@@ -83,7 +82,7 @@ export function createPageRoutes(
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorResponse(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
     const mayView = (): boolean =>
-      session === undefined ? !needsLogin() : sessions.find(session.id) !== undefined
+      session === undefined ? !password.isSet : sessions.find(session.id) !== undefined
     const view = queryOf(req).get('view')?.slice(0, LONGEST_VIEW)
     if (streams.open(req, res, { session, view, mayRevoke, mayView })) return undefined
     const description = 'As many pages are open as the sidecar serves. Close one of them.'
@@ -112,7 +111,7 @@ export function createPageRoutes(
 
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     ['/', { methods: 'GET, HEAD', answer: (_req, _res, access) => openPage(access) }],
-    ['/page/login', { methods: 'POST', answer: (req) => (needsLogin() ? logIn(req) : noLogin()) }],
+    ['/page/login', { methods: 'POST', answer: (req) => (password.isSet ? logIn(req) : noLogin()) }],
     ['/page/logout', { methods: 'POST', answer: logOut }],
     ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
     ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(listRequests) }],
@@ -144,7 +143,7 @@ export function createPageRoutes(
     // Not for `/`: other sites may link to the page.
     const refused = path === '/' ? undefined : refuseCrossOrigin(req)
     if (refused !== undefined) return refused
-    return route.answer(req, res, accessOf(req, needsLogin() ? sessions : undefined, reach))
+    return route.answer(req, res, accessOf(req, password.isSet ? sessions : undefined, reach))
   }
 
   return {

@@ -7,7 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
 import { contextOf } from '../listen/handshakes.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
-import { NO_REPLACEMENT, openPasswords, type Replacement } from '../password/sources.ts'
+import { type NamedSource, openPasswords, type Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -43,10 +43,10 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
-  const password =
-    address === 'off'
-      ? undefined
-      : await openPasswords(pagePasswordSources(admin), { clock, events, memory: sources.hashMemory })
+  // Without a listener there is no page, and its password is not read.
+  const passwordsOf = (own: Config['admin']): readonly NamedSource[] =>
+    address === 'off' ? [] : pagePasswordSources(own)
+  const password = await openPasswords(passwordsOf(admin), { clock, events, memory: sources.hashMemory })
 
   const secure = tls === 'on'
   const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
@@ -86,12 +86,12 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     closeDenied,
     /** Opens the password of another configuration: see `Passwords`. Without one, the sessions end. */
     async replacePassword({ admin: next }: Config): Promise<Replacement> {
-      const replacement = (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT
+      const replacement = await password.replace(passwordsOf(next))
       return {
         ...replacement,
         swap() {
           replacement.swap()
-          if (password?.isSet === false) page?.endSessions()
+          if (!password.isSet) page?.endSessions()
         },
       }
     },
@@ -100,7 +100,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     endStreams,
     [Symbol.dispose]() {
       endStreams()
-      password?.close()
+      password[Symbol.dispose]()
       server.close()
       closeAll()
     },

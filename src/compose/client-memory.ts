@@ -7,7 +7,7 @@ import { budgetOf, keysAbove, type MemoryBudget, type UnusableKey } from '../mem
 import { type MemoryBounds, memoryBounds, memoryInUse } from '../memory/machine-memory.ts'
 import type { Condition } from '../overview/model.ts'
 import { readSource } from '../password/read-source.ts'
-import { type HashMemory, memoryOf } from '../password/verifier.ts'
+import { memoryOf } from '../password/verifier.ts'
 import type { OpenLog } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -72,8 +72,6 @@ interface MemoryDependencies extends OpenLog {
   readonly inUse?: (most: number) => number
 }
 
-const PLANNED = 'memory for clients'
-
 /** The budget already has room for one hash of `postern hash-password` (bytes), so only more than that is charged. */
 const RESERVED_FOR_HASHES = 20 * 1024 ** 2
 
@@ -97,6 +95,8 @@ export function openMemory(
       metrics.shed(stage, what)
     },
   })
+  /** Logs the plan: at the start, and when another limit is in effect. */
+  const announce = (): void => log.info({ limit: plan.limit, plan: describePlan(plan) }, 'memory for clients')
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const checks = everySecond(clock, () => {
     account.set('log', destination.unwritten())
@@ -110,11 +110,9 @@ export function openMemory(
     const used = inUse(ofProcess.bytes)
     account.measured(Math.max(0, (used - EMPTY) / (FULL - EMPTY)))
   })
-  const hashes: HashMemory = {
-    get limit() {
-      return plan.limit
-    },
-    hold(change) {
+  const hashes = {
+    limit: plan.limit,
+    hold(change: number): void {
       hashing += change
       account.set('hashes', Math.max(0, hashing - RESERVED_FOR_HASHES))
     },
@@ -124,12 +122,13 @@ export function openMemory(
     hashes,
     /** Has another plan in effect. */
     apply(next: MemoryPlan): void {
-      if (next.limit !== plan.limit) log.info({ limit: next.limit, plan: describePlan(next) }, PLANNED)
+      const isSame = next.limit === plan.limit
       plan = next
+      hashes.limit = next.limit
       account.setLimit(next.limit)
+      if (!isSame) announce()
     },
-    /** Logs the plan at the start. */
-    announce: (): void => log.info({ limit: plan.limit, plan: describePlan(plan) }, PLANNED),
+    announce,
     /** The memory for the live page. */
     condition: (): Condition['memory'] => ({
       held: account.total,

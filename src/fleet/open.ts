@@ -202,7 +202,7 @@ async function openState(
     async close() {
       seconds.close()
       feed.close()
-      password.close()
+      password[Symbol.dispose]()
       await places.close()
       await store.close()
     },

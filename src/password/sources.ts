@@ -41,9 +41,6 @@ export interface Replacement {
   discard(): void
 }
 
-/** Of a part that has nothing to replace. */
-export const NO_REPLACEMENT: Replacement = { swap() {}, discard() {} }
-
 /** A source, and where it reads. */
 interface Opened {
   readonly location: PasswordLocation
@@ -227,7 +224,6 @@ export async function openPasswords(
       const { next, discard } = await openAll(all)
       return { swap: () => swap(next), discard }
     },
-    close,
     [Symbol.dispose]: close,
   }
 }

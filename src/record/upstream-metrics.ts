@@ -164,7 +164,10 @@ export function createUpstreamMetrics(
        * Null: the service was not asked yet, or has not failed.
        */
       condition: () => ({ ...state, ...last }),
-      /** Calls `listener` when the service answers for the first time, goes down, or comes up again. A new listener replaces the last. */
+      /**
+       * The configuration has the service from now on. Calls `listener` when the service answers for the first time, goes down, or comes up
+       * again. A new listener replaces the last.
+       */
       watch(listener: NonNullable<typeof onChange>): void {
         onChange = listener
         isServed = true

@@ -126,7 +126,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     troubles: () => [],
     async close() {
       sweeping.close()
-      password.close()
+      password[Symbol.dispose]()
       backend.close()
       journal?.close()
     },

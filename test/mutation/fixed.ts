@@ -18,7 +18,7 @@ export interface FixedMutant {
   readonly outcome: 'killed' | 'lived' | 'open'
   /** The test file that killed it; undefined: it lives, or was killed by time. */
   readonly by?: string | undefined
-  /** Why nobody can notice it, for one that lives. */
+  /** Only of a mutant that lives: why no client and no operator can notice it. */
   readonly reason?: string | undefined
 }
 

@@ -57,7 +57,7 @@ async function open({ config }: Names): Promise<Passwords> {
     clock,
     events: { ambiguous: (names) => ambiguous.push(names) },
   })
-  closeLater(() => passwords.close())
+  closeLater(() => passwords[Symbol.dispose]())
   return passwords
 }
 

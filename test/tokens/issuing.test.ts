@@ -10,8 +10,8 @@ const HANDED_OUT: HandedOut = { grant: 'g', accessToken: 'a', expiresAt: 1 }
 const CLIENT = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hops: 0, admitted: true }
 
 /**
- * `changes`: how often the password changes while it is verified; `epochs`: how often a later epoch begins meanwhile, of which the sidecar
- * hears; `stale`: how often it hears of none.
+ * The password changes `changes` times while it is verified. `epochs` later epochs begin meanwhile, and the sidecar hears of each; of `stale`
+ * others it does not hear.
  */
 function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
   const calls: string[] = []
