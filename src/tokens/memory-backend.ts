@@ -185,7 +185,7 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     open({ id, client, label, added }) {
       const now = expire()
-      if (label !== undefined && table.issued.size >= (policy.issued ?? MOST_ISSUED)) return 'full'
+      if (label !== undefined && table.issued().length >= (policy.issued ?? MOST_ISSUED)) return 'full'
       if (table.isFull) touchInFlight(now)
       add(table.open(id, client, now, label), added, now)
       return { at: wallOffset() + now }
@@ -226,7 +226,7 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     issued() {
       expire()
-      return summaries(table.issued.values())
+      return summaries(table.issued())
     },
     counts() {
       expire()

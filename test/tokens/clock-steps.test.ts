@@ -125,6 +125,28 @@ describe('H271 a board whose clock starts in 1970', () => {
     expect(runs).toBe(30)
   })
 
+  it('C6 gives a retry the same pair if the clock is set within its grace', () => {
+    const dir = state()
+    const clock = stillClock()
+    const first = openJournaledStore(dir, { clock, rotateRefresh: true })
+    const old = first.store.issue('a', 'password')
+    first.journal.close()
+    const today = clock.wall() + DAY
+    startIn1970(clock)
+    clock.advance(SECOND)
+    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true })
+    clock.advance(SECOND)
+    const pair = store.refresh(old.refreshToken)
+    clock.advance(SECOND)
+    clock.jumpWall(today - clock.wall())
+    store.sweep()
+    expect(store.refresh(old.refreshToken)).toEqual(pair)
+    clock.advance(9 * SECOND - 1)
+    expect(store.refresh(old.refreshToken)).toEqual(pair)
+    clock.advance(1)
+    expect(store.refresh(old.refreshToken)).toBeUndefined()
+  })
+
   it('writes a login by the last known time until the clock is set', () => {
     const dir = state()
     const clock = stillClock()
