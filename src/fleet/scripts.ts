@@ -16,7 +16,7 @@ import type { Script, StoreOperation } from './shared-store.ts'
  *
  * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if
  * its grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is
- * missing. If `grants` does not hold the epoch, the list is lost, and so the epoch is void. The entry `first` begins the stream of events:
+ * missing. The expiry in the list decides: the server keeps a key for one millisecond more. If `grants` does not hold the epoch, the list is lost, and so the epoch is void. The entry `first` begins the stream of events:
  * a sidecar that reads it later knows that entries before it may be lost.
  *
  * The server does not undo a script that fails half-way. So each script announces a revocation before it deletes the tokens: after a
@@ -83,7 +83,8 @@ local function token(digest)
   if not text then return nil end
   local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)')
   if not grant or not holds(of, grant) then return nil end
-  if not redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest) then return nil end
+  local till = redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest)
+  if not till or tonumber(till) <= now then return nil end
   if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
   return kind, grant, client, granted, handout(text)
 end

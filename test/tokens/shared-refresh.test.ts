@@ -121,6 +121,21 @@ function at(back: number, { name, source }: Script): Script {
   return { name, source: source.replace('time[1] * 1000', `time[1] * 1000 - ${back}`) }
 }
 
+/** The script at this time of the server (ms). */
+function exactlyAt(now: number, { name, source }: Script): Script {
+  return { name, source: source.replace(/local now = .*/, `local now = ${now}`) }
+}
+
+it('C7 a refresh token is valid until the millisecond in which it expires, as in the memory of a process', async () => {
+  const one = await sidecar({ rotateRefresh: false })
+  const { grant, refreshToken } = await one.issue()
+  const end = await redis.command('ZSCORE', `{${prefix}}:g:${grant}`, `r${digestToken(refreshToken)}`)
+  one.steps.before = async (script) => exactlyAt(Number(end), script)
+  expect(await one.tokens.refresh(refreshToken)).toBeUndefined()
+  one.steps.before = async (script) => exactlyAt(Number(end) - 1, script)
+  expect(await one.tokens.refresh(refreshToken)).toMatchObject({ refreshToken })
+})
+
 it('C6 a spent refresh token at a server whose clock was set back is reused', async () => {
   const one = await sidecar()
   const first = await one.issue()
