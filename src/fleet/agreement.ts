@@ -3,7 +3,8 @@ import { namesInText, textOfNames } from '../http/scope.ts'
 import { PASSWORD_CHANGED } from '../tokens/revocation.ts'
 import { type DeviceState, type Epoch, hasGoneBack, PUBLISH, readState } from './epoch.ts'
 import { revokeAtServer } from './grants.ts'
-import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+import { runScriptDurably } from './scripts.ts'
+import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /**
  * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
@@ -53,7 +54,6 @@ export function createPasswordAgreement(deps: Dependencies) {
   let agreement: Agreement = { kind: 'unknown' }
   let lastFingerprint: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
-  const keys = [`${store.prefix}state`]
 
   /** Reads the state, settles the agreement, and sends the owed revocations if the store takes them. Rejects with `StoreUnavailable`. */
   function settle(last = ''): Promise<DeviceState> {
@@ -165,8 +165,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     reason: string | undefined,
   ): Promise<Pick<DeviceState, 'epoch'> | undefined> {
     const args = [state?.epoch ?? '', Number(known.present), salt, fingerprint, since]
-    const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
-    const [revoked, epoch] = listOf(reply).map(String)
+    const [revoked, epoch] = (await runScriptDurably(store, PUBLISH, ...args)).map(String)
     if (epoch === undefined || known.isBehind(epoch)) return undefined
     if (reason === undefined) known.lost = epoch
     else if (state !== undefined) onRevoked(Number(revoked), reason)

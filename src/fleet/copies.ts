@@ -52,6 +52,7 @@ export function createTokenCopies(deps: Dependencies) {
   const known = { table, until: Number.NEGATIVE_INFINITY }
 
   const now = (): number => Math.floor(clock.monotonic())
+  const leftOfLogin = (age: number): number => endOfGrant(-age, { grantLifetime })
   function prolong(): void {
     known.until = heardAt + Math.max(deafAfter, offlineGrace)
   }
@@ -79,8 +80,7 @@ export function createTokenCopies(deps: Dependencies) {
     // An epoch has begun since the answer was made, or the server has lost the present one.
     if (epoch.isBehind(answer.epoch)) return isRepeated ? { kind: 'unavailable' } : ask(digest, client, true)
     // The token was issued under a policy with a longer `grantLifetime`.
-    if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
-      return REFUSED.expired
+    if (answer.handout === undefined && leftOfLogin(answer.age) <= 0) return REFUSED.expired
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
@@ -183,6 +183,8 @@ export function createTokenCopies(deps: Dependencies) {
     },
     /** Forgets the unknown tokens: from now on another server may answer, which may know them. */
     forgetUnknown: questions.forget,
+    /** How much longer a login of this age lasts (ms). */
+    leftOfLogin,
     /** How long a login lasts, as an argument of a script (ms); empty: without end. */
     get grantLasts(): number | '' {
       return typeof grantLifetime === 'number' ? grantLifetime : ''

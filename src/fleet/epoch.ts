@@ -1,8 +1,8 @@
 import { namesInText } from '../http/scope.ts'
 import type { Ending } from '../tokens/revocation.ts'
 import { createOwedRevocations } from './owed.ts'
-import { tokenScript } from './scripts.ts'
-import { listOf, type SharedStore } from './shared-store.ts'
+import { runScript, tokenScript } from './scripts.ts'
+import type { SharedStore } from './shared-store.ts'
 
 /** What voids tokens of the shared store, or may have done so. */
 export type FleetEvent =
@@ -187,10 +187,10 @@ export const NO_EVENT = '0-0'
  * @param last the id of the last event that this sidecar has read
  */
 export async function readState(
-  { prefix, run }: Pick<SharedStore, 'prefix' | 'run'>,
+  store: Pick<SharedStore, 'prefix' | 'run'>,
   last: string,
 ): Promise<DeviceState | undefined> {
-  const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last === '' ? NO_EVENT : last]))
+  const reply = await runScript(store, READ_STATE, last === '' ? NO_EVENT : last)
   const [epoch = '', salt = '', fingerprint = '', id = '', read = '', since = ''] = reply.map(String)
   return epoch === '' ? undefined : { epoch, since, salt, fingerprint, last: id, read }
 }

@@ -12,7 +12,7 @@ import {
   textOfWall,
   works,
 } from './device-wall.ts'
-import { tokenScript } from './scripts.ts'
+import { runScript, runScriptDurably, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
 import { type Beat, divide, GONE, LIFE, readBeat, textOfBeat } from './shares.ts'
 
@@ -149,9 +149,9 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     const keepsTo = share !== undefined && inside <= share ? view : ''
     const next = textOfBeat({ ...said, hasLeft, view: keepsTo, share: share ?? places })
     const name = hash('sha256', member.name, 'base64url')
-    const args = [store.prefix, name, sidecar, beat, next, wall, proposal?.wall ?? '']
-    const run = proposal === undefined ? store.run : store.runDurably
-    const [time, listed] = listOf(await run(PLACES, [`${store.prefix}state`], args))
+    const ask = proposal === undefined ? runScript : runScriptDurably
+    const args = [name, sidecar, beat, next, wall, proposal?.wall ?? '']
+    const [time, listed] = await ask(store, PLACES, ...args)
     const fields = fieldsIn(listed)
     each.beat = fields.get(sidecar) ?? ''
     each.wall = fields.get('wall') ?? ''

@@ -1,4 +1,10 @@
-import type { Script, StoreOperation } from './shared-store.ts'
+import {
+  listOf,
+  type Script,
+  type SharedStore,
+  type StoreOperation,
+  type StoreReply,
+} from './shared-store.ts'
 
 /**
  * The beginning of every script. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all keys of the device. Times are
@@ -131,9 +137,27 @@ local function remove(grant)
 end
 `
 
-/** A script about the tokens of one device. */
+/** A script about the state of one device: it begins with `COMMON`. */
 export function tokenScript(name: StoreOperation, body: string): Script {
   return { name, source: COMMON + body }
+}
+
+/** Runs a script of `tokenScript`; `args` follow the prefix. Rejects with `StoreUnavailable`. */
+export function runScript(
+  { run, prefix }: Pick<SharedStore, 'run' | 'prefix'>,
+  script: Script,
+  ...args: readonly (string | number)[]
+): Promise<readonly StoreReply[]> {
+  return run(script, [`${prefix}state`], [prefix, ...args]).then(listOf)
+}
+
+/** As `runScript`, by `SharedStore.runDurably`. */
+export function runScriptDurably(
+  { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
+  script: Script,
+  ...args: readonly (string | number)[]
+): Promise<readonly StoreReply[]> {
+  return runScript({ run: runDurably, prefix }, script, ...args)
 }
 
 /**
@@ -171,14 +195,11 @@ return reply
  * Sets the tokens of one grant in one step: compare and set. `login` and `issued` open a new grant if the epoch is the expected one.
  * `refresh` changes the grant of a token if the token is still valid and its text is the one that was read.
  *
- * `ARGV`: prefix, `login`, `issued` or `refresh`, expected epoch, grant, client, digest and text of the presented token, response (empty:
- * the token is not spent), how long the response is kept (ms), how long a grant lasts (ms; empty: without end), label of an issued grant, the
- * most such grants, number of tokens to add, for each its kind, digest and lifetime, and members to drop. Returns `{'stale'}` if the
- * comparison failed, `{'full'}` if the maximum number of issued grants exists, or `{'set', time, evicted access tokens, evicted refresh
- * tokens, evicted grant ...}`.
- *
- * No added token ends after the grant. A login "in the future" shows that the server's clock was set back: from now on it counts as a login
- * of this moment, so that its grant ends.
+ * `ARGV`: prefix, `login`, `issued` or `refresh`, expected epoch, grant, client, label of an issued grant, the most such grants, then of a
+ * `refresh` (otherwise empty): digest and text of the presented token, the response for a retry (empty: the token is not spent), how long the
+ * response is kept (ms), time of the login, end of the login (empty: without end). Then the number of tokens to add, for each its kind, digest
+ * and lifetime, and members to drop. Returns `{'stale'}` if the comparison failed, `{'full'}` if the maximum number of issued grants exists, or
+ * `{'set', time, evicted access tokens, evicted refresh tokens, evicted grant ...}`. No added token ends after the login.
  *
  * If there are too many logins, evicts those that expire first, at most 100 in one call, so that a smaller capacity does not block the
  * server. Among the first 1000, grants with an open stream go last. Issued grants do not count, and are never evicted. Both bounds are kept
@@ -187,18 +208,18 @@ return reply
 export const SET_GRANT = tokenScript(
   'refresh',
   `
-local what, grant, client, digest, response, keeps = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[8], tonumber(ARGV[9])
-local most, login, at, kind = tonumber(ARGV[12]), now, 14, nil
+local what, grant, client, label, most = ARGV[2], ARGV[4], ARGV[5], nil, tonumber(ARGV[7])
+local digest, response, keeps, at = ARGV[8], ARGV[10], tonumber(ARGV[11]), 15
+local set, granted, left, kind = p .. 'g:' .. grant, string.format('%.0f', now), math.huge, nil
+if what == 'issued' then label = ARGV[6] end
 if what ~= 'refresh' then
   if epoch ~= ARGV[3] then return {'stale'} end
 else
-  kind, grant, client, login = token(digest)
-  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[7] then return {'stale'} end
-  login = math.min(tonumber(login), now)
+  kind = token(digest)
+  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[9] then return {'stale'} end
+  granted, left = ARGV[12], (tonumber(ARGV[13]) or math.huge) - now
+  if left <= 0 then return {'stale'} end
 end
-local left = login + (tonumber(ARGV[10]) or math.huge) - now
-if left <= 0 then return {'stale'} end
-local granted, label, set = string.format('%.0f', login), what == 'issued' and ARGV[11] or nil, p .. 'g:' .. grant
 if response ~= '' then
   redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
   redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
@@ -207,7 +228,7 @@ if response ~= '' then
   if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
 end
 -- Before any command that deletes, so that a full server refuses it.
-for _ = 1, tonumber(ARGV[13]) do
+for _ = 1, tonumber(ARGV[14]) do
   add(ARGV[at], ARGV[at + 1], grant, client, granted, math.min(tonumber(ARGV[at + 2]), left), label)
   at = at + 3
 end
@@ -289,29 +310,25 @@ return revoked
 )
 
 /**
- * Says how long grants with open streams still last, and holds them: the server evicts a held grant after all others. A grant lasts until
- * its last token expires, and no longer than a login; a spent refresh token does not count.
+ * Says how long the tokens of grants with open streams still last, and holds these grants: the server evicts a held grant after all others. A
+ * spent refresh token does not count.
  *
- * `ARGV`: prefix, time for which they are held (ms), how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, time left
- * ...}`: 0 for a grant that is over.
+ * `ARGV`: prefix, time for which they are held (ms), grant ... Returns `{epoch, {time left of the last token, age of the login} ...}`: `{0}` for a
+ * grant without tokens, no age for an issued grant.
  */
 export const HOLD = tokenScript(
   'list',
   `
-local lasts = tonumber(ARGV[3]) or math.huge
-
 local function left(grant)
-  if not redis.call('ZSCORE', p .. 'grants', grant) then return 0 end
+  if not redis.call('ZSCORE', p .. 'grants', grant) then return {0} end
   local at = -1
   while true do
     local last = redis.call('ZRANGE', p .. 'g:' .. grant, at, at, 'WITHSCORES')
-    if not last[1] then return 0 end
+    if not last[1] then return {0} end
     if string.sub(last[1], 1, 1) ~= 's' then
       local stored = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
-      local granted = stored and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
-      -- An issued grant is no login.
-      if stored and handout(stored) then granted = nil end
-      return math.max(0, math.min(tonumber(last[2]), (granted and math.min(granted, now) or math.huge) + lasts) - now)
+      local granted = stored and not handout(stored) and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
+      return {math.max(0, last[2] - now), granted and math.max(0, now - granted) or nil}
     end
     at = at - 1
   end
@@ -319,9 +336,9 @@ end
 
 redis.call('ZREMRANGEBYSCORE', p .. 'held', '-inf', now) -- first, for a full server
 local reply = {epoch or ''}
-for i = 4, #ARGV do
-  reply[i - 2] = left(ARGV[i])
-  if reply[i - 2] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
+for i = 3, #ARGV do
+  reply[i - 1] = left(ARGV[i])
+  if reply[i - 1][1] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
 end
 redis.call('PEXPIRE', p .. 'held', ARGV[2])
 return reply

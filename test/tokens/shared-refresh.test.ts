@@ -8,7 +8,7 @@ import { stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { openSharedTokens } from './shared-sidecar.ts'
-import { DAY, HOUR, POLICY, present } from './support.ts'
+import { DAY, HOUR, POLICY, present, SECOND } from './support.ts'
 
 const clock = stillClock()
 let redis: RedisServer
@@ -134,6 +134,24 @@ it('C7 a refresh token is valid until the millisecond in which it expires, as in
   expect(await one.tokens.refresh(refreshToken)).toBeUndefined()
   one.steps.before = async (script) => exactlyAt(Number(end) - 1, script)
   expect(await one.tokens.refresh(refreshToken)).toMatchObject({ refreshToken })
+})
+
+it('H311 a refresh gets no token that outlives its login, even if its second step is late', async () => {
+  const one = await sidecar({ grantLifetime: HOUR })
+  const { refreshToken, accessToken } = await one.issue()
+  const end = await redis.command('PEXPIRETIME', `{${prefix}}:t:${digestToken(accessToken)}`)
+  let step = 0
+  const lateBy = (time: number): void => {
+    step = 0
+    one.steps.before = async (script) => (++step === 1 ? script : exactlyAt(Number(end) - time, script))
+  }
+  lateBy(0)
+  expect(await one.tokens.refresh(refreshToken)).toBeUndefined()
+  expect(step).toBe(3)
+  lateBy(2 * SECOND)
+  const next = await one.refresh(refreshToken)
+  const members = await redis.command('ZRANGE', `{${prefix}}:g:${next.grant}`, '-1', '-1', 'WITHSCORES')
+  expect(members.split('\n')[1]).toBe(end)
 })
 
 it('C6 a spent refresh token at a server whose clock was set back is reused', async () => {
