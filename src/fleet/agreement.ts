@@ -1,19 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
+import type { Agreement } from '../tokens/issuing.ts'
 import { PASSWORD_CHANGED } from '../tokens/revocation.ts'
 import { type DeviceState, type Epoch, hasGoneBack, PUBLISH, readState } from './epoch.ts'
 import { revokeAtServer } from './grants.ts'
 import { runScriptDurably } from './scripts.ts'
-import { type SharedStore, StoreUnavailable } from './shared-store.ts'
-
-/**
- * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
- * `unknown`: the store has not answered since the start or since the password changed.
- */
-type Agreement =
-  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string }
-  | { readonly kind: 'differs' }
-  | { readonly kind: 'unknown' }
+import { type SharedStore, StoreUnavailable, unlessUnavailable } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -49,6 +41,7 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
 export function createPasswordAgreement(deps: Dependencies) {
   const { store, epoch: known, generation, fingerprint, onRevoked, onDiffers, onBug } = deps
   const { owed } = known
+  const reported = unlessUnavailable(onBug)
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
@@ -194,7 +187,7 @@ export function createPasswordAgreement(deps: Dependencies) {
   /** Whether the store has every revocation of a name by this sidecar. Settles first if one is owed, or if the agreement is unknown. */
   async function isSettled(): Promise<boolean> {
     await turn
-    if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(() => {})
+    if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(reported)
     return owed.names.size === 0
   }
 
@@ -213,13 +206,10 @@ export function createPasswordAgreement(deps: Dependencies) {
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       const isPublished = await settle().then(
         () => agreement.kind === 'agreed' && !owed.names.has(name),
-        (error: unknown) => {
-          if (!(error instanceof StoreUnavailable)) onBug(error)
-          return false
-        },
+        reported,
       )
       // The store may have the new password already. Once it answers, the feed settles again.
-      if (!isPublished) known.apply({ kind: 'unsettled', name })
+      if (isPublished !== true) known.apply({ kind: 'unsettled', name })
     },
     settle,
     isSettled,

@@ -13,7 +13,7 @@ import {
   works,
 } from './device-wall.ts'
 import { runScript, runScriptDurably, tokenScript } from './scripts.ts'
-import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { listOf, type SharedStore, type StoreReply, unlessUnavailable } from './shared-store.ts'
 import { type Beat, divide, GONE, LIFE, readBeat, textOfBeat } from './shares.ts'
 
 /** The wall of the device, and what this sidecar may have of its places. */
@@ -237,7 +237,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     if (each.isAsking || life.signal.aborted) return
     each.isAsking = true
     await askNow(each).catch((error: unknown) => {
-      if (!(error instanceof StoreUnavailable)) onBug(error)
+      unlessUnavailable(onBug)(error)
       letGo(each)
     })
     each.isAsking = false

@@ -36,6 +36,8 @@ interface Dependencies {
   readonly clock: Clock
   readonly random: RandomBytes
   readonly listener: Pick<TokenEvents, 'evicted'>
+  /** Whether the server has every revocation of a name by this sidecar. Sends those that it lacks. */
+  readonly isSettled: () => Promise<boolean>
 }
 
 /** The letters of the kinds on the server. */
@@ -64,7 +66,8 @@ const NO_REFRESH = ['', '', '', '', '', '']
  * The grants that several sidecars share. The server is authoritative: each change is one atomic step there. The copies of this sidecar
  * follow at once, the copies of the others within the delay of a message. The server evicts the grant that expires first.
  */
-export function createSharedBackend({ store, copies, clock, random, listener, ...deps }: Dependencies) {
+export function createSharedBackend(deps: Dependencies) {
+  const { store, copies, clock, random, listener, isSettled } = deps
   let { policy } = deps
   const known = copies.epoch
 
@@ -76,6 +79,15 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
   function requirePresent(operation: StoreOperation, epoch = ''): void {
     if (known.isBehind(epoch))
       throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
+  }
+
+  /**
+   * Throws if the server may accept a token that is void: it may be a restored backup, or lack a revocation of a name by this sidecar, which
+   * applies here at once.
+   */
+  async function requireSettled(): Promise<void> {
+    if (copies.inStep && (known.owed.names.size === 0 || (await isSettled()))) return
+    throw new StoreUnavailable('refresh', 'loading', 'the server and this sidecar have not agreed yet')
   }
 
   /** Reads a token of either kind, the time, and the epoch, empty if the server has none. */
@@ -123,6 +135,7 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
 
   return {
     async read(presented) {
+      await requireSettled()
       const { now, epoch, token } = await find('refresh', presented)
       requirePresent('refresh', epoch)
       if (token === undefined) return { now, token }

@@ -9,7 +9,7 @@ import type { Revocation } from './revocation.ts'
 export type Unavailable = 'unavailable'
 
 /** A token of either kind, as a backend holds it. Times are on the clock of `Read.now` (ms). */
-export interface StoredToken {
+interface StoredToken {
   readonly kind: TokenKind
   readonly spent: Spent | undefined
   /** The id of its grant. */

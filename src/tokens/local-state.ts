@@ -12,7 +12,7 @@ import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf } from './handout.ts'
-import { type Agreement, createIssuing } from './issuing.ts'
+import { createIssuing, type PasswordAgreement } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
 import { createMemoryBackend } from './memory-backend.ts'
@@ -101,7 +101,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
    * No token is issued before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
    * password and revoke it.
    */
-  const agreement: Agreement = {
+  const agreement: PasswordAgreement = {
     settle: settled,
     async present() {
       await settled()
