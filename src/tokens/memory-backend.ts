@@ -240,6 +240,8 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     applyPolicy(next) {
       policy = next
+      // Before `limit` writes times.
+      journal?.followClock()
       limit()
       const now = expire()
       table.resize(next.capacity)

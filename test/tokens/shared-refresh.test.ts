@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
-import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
+import { SET_GRANT } from '../../src/fleet/scripts.ts'
+import { type Script, type SharedStore, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { shareOf, type TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { digestToken, type IssuedTokens } from '../../src/tokens/mint.ts'
 import type { TokenEvents } from '../../src/tokens/state-events.ts'
@@ -30,7 +31,14 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
   const stepped: SharedStore = {
     ...store,
     async runDurably(script, ...question) {
-      return store.runDurably(script.name === 'refresh' ? await steps.before(script) : script, ...question)
+      const { name } = script
+      const reply = await store.runDurably(
+        name === 'refresh' ? await steps.before(script) : script,
+        ...question,
+      )
+      if (script.source !== SET_GRANT.source || opened.lost === 0) return reply
+      opened.lost -= 1
+      throw new StoreUnavailable(name, 'timeout', 'the answer is lost')
     },
   }
   const policy = { ...POLICY, offlineGrace: HOUR, rotateRefresh: true, refreshGrace: HOUR, ...changed }
@@ -41,8 +49,10 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
     revoked: (_count, reason) => revoked.push(reason),
   }
   const { tokens, issue } = await openSharedTokens({ store, asked: stepped, clock, policy, listener })
-  return {
+  const opened = {
     tokens,
+    /** So many answers to the second step are lost from now on. */
+    lost: 0,
     steps,
     revoked,
     /** Does something between the two steps of the next refresh. */
@@ -62,6 +72,7 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
     },
     identify: async (token: string) => tokens.identify(token, '192.0.2.1'),
   }
+  return opened
 }
 
 const VALID = expect.objectContaining({ kind: 'valid' })
@@ -80,6 +91,23 @@ it('C6 H33 two refreshes of one token at two sidecars get the same pair, whichev
     { accessTokens: 2, refreshTokens: 1 },
   ])
 })
+
+it.each([
+  ['at the same sidecar', 0],
+  ['at another one', 1],
+])(
+  'C6 a refresh whose answer is lost changes the grant once: a retry %s gets the pair of the lost answer',
+  async (_, at) => {
+    const sidecars = await Promise.all([sidecar(), sidecar()])
+    const [one] = sidecars
+    const { refreshToken, grant = '' } = await one.issue()
+    one.lost = 1
+    expect(await one.tokens.refresh(refreshToken)).toBe('unavailable')
+    const next = await present(sidecars[at]).refresh(refreshToken)
+    expect(await one.tokens.describe([grant])).toMatchObject([{ accessTokens: 2, refreshTokens: 1 }])
+    expect((await one.refresh(next.refreshToken)).grant).toBe(grant)
+  },
+)
 
 it('C6 two refreshes of one token that stays get an access token each', async () => {
   const [one, two] = await Promise.all([sidecar({ rotateRefresh: false }), sidecar({ rotateRefresh: false })])
