@@ -23,7 +23,8 @@ interface Dependencies {
 /** The most reads of the state for one agreement. Two are usual, and each other sidecar that publishes costs one more. */
 const ROUNDS = 20
 
-const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not begin it anew'
+const OUTDATED =
+  'it has lost its data, and a sidecar that has the password of the fleet must write it again: this one has another'
 
 /**
  * Keeps the passwords of this sidecar in agreement with their fingerprints in the shared store (C8). Each epoch in the store belongs to one

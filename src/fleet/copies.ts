@@ -25,9 +25,10 @@ interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasNa
   readonly timeout: number
 }
 
-/** A sidecar counts as deaf this much (ms) after `FOLLOW_WAIT` and the timeout of the store: a message may be late. */
+/** How late a message of the store may be (ms): see `deafAfter`. */
 const RESERVE = 2_000
 
+/** The most ended grants that are remembered. */
 const MOST_ENDED = 10_000
 
 /**
@@ -169,7 +170,7 @@ export function createTokenCopies(deps: Dependencies) {
     epoch,
     /**
      * Whether this sidecar has read the state since its connection to the server began. Until then the server may be a restored backup,
-     * with tokens that were revoked later.
+     * with tokens that were revoked later. The feed sets it.
      */
     inStep: true,
     /** Whether this sidecar hears of revocations: the last message is not older than `deafAfter`. */

@@ -28,7 +28,7 @@ export function createEpoch(react: (event: FleetEvent, before: string) => void) 
   const owed = createOwedRevocations()
   return {
     owed,
-    /** The epoch that this sidecar has begun because the server had lost its data; empty if there was none. */
+    /** The epoch that this sidecar has begun because the server had lost its data; empty if there was none. The agreement sets it. */
     lost: '',
     get present(): string {
       return present

@@ -20,10 +20,10 @@ import {
  *
  * A token of an earlier epoch is void, unless `since` has its name (see `DeviceState.since`).
  *
- * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if
- * its grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is
- * missing. The expiry in the list decides: the server keeps a key for one millisecond more. If `grants` does not hold the epoch, the list is lost, and so the epoch is void. The entry `first` begins the stream of events:
- * a sidecar that reads it later knows that entries before it may be lost.
+ * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if its
+ * grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is missing. The
+ * expiry in the list decides: the server keeps a key for one millisecond more. If `grants` does not hold the epoch, the list is lost, and so
+ * the epoch is void. The entry `first` begins the stream of events: a sidecar that reads it later knows that entries before it may be lost.
  *
  * The server does not undo a script that fails half-way. So each script announces a revocation before it deletes the tokens: after a
  * failure the revocation can be repeated. A full server accepts a command that needs memory only after the script has run a command that

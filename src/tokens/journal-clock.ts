@@ -4,14 +4,14 @@ import { createLastingClock } from '../system/lasting-clock.ts'
 import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'
-import type { Digest } from './mint.ts'
 import {
   type JournalListener,
   latestOf,
   lifetimeOf,
   restoreGrants,
   type TokenRecord,
-} from './token-journal.ts'
+} from './journal-records.ts'
+import type { Digest } from './mint.ts'
 
 /** The key of the last known time. After a restart, the time of the journal is never earlier. */
 const TIME = 'time'

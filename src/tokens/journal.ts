@@ -5,15 +5,15 @@ import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
-import type { Digest } from './mint.ts'
-import { isSameFile } from './state-folder.ts'
 import {
   COPIED,
   IDENTITY,
   type JournalListener,
   type JournalOperation,
   type TokenRecord,
-} from './token-journal.ts'
+} from './journal-records.ts'
+import type { Digest } from './mint.ts'
+import { isSameFile } from './state-folder.ts'
 
 interface Dependencies {
   readonly dir: string
@@ -61,9 +61,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let unflushed = false
   /** After a failed flush, when the next one is due (ms, monotonic); otherwise 0. */
   let flushAt = 0
-  /** The tokens that are not on disk. It counts only while no file is open: an open file has all tokens. */
+  /** The tokens that are not on disk. It is used only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
-  /** True until a file was opened: a file in the folder may have tokens that are not in memory. */
+  /** The start could not open the file, and no file was opened since: the one in the folder may have tokens that are not in memory. */
   let isUnread = false
 
   const openFile = (patience: number) =>

@@ -15,11 +15,11 @@ import { issuedOf } from './handout.ts'
 import { createIssuing, type PasswordAgreement } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
+import { comparePasswords, FINGERPRINT, SALT } from './journal-records.ts'
 import { createMemoryBackend } from './memory-backend.ts'
 import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
 import type { State, StateDependencies } from './state.ts'
 import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
-import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */

@@ -1,6 +1,6 @@
 import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
 import type { Backend, Exchange, Now } from './backend.ts'
-import { MOST_ISSUED, spentMeans, type TokenPolicy } from './grant-rules.ts'
+import { classifySpent, MOST_ISSUED, type TokenPolicy } from './grant-rules.ts'
 import { type Grant, type GrantSummary, type GrantTable, summarize, type Token } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
 import { createLookUp, REFUSED } from './look-up.ts'
@@ -46,7 +46,7 @@ export function createMemoryBackend(deps: Dependencies) {
     if (journal?.followClock()) limit()
     const now = Math.floor(clock.monotonic())
     for (const token of responses.keys()) {
-      if (token.spent !== undefined && spentMeans(token.spent, now, policy.refreshGrace) === 'retry') break
+      if (token.spent !== undefined && classifySpent(token.spent, now, policy.refreshGrace) === 'retry') break
       responses.delete(token)
     }
     const expired = table.expire(now)

@@ -1,6 +1,6 @@
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { endOfGrant, type Lifetimes, type Spent, spentMeans, type TokenPolicy } from './grant-rules.ts'
+import { classifySpent, endOfGrant, type Lifetimes, type Spent, type TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 
@@ -139,7 +139,7 @@ export function restoreGrants(
     if (at === null) return undefined
     const spent = { at, graceEnd: graceEnd ?? wall }
     const graceLeft = spent.graceEnd - wall
-    const isOver = spentMeans(spent, clock.wall(), policy.refreshGrace) === 'reuse'
+    const isOver = classifySpent(spent, clock.wall(), policy.refreshGrace) === 'reuse'
     return { at: since(at), graceEnd: now + (isOver ? Math.min(0, graceLeft) : graceLeft) }
   }
 
