@@ -124,6 +124,7 @@ export function createTokenCopies(deps: Dependencies) {
 
   /** Removes the copies that an event voids. For a token whose password is unsettled, the server is asked again. */
   function react(event: FleetEvent, before: string): void {
+    table.expire(now())
     if (event.kind === 'begun') dropOf((name) => !epoch.keeps(name, before), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
     else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
@@ -159,7 +160,10 @@ export function createTokenCopies(deps: Dependencies) {
 
   const copies = {
     identify,
-    grantOf: (digest: Digest): string | undefined => table.find(digest)?.grant.id,
+    grantOf(digest: Digest): string | undefined {
+      table.expire(now())
+      return table.find(digest)?.grant.id
+    },
     /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of a token of the grant. */
     usedAt(id: string): number | null {
       const grant = table.grant(id)

@@ -13,7 +13,7 @@ import {
  * - `t:` and a digest: a token, as a text of kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login,
  *   and `named` if the grant has a name. For an issued grant, `issued`, its lifetime and its label follow.
  * - `g:` and a grant: the sorted set of kind and digest of its tokens, by their expiry.
- * - `r:` and the digest of a spent token: when it was spent, and the sealed response, for the grace.
+ * - `r:` and the digest of a spent token: when it was spent, when its grace ends, and the sealed response. The server keeps it for the grace.
  * - `grants`: the sorted set of the live grants, by their end, and of the epoch.
  * - `issued`: the sorted set of the issued grants, by their end.
  * - `held`: the sorted set of the grants with open streams, by the time until which they are evicted last.
@@ -92,7 +92,7 @@ local function token(digest)
   local till = redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest)
   if not till or tonumber(till) <= now then return nil end
   if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
-  return kind, grant, client, granted, handout(text)
+  return kind, grant, client, granted, tonumber(till), handout(text)
 end
 
 local function text(kind, grant, client, granted, label, lifetime)
@@ -162,7 +162,7 @@ export function runScriptDurably(
 
 /**
  * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, most tokens of its grant,
- * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, over, {member,
+ * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, stored response, over, {member,
  * expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
  * `over`: the live tokens of the grant above the most. The first list of members has those of the grant that expire first; the second has
@@ -178,7 +178,7 @@ local kind, grant, client, granted = token(digest)
 if not kind then return reply end
 local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
 reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
-reply[4] = {redis.call('GET', response) or '', redis.call('PTTL', response)}
+reply[4] = redis.call('GET', response) or ''
 reply[5] = redis.call('ZCARD', set) - ARGV[3]
 if reply[5] > 0 then reply[5] = reply[5] - #redis.call('ZRANGEBYSCORE', set, '-inf', now) end
 if reply[5] > 0 then
@@ -224,7 +224,7 @@ if response ~= '' then
   redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
   redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
   redis.call('ZREM', set, kind .. digest)
-  local stored = string.format('%.0f %s', now, response)
+  local stored = string.format('%.0f %.0f %s', now, now + keeps, response)
   if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
 end
 -- Before any command that deletes, so that a full server refuses it.
@@ -282,10 +282,10 @@ export const LOOK_UP = tokenScript(
   `
 local reply = {epoch or '', redis.call('HGET', KEYS[1], 'since') or ''}
 for i = 2, #ARGV do
-  local kind, grant, client, granted, lifetime, label = token(ARGV[i])
+  local kind, grant, client, granted, till, lifetime, label = token(ARGV[i])
   reply[i + 1] = {}
   if kind == 'a' then
-    reply[i + 1] = {grant, client, math.max(0, now - granted), redis.call('PTTL', p .. 't:' .. ARGV[i]), lifetime, label}
+    reply[i + 1] = {grant, client, math.max(0, now - granted), till - now, lifetime, label}
   end
 end
 return reply

@@ -102,7 +102,7 @@ export function createSharedBackend(deps: Dependencies) {
     const granted = Math.min(Number(login), now)
     const kind: TokenKind = letter === 'a' ? 'access' : 'refresh'
     const dropped = surplusOf(oldestOf(members, policy), Number(over), LETTERS.refresh + digest)
-    const retry = letter === 's' ? responseIn(listOf(stored), now, presented) : NOT_SPENT
+    const retry = letter === 's' ? responseIn(String(stored), presented) : NOT_SPENT
     return { now, epoch, token: { kind, grant, client, granted, digest, text, dropped, ...retry } }
   }
 
@@ -218,12 +218,12 @@ const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIV
 const NOT_SPENT = { response: undefined, spent: undefined }
 
 /** The stored response for a retry, and when the token was spent. A response that was changed in the store is as lost. */
-function responseIn([stored, left]: readonly StoreReply[], now: number, presented: string) {
-  const [, at, sealed = ''] = /^(\d+) (.+)$/.exec(String(stored)) ?? []
+function responseIn(stored: string, presented: string) {
+  const [, at, graceEnd, sealed = ''] = /^(\d+) (\d+) (.+)$/.exec(stored) ?? []
   const response = openResponse(sealed, presented)
   return {
     response,
-    spent: response === undefined ? LONG_AGO : { at: Number(at), graceEnd: now + Number(left) },
+    spent: response === undefined ? LONG_AGO : { at: Number(at), graceEnd: Number(graceEnd) },
   }
 }
 

@@ -43,6 +43,8 @@ export async function openSharedTokens({ store, asked = store, clock, policy, li
   return {
     backend,
     tokens,
+    /** This sidecar hears of revocations. */
+    heard: copies.heard,
     async issue(client = '192.0.2.1'): Promise<IssuedTokens> {
       const issued = await tokens.issue(client, 'password', '', epoch)
       if (typeof issued === 'string') throw new Error(issued)
