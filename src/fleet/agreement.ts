@@ -24,7 +24,7 @@ interface Dependencies {
 const ROUNDS = 20
 
 const OUTDATED =
-  'it has lost its data, and a sidecar that has the password of the fleet must write it again: this one has another'
+  'it has lost its data, and this sidecar, which has another password, does not write them anew'
 
 /**
  * Keeps the passwords of this sidecar in agreement with their fingerprints in the shared store (C8). Each epoch in the store belongs to one
