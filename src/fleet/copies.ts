@@ -58,7 +58,7 @@ export function createTokenCopies(deps: Dependencies) {
     known.until = heardAt + Math.max(deafAfter, offlineGrace)
   }
 
-  /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with one question to the server. */
+  /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with a question to the server. */
   const identify = createLookUp(
     known,
     clock,

@@ -50,7 +50,7 @@ export type TokenJournal = ReturnType<typeof openJournal>
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written
  *   once an hour, or every ten minutes while the wall clock has lost it.
  * - After a step of the wall clock, the tokens of this run are written again with corrected times, because their age is known. Restored
- *   tokens keep their records, and their expiry is recomputed.
+ *   tokens keep their records, unless this run has spent them, and their expiry is recomputed.
  */
 export function openJournal({ dir, clock, uptime, listener, table, policy, heir }: Dependencies) {
   let file: JournalFile | undefined

@@ -141,6 +141,8 @@ describe('H271 a board whose clock starts in 1970', () => {
     clock.jumpWall(today - clock.wall())
     store.sweep()
     expect(store.refresh(old.refreshToken)).toEqual(pair)
+    // A restart has lost the pair, and not when the grace ends.
+    expect(refreshes(openJournaledStore(afterPowerCut(dir), { clock, rotateRefresh: true }), old)).toBe(true)
     clock.advance(9 * SECOND - 1)
     expect(store.refresh(old.refreshToken)).toEqual(pair)
     clock.advance(1)
