@@ -114,13 +114,8 @@ export function createSharedBackend(deps: Dependencies) {
     const tokens = added.flatMap((each) => [LETTERS[each.kind], each.digest, each.lifetime])
     const args = [what, epoch, grant, client, label ?? '', most, ...refresh, added.length]
     const name = what === 'refresh' ? what : 'issue'
-    const [kind, at, accessTokens, refreshTokens, ...evicted] = await ask(
-      name,
-      SET_GRANT,
-      ...args,
-      ...tokens,
-      ...dropped,
-    )
+    const reply = await ask(name, SET_GRANT, ...args, ...tokens, ...dropped)
+    const [kind, at, accessTokens, refreshTokens, ...evicted] = reply
     if (kind !== 'set') return kind === 'full' ? kind : 'stale'
     if (evicted.length > 0) known.apply({ kind: 'evicted', grants: evicted.map(String) })
     if (Number(accessTokens) > 0) listener.evicted('access', Number(accessTokens))

@@ -114,8 +114,8 @@ export function createGrantTable(initialCapacity: number) {
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
-  /** The number of grants that are revoked and not removed yet. */
-  let revoked = 0
+  /** The grants that are revoked and not removed yet. They make room first. */
+  const revoked = new Set<Grant>()
 
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
@@ -233,7 +233,7 @@ export function createGrantTable(initialCapacity: number) {
       forgetRemovals()
     }
     if (token.grant.tokens.length > 0) return
-    if (token.grant.revoked) revoked--
+    revoked.delete(token.grant)
     recency.delete(token.grant.id)
     issued.delete(token.grant.id)
   }
@@ -257,13 +257,13 @@ export function createGrantTable(initialCapacity: number) {
   function evict(grown?: Grant): Token[] {
     const evicted: Token[] = []
     const leave = (token: Token): void => {
-      drop(token, 'evicted')
+      drop(token, token.grant.revoked ? 'revoked' : 'evicted')
       evicted.push(token)
     }
     if (grown !== undefined && grown.tokens.length > share)
       for (const token of surplusOf(grown.tokens, grown.tokens.length - share, grown.refresh)) leave(token)
     while (index.size - issued.size > capacity) {
-      const grant = recency.pop()
+      const [grant = recency.pop()] = revoked
       if (grant === undefined) break
       for (const token of grant.tokens) leave(token)
     }
@@ -284,15 +284,17 @@ export function createGrantTable(initialCapacity: number) {
     },
     /** Revokes grants at once. Each of their tokens takes room until it is dropped. */
     revoke(grants: readonly Grant[]): void {
-      for (const grant of grants) grant.revoked = true
-      revoked += grants.length
+      for (const grant of grants) {
+        grant.revoked = true
+        revoked.add(grant)
+      }
     },
     /** Whether the two tokens of one more login would evict a grant. */
     get isFull(): boolean {
       return index.size - issued.size + 2 > capacity
     },
     get grantCount(): number {
-      return recency.size + issued.size - revoked
+      return recency.size + issued.size - revoked.size
     },
     /** All grants: logins in order of use, the least recently used first, then the issued grants. */
     grants,

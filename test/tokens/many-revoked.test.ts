@@ -56,6 +56,19 @@ test('C8 revoked grants that make room for a new login leave the file, too', asy
   expect(again.grants().map(({ id }) => id)).toEqual([next.grant])
 })
 
+test('C8 a new login in a full store evicts no login of another name while many of a changed password are removed', () => {
+  const capacity = 2 * (MANY + 1)
+  const { store, events } = openJournaledStore(join(temporaryDirectory(), 'state'), { capacity })
+  const other = store.issue('a', 'password', 'admin')
+  const old = Array.from({ length: MANY }, () => store.issue('a', 'password', 'monitor'))
+  store.revoke({ name: 'monitor' }, PASSWORD_CHANGED)
+  const next = store.issue('a', 'password', 'monitor')
+  for (const { accessToken } of [other, next])
+    expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+  for (const { accessToken } of old) expect(store.identify(accessToken)).toEqual(REVOKED)
+  expect(JSON.stringify(events)).not.toContain('evicted')
+})
+
 test('C8 a stop within the removal keeps the former fingerprint, which revokes the rest at the next start', async () => {
   const { store, journal } = openJournaledStore(join(temporaryDirectory(), 'state'), { capacity: 4 * MANY })
   for (let i = 0; i < MANY; i += 1) store.issue('a', 'password', 'monitor')
