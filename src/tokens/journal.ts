@@ -73,7 +73,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       isUnread,
       wall: clock.wall,
       onSetAside(fault, name) {
-        miss(tokens())
+        markUnwritten(tokens())
         listener.setAside(fault, name)
       },
     })
@@ -81,7 +81,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   const tokens = () => table.grants().flatMap((grant) => grant.tokens)
 
   /** Marks tokens that are not on disk. */
-  function miss(lost: Iterable<Token>): void {
+  function markUnwritten(lost: Iterable<Token>): void {
     for (const token of lost) unwritten.add(token)
   }
 
@@ -120,7 +120,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     if (open === undefined) return false
     try {
       if (!open.inPlace()) {
-        miss(tokens())
+        markUnwritten(tokens())
         throw new Error(`the files in ${dir} were removed or replaced`)
       }
       open.write(durable, () => work(open))
@@ -179,7 +179,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       for (const each of time.toRecords(changed)) file.put(each)
       if (time.isDue()) time.keep(file)
     })
-    if (file === undefined) miss(changed)
+    if (file === undefined) markUnwritten(changed)
   }
 
   /**
@@ -262,7 +262,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (recover() !== 'failed' || (isUnread && revoked !== 'all')) return
       try {
         destroyJournalFile(dir)
-        miss(tokens())
+        markUnwritten(tokens())
       } catch (error) {
         listener.failed('revoke', error)
       }
