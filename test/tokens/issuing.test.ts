@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
 import type { HandedOut } from '../../src/tokens/handout.ts'
-import { type Agreement, createIssuing } from '../../src/tokens/issuing.ts'
+import { createIssuing, type PasswordAgreement } from '../../src/tokens/issuing.ts'
 import type { IssuedTokens } from '../../src/tokens/mint.ts'
 
 const ISSUED: IssuedTokens = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 1 }
@@ -17,9 +17,9 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
   const calls: string[] = []
   let generation = 0
   let epoch = 0
-  const present: Agreement['present'] = async () =>
+  const present: PasswordAgreement['present'] = async () =>
     agreed ? { kind: 'agreed', generation, epoch: String(epoch) } : { kind: 'differs' }
-  const agreement: Agreement = {
+  const agreement: PasswordAgreement = {
     present,
     beforeLogin: present,
     async settle() {
