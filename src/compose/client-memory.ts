@@ -1,5 +1,5 @@
 import type { MemoryStatus } from '../admin/control-socket.ts'
-import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
+import { pagePasswordSources, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import { Account } from '../memory/account.ts'
@@ -32,11 +32,7 @@ export async function planMemory(config: Config, bounds: MemoryBounds = memoryBo
 
 /** The memory that the most expensive stored hash takes (bytes). A file that cannot be read now counts as 0. */
 async function largestHash(config: Config): Promise<number> {
-  const page = config.admin.passwordFile
-  const sources = [
-    ...(checkedByDevice(config) ? [] : passwordSources(config)),
-    ...(page === undefined ? [] : [{ file: page }]),
-  ]
+  const sources = [...passwordSources(config), ...pagePasswordSources(config.admin)]
   const found = await Promise.all(sources.map((source) => readSource(source)))
   return Math.max(0, ...found.map((each) => ('credential' in each ? memoryOf(each.credential) : 0)))
 }

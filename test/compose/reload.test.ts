@@ -1,0 +1,27 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { startSidecar } from '../support/sidecar.ts'
+
+const NO_START = 'the next start will fail, because it cannot use this file'
+
+it('a reload does not warn of the password file of the page where no listener serves it', async () => {
+  const sidecar = await startSidecar({ config: { admin: { address: 'off', password_file: '/nowhere' } } })
+  await sidecar.reload({ realm: 'another' })
+  expect(sidecar.logLines().join('\n')).not.toContain(NO_START)
+})
+
+it('a reload warns of a certificate that waits for the restart and cannot be used', async () => {
+  const sidecar = await startSidecar()
+  const [cert, key] = ['cert', 'key'].map((name) => join(sidecar.directory, name))
+  for (const file of [cert, key]) writeFileSync(String(file), 'no certificate\n')
+  const changes = await sidecar.reload({ listen: { tls: { cert, key } } })
+  expect(changes).toMatchObject({ restart: [expect.stringContaining('listen.tls')] })
+  const told = sidecar
+    .logLines()
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === NO_START)
+  expect(told).toEqual([
+    expect.objectContaining({ key: 'listen.tls', reason: expect.stringContaining(String(cert)) }),
+  ])
+})
