@@ -86,8 +86,8 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     server,
     closeDenied,
     /** Opens the password of another configuration: see `Passwords`. Without one, the sessions end. */
-    async replacePassword({ admin: next }: Config): Promise<Replacement> {
-      const replacement = await password.replace(pagePasswordSources(next))
+    async replacePassword({ admin: next }: Config, limit: number): Promise<Replacement> {
+      const replacement = await password.replace(pagePasswordSources(next), limit)
       return {
         ...replacement,
         swap() {

@@ -59,7 +59,7 @@ interface ReloadedParts extends Reloaded {
   readonly memory: Pick<Memory, 'apply'>
   readonly admin: {
     readonly closeDenied: () => void
-    readonly replacePassword: (next: Config) => Promise<Replacement>
+    readonly replacePassword: (next: Config, limit: number) => Promise<Replacement>
   }
   /** Puts the caps and deadlines of connections into effect. */
   readonly applyLimits: (next: Config) => void
@@ -98,14 +98,14 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     await using refused = new AsyncDisposableStack()
     const nextSettings = await deriveSettings(applied, settings.bounds)
     refuseIfStopping()
-    const passwords = await ofState.state.password.replace(passwordSources(applied))
+    const plan = await planMemory(applied)
+    const passwords = await ofState.state.password.replace(passwordSources(applied), plan.limit)
     refused.defer(passwords.discard)
-    const pagePassword = await admin.replacePassword(applied)
+    const pagePassword = await admin.replacePassword(applied, plan.limit)
     refused.defer(pagePassword.discard)
     const applyFormat = await destination.reformat(applied.log.format)
     const device = await services.replace(applied, nextSettings)
     refused.defer(device.discard)
-    const plan = await planMemory(applied)
     await certificate.reload(applied.listen.tls)
     refuseIfStopping()
     const changes = {

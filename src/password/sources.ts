@@ -72,10 +72,14 @@ export async function openPasswords(
    * still have these names.
    */
   const removed = new Map<string, PasswordSource>()
-  const { obstacle } = verifier
 
-  async function open({ name, key, ...location }: NamedSource, isOneOfSeveral: boolean): Promise<Opened> {
-    const isPresent = (): boolean => opened.get(name) === entry
+  async function open(
+    { name, key, ...location }: NamedSource,
+    isOneOfSeveral: boolean,
+    limit: number | undefined,
+  ): Promise<Opened> {
+    let entry: Opened | undefined
+    const isPresent = (): boolean => entry !== undefined && opened.get(name) === entry
     const ofName = {
       ...events,
       changed(): void {
@@ -89,20 +93,22 @@ export async function openPasswords(
         events.absent?.(name, reason)
       },
     }
+    const obstacle: typeof verifier.obstacle = (credential) =>
+      verifier.obstacle(credential, isPresent() ? undefined : limit)
     const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
-    const entry: Opened = { location, source: await openPasswordSource(location, deps) }
+    entry = { location, source: await openPasswordSource(location, deps) }
     return entry
   }
 
   /** Opens the sources that are not open yet. Rejects with `SetupError`, and opens none, if one cannot be used. */
-  async function openAll(all: readonly NamedSource[]) {
+  async function openAll(all: readonly NamedSource[], limit?: number) {
     const next = new Map<string, Opened>()
     using added = new DisposableStack()
     for (const each of all) {
       const { name, key: _, ...location } = each
       const known = opened.get(name)
       const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
-      const entry = isSame ? known : await open(each, all.length > 1)
+      const entry = isSame ? known : await open(each, all.length > 1, limit)
       if (!isSame) added.defer(() => entry.source.close())
       next.set(name, entry)
     }
@@ -219,9 +225,13 @@ export async function openPasswords(
     },
     state: (): PasswordSourceState =>
       stateOf(new Map([...opened].map(([name, { source }]) => [name, source.state()]))),
-    /** Opens these sources in place of the present ones. Rejects with `SetupError`, and changes nothing, if one cannot be used. */
-    async replace(all: readonly NamedSource[]): Promise<Replacement> {
-      const { next, discard } = await openAll(all)
+    /**
+     * Opens these sources in place of the present ones. Rejects with `SetupError`, and changes nothing, if one cannot be used.
+     *
+     * @param limit the memory for hashes from the swap on (bytes)
+     */
+    async replace(all: readonly NamedSource[], limit: number): Promise<Replacement> {
+      const { next, discard } = await openAll(all, limit)
       return { swap: () => swap(next), discard }
     },
     [Symbol.dispose]: close,

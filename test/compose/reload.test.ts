@@ -25,3 +25,18 @@ it('a reload warns of a certificate that waits for the restart and cannot be use
     expect.objectContaining({ key: 'listen.tls', reason: expect.stringContaining(String(cert)) }),
   ])
 })
+
+/** A hash that takes 64 MiB. */
+const HEAVY = `$argon2id$v=19$m=65536,t=1,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}\n`
+
+it('a reload judges a password file, also that of the page, by the listen.memory that it puts into effect', async () => {
+  const sidecar = await startSidecar({ config: { listen: { memory: '40MiB' } } })
+  const file = join(sidecar.directory, 'heavy')
+  writeFileSync(file, HEAVY)
+  const heavy = { password: { file }, admin: { password_file: file } }
+  await expect(sidecar.reload({ password: { file } })).rejects.toThrow('clients may hold 40 MiB')
+  await sidecar.reload({ ...heavy, listen: { memory: '200MiB' } })
+  await sidecar.reload({ listen: { memory: '200MiB' } })
+  for (const part of [{ password: { file } }, { admin: { password_file: file } }])
+    await expect(sidecar.reload(part)).rejects.toThrow('clients may hold 40 MiB')
+})
