@@ -1,6 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { createSidecar } from '../../src/compose/sidecar.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { openLogOn } from '../../src/record/log.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const NO_START = 'the next start will fail, because it cannot use this file'
@@ -39,4 +45,28 @@ it('a reload judges a password file, also that of the page, by the listen.memory
   await sidecar.reload({ listen: { memory: '200MiB' } })
   for (const part of [{ password: { file } }, { admin: { password_file: file } }])
     await expect(sidecar.reload(part)).rejects.toThrow('clients may hold 40 MiB')
+})
+
+it('a listener that opens after a reload logs the device of that reload', async () => {
+  const directory = temporaryDirectory()
+  const file = join(directory, 'password')
+  writeFileSync(file, 'the password\n')
+  const configOf = (device: string) =>
+    loadConfig({
+      object: {
+        listen: { address: '127.0.0.1:0', tls: 'off' },
+        admin: { address: 'off' },
+        upstream: { url: `http://${device}` },
+        password: { file },
+        state_dir: join(directory, 'state'),
+      },
+    })
+  const clock = stillClock()
+  let logged = ''
+  const log = openLogOn('info', { write: (line) => (logged += line) })
+  const sidecar = await createSidecar(configOf('former'), { clock, ...log })
+  closeLater(() => passUntil(clock, sidecar.stop(0)))
+  await sidecar.reload(() => configOf('later'))
+  await sidecar.start()
+  expect(logged).toMatch(/"upstream":"http:\/\/later".*"msg":"listening"/)
 })
