@@ -91,7 +91,7 @@ export function openMemory(
       metrics.shed(stage, what)
     },
   })
-  /** Logs the plan: at the start, and when another limit is in effect. */
+  /** Logs the plan. Called at the start, and when the limit changes. */
   const announce = (): void => log.info({ limit: plan.limit, plan: describePlan(plan) }, 'memory for clients')
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const checks = everySecond(clock, () => {
@@ -116,7 +116,7 @@ export function openMemory(
   return {
     account,
     hashes,
-    /** Has another plan in effect. */
+    /** Puts another plan into effect. */
     apply(next: MemoryPlan): void {
       const isSame = next.limit === plan.limit
       plan = next
