@@ -70,3 +70,30 @@ it('a listener that opens after a reload logs the device of that reload', async 
   await sidecar.start()
   expect(logged).toMatch(/"upstream":"http:\/\/later".*"msg":"listening"/)
 })
+
+it('H76 a reload that is refused, by whichever file, closes what it opened and changes nothing', async () => {
+  const clock = stillClock()
+  const sidecar = await startSidecar({ clock, transport: 'tls' })
+  const token = await sidecar.token()
+  const file = join(sidecar.directory, 'other')
+  writeFileSync(file, 'another password\n')
+  const routes = { '/cam/': { url: 'http://127.0.0.1', health: { path: '/' } } }
+  const whole = { realm: 'other', password: { file }, admin: { password_file: file }, upstream: { routes } }
+  const state = async () => {
+    const [admitted, refused] = [await sidecar.request({ token }), await sidecar.request()]
+    return [clock.pending, admitted.status, refused.header('www-authenticate')]
+  }
+  const before = await state()
+  const nowhere = { file: '/nowhere' }
+  for (const fault of [
+    { upstream: { headers: { 'X-Key': nowhere } } },
+    { password: nowhere },
+    { admin: { password_file: '/nowhere' } },
+    { upstream: { routes: { ...routes, '/tls/': { url: 'https://127.0.0.1', tls: { ca: '/nowhere' } } } } },
+    { listen: { tls: { cert: file, key: file } } },
+  ]) {
+    const refused = [sidecar.reload({ ...whole, ...fault }), sidecar.reload({ ...whole, ...fault })]
+    for (const each of refused) await expect(each).rejects.toThrow(/nowhere|certificate/)
+    expect(await state()).toEqual(before)
+  }
+})
