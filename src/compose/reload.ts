@@ -87,7 +87,8 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     isStopping,
     warnOf,
     onBug,
-    ...ofState
+    state,
+    log,
   } = parts
   let last = Promise.resolve()
 
@@ -99,7 +100,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const nextSettings = await deriveSettings(applied, settings.bounds)
     refuseIfStopping()
     const plan = await planMemory(applied)
-    const passwords = await ofState.state.password.replace(passwordSources(applied), plan.limit)
+    const passwords = await state.password.replace(passwordSources(applied), plan.limit)
     refused.defer(passwords.discard)
     const pagePassword = await admin.replacePassword(applied, plan.limit)
     refused.defer(pagePassword.discard)
@@ -107,6 +108,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const device = await services.replace(applied, nextSettings)
     refused.defer(device.discard)
     await certificate.reload(applied.listen.tls)
+    // The new certificate stays, but a listener that stops presents it to no new connection.
     refuseIfStopping()
     const changes = {
       live: changesBetween(settings.config, applied),
@@ -123,11 +125,11 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     if (!isListenSame) applyLimits(applied)
     memory.apply(plan)
     admin.closeDenied()
-    ofState.log.level = applied.log.level
+    log.level = applied.log.level
     applyFormat()
-    await applyToState(settings, names, ofState)
+    await applyToState(settings, names, parts)
     await warnOf(next)
-    await warnOfNextStart(next, ofState.log).catch(onBug)
+    await warnOfNextStart(next, log).catch(onBug)
     return changes
   }
 
