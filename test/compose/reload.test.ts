@@ -7,6 +7,7 @@ import { openLogOn } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
+import { makeNames } from '../support/passwords.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const NO_START = 'the next start will fail, because it cannot use this file'
@@ -96,4 +97,23 @@ it('H76 a reload that is refused, by whichever file, closes what it opened and c
     for (const each of refused) await expect(each).rejects.toThrow(/nowhere|certificate/)
     expect(await state()).toEqual(before)
   }
+})
+
+it('C17 a limit by name waits for the restart with the names: until then, it does not count all clients together', async () => {
+  const sidecar = await startSidecar()
+  const { config } = makeNames({ admin: undefined })
+  const changes = await sidecar.reload({
+    password: undefined,
+    ...config,
+    limits: { api: { requests: 1, per: 'name' }, oauth: { per: 'name' } },
+  })
+  expect(changes).toEqual({
+    live: ['limits.api.requests'],
+    restart: ['password', 'passwords', 'limits.api.per', 'limits.oauth.per'],
+  })
+  const statuses = ['127.0.0.1', '127.0.0.2'].map(async (from) => {
+    const token = String((await sidecar.grant()).access_token)
+    return (await sidecar.request({ token, from })).status
+  })
+  expect(await Promise.all(statuses)).toEqual([200, 200])
 })
