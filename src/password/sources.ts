@@ -26,7 +26,7 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
   added(name: string): void
   /** This name has no password any more: revoke every token of its former one (C8). `reason` names the file. */
   absent(name: string, reason: string): void
-  /** These names have the same password, so it is refused as wrong. Called once until a password changes. */
+  /** These names have the same password, so it is refused as wrong. Called once until a password changes or a name is removed. */
   ambiguous(names: readonly string[]): void
 }
 
@@ -72,6 +72,8 @@ export async function openPasswords(
    * still have these names.
    */
   const removed = new Map<string, PasswordSource>()
+  /** The generation in which `ambiguous` was called last; -1: never, or before a name was removed. */
+  let reported = -1
 
   async function open(
     { name, key, ...location }: NamedSource,
@@ -123,7 +125,9 @@ export async function openPasswords(
     for (const [name, entry] of before) {
       if (next.get(name) === entry) continue
       entry.source.close()
-      if (!next.has(name)) removed.set(name, entry.source)
+      if (next.has(name)) continue
+      removed.set(name, entry.source)
+      reported = -1
     }
     for (const [name, { source }] of next) {
       const earlier = before.get(name)?.source ?? removed.get(name)
@@ -162,9 +166,6 @@ export async function openPasswords(
     if (found === 'overloaded') return found
     return present.filter((_, at) => found.includes(at)).map(({ name }) => name)
   }
-
-  /** The generation in which `ambiguous` was called last. */
-  let reported = -1
 
   return {
     /** Whether there is a source at all. */

@@ -117,3 +117,19 @@ it('C17 a limit by name waits for the restart with the names: until then, it doe
   })
   expect(await Promise.all(statuses)).toEqual([200, 200])
 })
+
+it('H194 a reload that brings a second name with the same password back is logged at the next login', async () => {
+  const directory = temporaryDirectory()
+  const passwords = ['admin', 'monitor'].map((name) => ({ name, file: join(directory, name) }))
+  for (const { file } of passwords) writeFileSync(file, 'the password\n')
+  const sidecar = await startSidecar({ config: { password: undefined, passwords } })
+  const logIn = async () =>
+    (await sidecar.postToken({ grant_type: 'password', password: 'the password' })).status
+  const logged = () =>
+    sidecar.logLines().filter((line) => line.includes('several names have the same password'))
+  expect([await logIn(), await logIn(), logged().length]).toEqual([400, 400, 1])
+  await sidecar.reload({ passwords: passwords.slice(0, 1) })
+  expect([await logIn(), logged().length]).toEqual([200, 1])
+  await sidecar.reload({})
+  expect([await logIn(), await logIn(), logged().length]).toEqual([400, 400, 2])
+})
