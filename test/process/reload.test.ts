@@ -390,9 +390,11 @@ it('H229 a reload says that the next start will fail without the account, or wit
   const heavy = `$argon2id$v=19$m=262144,t=1,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}\n`
   const file = join(site.directory, 'heavy')
   writeFileSync(file, heavy, { mode: 0o600 })
-  await expectReload(sidecar, 'success', () =>
-    site.configure({ listen: { memory: '64MiB' }, password: { file }, passwords: undefined }),
-  )
+  const other = { password: { file, htpasswd: undefined }, passwords: undefined }
+  await expectReload(sidecar, 'success', () => site.configure(other))
+  expect(failing()).toHaveLength(1)
+  // The sidecar has the password already.
+  await expectReload(sidecar, 'success', () => site.configure({ listen: { memory: '64MiB' } }))
   await expect
     .poll(() => failing().slice(1))
     .toEqual(['a login with this hash takes 256 MiB, and clients may hold 64 MiB (listen.memory)'])
