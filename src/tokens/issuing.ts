@@ -94,7 +94,7 @@ export function createIssuing(deps: Dependencies) {
   /** @param verified the generation and the epoch of a login; undefined: the present ones */
   async function issueUnder<T>(
     verified: { readonly generation?: number; readonly epoch?: string | undefined },
-    issue: (epoch: string) => Later<T | 'stale'>,
+    issue: (epoch: string) => Later<T | 'stale' | 'again'>,
   ): Promise<T | Unavailable | 'again'> {
     const present = await agreement.present()
     if (present.kind !== 'agreed') return 'unavailable'
@@ -118,7 +118,8 @@ export function createIssuing(deps: Dependencies) {
       const { result, generation, name = '' } = verified
       if (result !== 'right') return generation === password.generation ? result : 'again'
       return issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
-        hasName(name) ? tokens.issue(client.address, grantType, name, epoch) : 'wrong',
+        // The password of a name that a reload has removed meanwhile may be that of another name.
+        hasName(name) ? tokens.issue(client.address, grantType, name, epoch) : 'again',
       )
     })
 
