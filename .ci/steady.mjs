@@ -10,8 +10,10 @@ import { parseArgs } from 'node:util'
 /** The longest stop of a process, and the longest time between two (ms). */
 const LONGEST_STOP = 1_000
 const LONGEST_PAUSE = 500
-/** The names of processes that tests stop themselves: what continues them breaks the test. */
-const STOPPED_BY_TESTS = new Set(['redis-server', 'valkey-server', 'stopped-by-test'])
+/** Processes that tests stop themselves bear this in their environment: what continues them breaks the test. */
+const STOPPED_BY_TEST = 'STOPPED_BY_TEST=1'
+/** Such processes that overwrite their environment. */
+const STOPPED_BY_NAME = new Set(['redis-server', 'valkey-server'])
 /** The program of a terminal. It takes a stopped process below it for one that its user has suspended, and stops itself until it is continued. */
 const TERMINAL = 'script'
 /** How long what is left after a run may take to end by itself (ms). */
@@ -86,16 +88,21 @@ function isOnNoTerminal(of) {
   return true
 }
 
+/** Whether a process has this in its environment. */
+function bears(pid, variable) {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable)
+  } catch {
+    return false
+  }
+}
+
 /** What this program has started and is still there, whoever its parent is by now. */
 function leftOver() {
-  return allProcesses().filter(({ pid }) => {
-    try {
-      return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(MARK)
-    } catch {
-      return false
-    }
-  })
+  return allProcesses().filter(({ pid }) => bears(pid, MARK))
 }
+
+const isStoppedByTest = ({ pid, name }) => STOPPED_BY_NAME.has(name) || bears(pid, STOPPED_BY_TEST)
 
 function signal({ pid, start }, name) {
   if (lookUp(pid)?.start !== start) return
@@ -115,7 +122,7 @@ async function disturb(root, random, over) {
     const chosen = below[Math.floor(choice * below.length)]
     if (chosen === undefined) continue
     const tree = alone ? [chosen] : [chosen, ...descendantsOf(chosen.pid).filter(isOnNoTerminal)]
-    const stopped = tree.filter(({ name }) => !STOPPED_BY_TESTS.has(name))
+    const stopped = tree.filter((each) => !isStoppedByTest(each))
     for (const each of stopped) signal(each, 'SIGSTOP')
     await pause(time, undefined, { signal: over }).catch(() => {})
     for (const each of stopped) signal(each, 'SIGCONT')

@@ -6,6 +6,7 @@ import { SOURCE } from '../build/release-key.ts'
 import { scan } from '../build/trivy.ts'
 import { clientOf } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { STOPPED_BY_TEST } from '../support/processes.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot } from '../support/tools.ts'
@@ -131,7 +132,8 @@ describe('H122 the container image', () => {
   })
 
   it('is healthy while the process responds, and its commands find the configuration', async () => {
-    const container = start(await prepareSetting())
+    const { mounts } = await prepareSetting()
+    const container = startContainer(image(), { mounts, env: STOPPED_BY_TEST })
     const test = healthCheck()
     await container.waitForLog('listening')
     expect(await container.exec(...test)).toMatchObject({ code: 0, stderr: '' })

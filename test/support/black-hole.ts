@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { closeLater } from './cleanup.ts'
-import { stateOf } from './processes.ts'
+import { STOPPED_BY_TEST, stateOf } from './processes.ts'
 
 const LISTENER = `
   const server = require('node:net').createServer(() => {})
@@ -18,8 +18,8 @@ const QUEUE = 2
  * so the kernel drops every further SYN.
  */
 export async function startBlackHole(): Promise<string> {
-  // A process of this name is none that `.ci/steady` stops and continues.
-  const child = spawn(process.execPath, ['--title=stopped-by-test', '-e', LISTENER], {
+  const child = spawn(process.execPath, ['-e', LISTENER], {
+    env: { ...process.env, ...STOPPED_BY_TEST },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   closeLater(() => {

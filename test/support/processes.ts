@@ -1,5 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
+/** In the environment of a process that its test stops: `.ci/steady` neither stops nor continues it. */
+export const STOPPED_BY_TEST = { STOPPED_BY_TEST: '1' }
+
 /** What a process holds according to /proc; zeros where there is no /proc or no such process. */
 interface ProcessFigures {
   /** Resident memory in bytes. */
