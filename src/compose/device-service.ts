@@ -253,7 +253,7 @@ export function loadOf({ places, buffering, connections }: DeviceService): Devic
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.measure.ceiling)
+  const limit = learner && roomUnder(learner.law.ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -267,7 +267,7 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.measure.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: learner?.law.ceiling.wall?.kind ?? 'guess', limit },
   }
 }
 

@@ -1,8 +1,14 @@
 import type { FleetWall, PlacesEvent } from '../fleet/device-wall.ts'
 import { SAME_OUTAGE } from '../fleet/device-wall.ts'
 import type { FleetPlaces, PlacesMember, SharedPlaces, Standing } from '../fleet/places.ts'
-import { type CeilingCause, isStrike } from '../forward/bound.ts'
-import { type Ceiling, doubted, UNKNOWN, type Wall } from '../forward/ceilings.ts'
+import {
+  type Ceiling,
+  type CeilingCause,
+  doubted,
+  isStrike,
+  UNKNOWN,
+  type Wall,
+} from '../forward/ceilings.ts'
 import type { Learner } from '../forward/learner.ts'
 import type { Logger } from '../record/log.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
@@ -50,7 +56,7 @@ export class FleetMember implements PlacesMember {
     this.#queue = queue
     this.#clock = clock
     this.#log = log
-    this.#ceiling = learner.measure.ceiling
+    this.#ceiling = learner.law.ceiling
     this.#known = knownFrom(this.#ceiling.wall, clock.monotonic())
   }
 
@@ -70,13 +76,13 @@ export class FleetMember implements PlacesMember {
     const { wall: before } = this.#ceiling
     const { wall } = next
     this.#ceiling = next
-    const { at } = this.#learner.measure.outage
+    const { at } = this.#learner.law.outage
     if (isStrike(cause) && wall !== undefined && wall.fleet === undefined && wall !== before) {
-      this.#tell({ kind: 'broke', limit: wall.limit, at })
+      this.#tell({ kind: 'broke', limit: wall.places, at })
     } else if (before?.fleet === undefined) return
     else if (isStrike(cause) && before.kind === 'tried' && wall === before)
-      this.#tell({ kind: 'struck', limit: before.limit, at })
-    else if (cause === 'doubted') this.#tell({ kind: 'doubted', limit: before.limit, at })
+      this.#tell({ kind: 'struck', limit: before.places, at })
+    else if (cause === 'doubted') this.#tell({ kind: 'doubted', limit: before.places, at })
     else return
     void this.#fleet?.news()
   }
@@ -91,7 +97,7 @@ export class FleetMember implements PlacesMember {
   standing(): Standing {
     const now = this.#clock.monotonic()
     const { inside, places } = this.#queue
-    const { answers, outage } = this.#learner.measure
+    const { answers, outage } = this.#learner.law
     if (inside > 0 || answers !== this.#answers) this.#activeAt = now
     this.#answers = answers
     const share = this.#share
@@ -102,7 +108,7 @@ export class FleetMember implements PlacesMember {
       // An outage ends requests, so the number that worked before it counts.
       level: now - outage.at < SAME_OUTAGE ? outage.had : inside,
       isActive: now - this.#activeAt < ACTIVE,
-      carries: share !== undefined && inside >= share && this.#learner.measure.carries(share),
+      carries: share !== undefined && inside >= share && this.#learner.law.carries(share),
       known: this.#known && { ...this.#known, left: leftOf(this.#ceiling.wall, now) },
     }
   }
@@ -148,13 +154,13 @@ export class FleetMember implements PlacesMember {
     const isNew = this.#known?.version !== version
     if (!isNew && given === this.#share) return
     this.#share = given
-    if (given === 0) this.#learner.measure.wait()
+    if (given === 0) this.#learner.law.wait()
     else {
       const { guess } = this.#ceiling
       const fleet = { sum, version }
       const rest =
         kind === 'barred' || kind === 'tried' ? { kind } : { kind: 'broke' as const, until: now + left }
-      this.#learner.share({ ...(guess && { guess }), wall: { ...rest, limit: given, fleet } }, isNew)
+      this.#learner.share({ ...(guess && { guess }), wall: { ...rest, places: given, fleet } }, isNew)
     }
     this.#log.info({ limit: given, sum, state: kind }, 'the sidecars share the places at the device')
   }
@@ -169,7 +175,7 @@ export class FleetMember implements PlacesMember {
 
 function knownFrom(wall: Wall | undefined, now: number): FleetWall | undefined {
   if (wall === undefined) return undefined
-  const { kind, limit, fleet = { sum: limit, version: VERSION_ALONE } } = wall
+  const { kind, places, fleet = { sum: places, version: VERSION_ALONE } } = wall
   return { ...fleet, kind, left: leftOf(wall, now) }
 }
 

@@ -3,10 +3,11 @@ import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import type { Capacity } from '../device/turns.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
-import { type CeilingCause, isStrike, type LimitReason } from '../forward/bound.ts'
 import {
   type Ceiling,
+  type CeilingCause,
   type Ceilings,
+  isStrike,
   kindOf,
   mostUnder,
   nextAttempt,
@@ -15,6 +16,7 @@ import {
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
+import type { PlacesReason } from '../forward/places-law.ts'
 import type { Logger } from '../record/log.ts'
 import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
@@ -42,7 +44,7 @@ interface Dependencies {
   readonly before: ServicePlaces | undefined
 }
 
-/** The places at one service of the device: their queue, the learned bound on their number, and the share of the fleet's places. */
+/** The places at one service of the device: their queue, the law that learns their number, and the share of the fleet's places. */
 export class ServicePlaces {
   readonly queue: BoundedQueue
   /** Undefined if the number of places is fixed. */
@@ -55,7 +57,7 @@ export class ServicePlaces {
   readonly #member: FleetMember | undefined
   /** Other places have replaced these. A ceiling that these still learn is ignored. */
   #left = false
-  /** The learned bound in the last log line. */
+  /** The places in the last log line. */
   #logged = 2
 
   constructor(service: ServiceConfig, deps: Dependencies) {
@@ -69,7 +71,7 @@ export class ServicePlaces {
       waiting: service.queue.size,
       maxWait: service.queue.timeout,
       ceiling: this.#kept(),
-      onChange: (reason, limit) => this.#limitChanged(reason, limit),
+      onChange: (reason, places) => this.#placesChanged(reason, places),
       onCeiling: (ceiling, cause) => this.#ceilingChanged(ceiling, cause),
     })
     this.queue = queue
@@ -97,7 +99,7 @@ export class ServicePlaces {
   /** Forgets the ceiling, because the operator asks for it. Returns whether there was one. */
   retry(): boolean {
     const known = isBounded(this.learner)
-    this.learner?.measure.forget()
+    this.learner?.law.forget()
     this.#member?.lifted()
     if (known) this.#deps.log.info('what the device can take at once is forgotten, as the operator says')
     return known
@@ -105,12 +107,12 @@ export class ServicePlaces {
 
   /** Call this when the wall clock was set, because the times of the ceiling change with it. */
   retime(): void {
-    this.learner?.measure.retime(this.#kept())
+    this.learner?.law.retime(this.#kept())
   }
 
   /** The places for `postern status`. */
   condition(): PlacesCondition {
-    const { ceiling } = this.learner?.measure ?? {}
+    const { ceiling } = this.learner?.law ?? {}
     const until = ceiling && nextAttempt(ceiling)
     return {
       route: this.#deps.route ?? null,
@@ -130,13 +132,13 @@ export class ServicePlaces {
     return inFleet ? ceiling : withoutFleet(ceiling, clock.monotonic())
   }
 
-  /** Logs the bound if it has doubled or halved since the last log line. */
-  #limitChanged(reason: LimitReason, limit: number): void {
+  /** Logs the number if it has doubled or halved since the last log line. */
+  #placesChanged(reason: PlacesReason, places: number): void {
     const { metrics, log } = this.#deps
     metrics.limitChanged(reason)
-    if (limit < 2 * this.#logged && limit > this.#logged / 2) return
-    this.#logged = limit
-    log.info({ limit, reason }, 'learned how many requests the device can take at once')
+    if (places < 2 * this.#logged && places > this.#logged / 2) return
+    this.#logged = places
+    log.info({ limit: places, reason }, 'learned how many requests the device can take at once')
   }
 
   #ceilingChanged(ceiling: Ceiling, cause: CeilingCause): void {
@@ -160,7 +162,7 @@ export class ServicePlaces {
 
 /** Whether the device has shown that some number of requests is too many. */
 function isBounded(learner: Learner | undefined): boolean {
-  return learner !== undefined && learner.measure.ceiling !== UNKNOWN
+  return learner !== undefined && learner.law.ceiling !== UNKNOWN
 }
 
 function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {

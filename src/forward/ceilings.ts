@@ -6,9 +6,9 @@ import { createLastingClock } from '../system/lasting-clock.ts'
 import { ensureFolder, writeFlushed } from '../system/own-files.ts'
 import { codeOf } from '../system/setup-error.ts'
 
-/** A bound past which the device had no room: it refused, let requests hang, or went away for a reason that is not certain. */
+/** So many places: above them the device had no room. It refused, let requests hang, or went away for a reason that is not certain. */
 interface Guess {
-  readonly limit: number
+  readonly places: number
   /** When one more place is tried (ms, monotonic). */
   readonly until: number
   /** The time between two attempts (ms). It doubles up to a day. */
@@ -16,15 +16,15 @@ interface Guess {
 }
 
 /**
- * A bound that broke the device as soon as it was passed. `broke`: one more place is tried once, at `until` (ms). `tried`: that attempt
+ * So many places: one request more broke the device at once. `broke`: one more place is tried once, at `until` (ms). `tried`: that attempt
  * runs now. `barred`: the attempt broke the device again, and only the operator can lift the wall.
  */
 export type Wall = (
-  | { readonly kind: 'broke'; readonly limit: number; readonly until: number }
-  | { readonly kind: 'tried'; readonly limit: number }
-  | { readonly kind: 'barred'; readonly limit: number }
+  | { readonly kind: 'broke'; readonly places: number; readonly until: number }
+  | { readonly kind: 'tried'; readonly places: number }
+  | { readonly kind: 'barred'; readonly places: number }
 ) & {
-  /** Present if the wall belongs to a fleet. `limit` is then the share of this sidecar, and the fleet decides whether more is tried. */
+  /** Present if the wall belongs to a fleet. `places` is then the share of this sidecar, and the fleet decides whether more is tried. */
   readonly fleet?: FleetPart
 }
 
@@ -34,7 +34,7 @@ interface FleetPart {
   readonly version: number
 }
 
-/** The bounds past which a device is known to have no room. They survive a restart. */
+/** The most places at the device, as far as it has shown that more are too many. It survives a restart. */
 export interface Ceiling {
   readonly guess?: Guess
   readonly wall?: Wall
@@ -46,11 +46,25 @@ const WEEK = 7 * DAY
 
 export const UNKNOWN: Ceiling = {}
 
-/** The bound that the ceiling allows now; infinite if nothing is known. */
+/** The sign by which the device has shown that it has no room for more requests at once. */
+export type Strike = 'refused' | 'hangs'
+
+/**
+ * Why the ceiling changes. `doubted`: the device was away with no more requests than the wall allows. `carried`: it has answered more at
+ * once. `attempt`: one more place is tried. `shared`: the fleet has decided it. `forgotten`: the operator has (`postern retry`).
+ */
+export type CeilingCause = Strike | 'doubted' | 'carried' | 'attempt' | 'shared' | 'forgotten'
+
+/** Whether the device has shown that it has no room above the ceiling. */
+export function isStrike(cause: CeilingCause): cause is Strike {
+  return cause === 'refused' || cause === 'hangs'
+}
+
+/** The places that the ceiling allows now; infinite if nothing is known. */
 export function mostUnder({ guess, wall }: Ceiling): number {
-  const least = guess?.limit ?? Number.POSITIVE_INFINITY
+  const least = guess?.places ?? Number.POSITIVE_INFINITY
   if (wall === undefined) return least
-  return Math.min(least, isOwnAttempt(wall) ? wall.limit + 1 : wall.limit)
+  return Math.min(least, isOwnAttempt(wall) ? wall.places + 1 : wall.places)
 }
 
 /** Whether this sidecar tries one more place by its own decision. */
@@ -58,17 +72,17 @@ function isOwnAttempt(wall: Wall | undefined): boolean {
   return wall?.kind === 'tried' && wall.fleet === undefined
 }
 
-/** The ceiling after the device has shown that it has no room above `limit`, at `now` (ms). */
-export function guessed({ guess, wall }: Ceiling, limit: number, now: number): Ceiling {
+/** The ceiling after the device has shown that it has no room above `places`, at `now` (ms). */
+export function guessed({ guess, wall }: Ceiling, places: number, now: number): Ceiling {
   const wait = guess === undefined ? HOUR : Math.min(2 * guess.wait, DAY)
   const above = wall !== undefined && isOwnAttempt(wall) ? retreated(wall, now) : wall
-  return { ...(above && { wall: above }), guess: { limit, until: now + wait, wait } }
+  return { ...(above && { wall: above }), guess: { places, until: now + wait, wait } }
 }
 
-/** The ceiling after one more than `limit` broke the device, at `now` (ms). */
-export function broken({ wall }: Ceiling, limit: number, now: number): Ceiling {
-  const again = wall !== undefined && wall.fleet === undefined && wall.limit === limit
-  return { wall: again ? { kind: 'barred', limit } : { kind: 'broke', limit, until: now + WEEK } }
+/** The ceiling after one more than `places` broke the device, at `now` (ms). */
+export function broken({ wall }: Ceiling, places: number, now: number): Ceiling {
+  const again = wall !== undefined && wall.fleet === undefined && wall.places === places
+  return { wall: again ? { kind: 'barred', places } : { kind: 'broke', places, until: now + WEEK } }
 }
 
 /**
@@ -80,14 +94,14 @@ export function doubted(ceiling: Ceiling, now: number): Ceiling {
   if (wall === undefined || wall.kind === 'barred') return ceiling
   // Another sidecar may have one more request there.
   if (wall.kind === 'tried' && wall.fleet !== undefined) return ceiling
-  if (guess !== undefined && guess.limit < wall.limit) return { guess }
-  return { guess: { limit: wall.limit, until: now + HOUR, wait: HOUR } }
+  if (guess !== undefined && guess.places < wall.places) return { guess }
+  return { guess: { places: wall.places, until: now + HOUR, wait: HOUR } }
 }
 
 /** The ceiling after the device has carried `carried` requests at once for a while: a lower wall was wrong. */
 export function disproved(ceiling: Ceiling, carried: number): Ceiling {
   const { wall } = ceiling
-  if (wall === undefined || wall.fleet !== undefined || wall.limit >= carried) return ceiling
+  if (wall === undefined || wall.fleet !== undefined || wall.places >= carried) return ceiling
   return ceiling.guess === undefined ? UNKNOWN : { guess: ceiling.guess }
 }
 
@@ -95,22 +109,22 @@ export function disproved(ceiling: Ceiling, carried: number): Ceiling {
 export function attemptAt(ceiling: Ceiling, now: number): Ceiling {
   const { guess, wall } = ceiling
   if (guess !== undefined && now >= guess.until) {
-    const { limit, wait } = guess
-    return { ...ceiling, guess: { limit: limit + 1, until: now + wait, wait } }
+    const { places, wait } = guess
+    return { ...ceiling, guess: { places: places + 1, until: now + wait, wait } }
   }
   if (wall?.kind !== 'broke' || wall.fleet !== undefined || now < wall.until) return ceiling
-  return { ...ceiling, wall: { kind: 'tried', limit: wall.limit } }
+  return { ...ceiling, wall: { kind: 'tried', places: wall.places } }
 }
 
 /** When one more place is tried (ms). Undefined: it is tried now, the operator decides, or nothing is known. */
 export function nextAttempt({ guess, wall }: Ceiling): number | undefined {
-  if (guess !== undefined && (wall === undefined || guess.limit <= wall.limit)) return guess.until
+  if (guess !== undefined && (wall === undefined || guess.places <= wall.places)) return guess.until
   return wall?.kind === 'broke' ? wall.until : undefined
 }
 
 /** The most requests at once for which the device has shown room, in a fleet over all sidecars; undefined if nothing is known. */
 export function roomUnder({ guess, wall }: Ceiling): number | undefined {
-  return wall === undefined ? guess?.limit : (wall.fleet?.sum ?? wall.limit)
+  return wall === undefined ? guess?.places : (wall.fleet?.sum ?? wall.places)
 }
 
 /** The kind of ceiling that the last strike has left. */
@@ -128,8 +142,8 @@ export function withoutFleet(ceiling: Ceiling, now: number): Ceiling {
 }
 
 /** The wall after an attempt without an outcome: the next attempt is a week later. */
-function retreated({ limit }: Wall, now: number): Wall {
-  return { kind: 'broke', limit, until: now + WEEK }
+function retreated({ places }: Wall, now: number): Wall {
+  return { kind: 'broke', places, until: now + WEEK }
 }
 
 /** The ceilings of all services, kept over restarts. */
@@ -292,14 +306,14 @@ function readKept(value: unknown): Kept | undefined {
 
 function isGuess(value: unknown): value is Guess {
   if (typeof value !== 'object' || value === null) return false
-  const { limit, until, wait }: Partial<Guess> = value
-  return isPlaces(limit) && Number.isFinite(until) && Number(wait) > 0 && Number(wait) <= DAY
+  const { places, until, wait }: Partial<Guess> = value
+  return isPlaces(places) && Number.isFinite(until) && Number(wait) > 0 && Number(wait) <= DAY
 }
 
 function isWall(value: unknown): value is Wall {
   if (typeof value !== 'object' || value === null) return false
-  const { kind, limit, until, fleet }: { [Key in 'kind' | 'limit' | 'until' | 'fleet']?: unknown } = value
-  if (!isPlaces(limit) || (fleet !== undefined && !isFleetPart(fleet))) return false
+  const { kind, places, until, fleet }: { [Key in 'kind' | 'places' | 'until' | 'fleet']?: unknown } = value
+  if (!isPlaces(places) || (fleet !== undefined && !isFleetPart(fleet))) return false
   return kind === 'broke' ? Number.isFinite(until) : kind === 'tried' || kind === 'barred'
 }
 

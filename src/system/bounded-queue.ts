@@ -16,14 +16,14 @@ type OnWait = (withdraw: () => void) => void
 
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
-/** A number of places that may change. If it falls below the places in use, no caller enters until enough have left. */
-export interface Limit {
-  readonly limit: number
+/** A number that may change. If it falls below the places in use, no caller enters until enough have left. */
+interface Bound {
+  readonly places: number
 }
 
 interface QueueBounds {
   /** How many callers may be inside. */
-  readonly inside: number | Limit
+  readonly inside: number | Bound
   readonly waiting: number
   /** How long one caller waits (ms). */
   readonly maxWait: number
@@ -49,19 +49,19 @@ interface Predecessor {
  */
 export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds, before?: Predecessor) {
   const waiters = createFairQueue<Waiter>()
-  const most: Limit = typeof bounds.inside === 'number' ? { limit: bounds.inside } : bounds.inside
+  const most: Bound = typeof bounds.inside === 'number' ? { places: bounds.inside } : bounds.inside
   let inside = 0
   /** It has the places that are left here. */
   let successor: { readonly fill: () => void } | undefined
   let earlier = before
 
   /**
-   * Lets waiters in while places are free. Call it when the limit has grown. A place passes directly to the next waiter and is never
+   * Lets waiters in while places are free. Call it when there are more places. A place passes directly to the next waiter and is never
    * free in between, so `tryEnter` cannot overtake a waiter.
    */
   const fill = (): void => {
     if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
-    while (inside + (earlier?.inside ?? 0) < most.limit) {
+    while (inside + (earlier?.inside ?? 0) < most.places) {
       const next = waiters.next()
       if (next === undefined) return
       inside += 1
@@ -83,7 +83,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
   /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   const tryEnter = (): Leave | undefined => {
     if (waiters.size > 0) fill()
-    if (inside + (earlier?.inside ?? 0) >= most.limit) return undefined
+    if (inside + (earlier?.inside ?? 0) >= most.places) return undefined
     inside += 1
     return occupied()
   }
@@ -109,7 +109,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
     },
     /** How many callers may be inside now. */
     get places(): number {
-      return most.limit
+      return most.places
     },
     fill,
     tryEnter,

@@ -42,7 +42,7 @@ function startMember(ceiling: Ceiling) {
     isActive: () => fleet.standing().isActive,
     /** The operator lifts the wall. */
     lift() {
-      learner.measure.forget()
+      learner.law.forget()
       fleet.lifted()
     },
     /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
@@ -54,7 +54,7 @@ function startMember(ceiling: Ceiling) {
       await pass(3)
       expect(other.share).toBe(6)
     },
-    most: () => learner.measure.ceiling.wall?.limit,
+    most: () => learner.law.ceiling.wall?.places,
     /** The share that it has said last. */
     said: () => fields.get('a')?.split(' ')[2],
   }
@@ -133,7 +133,7 @@ it('H290 a process that stood still for 20 s has one place before it has asked a
 })
 
 it('H290 a sidecar that starts without the store has one place where it had a share; what it found alone stays', async () => {
-  const wall = { kind: 'broke', limit: 3, until: 9e9 } as const
+  const wall = { kind: 'broke', places: 3, until: 9e9 } as const
   const shared = startMember({ wall: { ...wall, fleet: { sum: 6, version: 7 } } })
   shared.network.away = true
   await shared.join()
@@ -168,7 +168,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     await clock.advance(50)
     learner.refused()
   }
-  expect(learner.measure.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
+  expect(learner.law.ceiling.wall).toMatchObject({ kind: 'broke', places: 2 })
   await nextTurn()
   expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
 })

@@ -20,7 +20,7 @@ function startIn1970(clock: MovableClock): void {
 
 /** A wall that is found now. */
 function findWall(ceilings: Ceilings, clock: MovableClock): void {
-  ceilings.keep('', DEVICE, { wall: { kind: 'broke', limit: 4, until: clock.monotonic() + WEEK } })
+  ceilings.keep('', DEVICE, { wall: { kind: 'broke', places: 4, until: clock.monotonic() + WEEK } })
 }
 
 /** How long (ms) until one more place is tried. */
@@ -74,7 +74,7 @@ describe('H279 the times of ceilings, after a step of the clock', () => {
     startIn1970(clock)
     const ceilings = open(folder, clock)
     const { wall } = ceilings.of('', DEVICE)
-    const guess = { limit: 2, until: clock.monotonic() + DAY, wait: DAY }
+    const guess = { places: 2, until: clock.monotonic() + DAY, wait: DAY }
     ceilings.keep('', DEVICE, { guess, ...(wall && { wall }) })
     clock.jumpWall(today - clock.wall())
     ceilings.followClock()
@@ -108,7 +108,7 @@ describe('H279 the times of ceilings, after a step of the clock', () => {
     startIn1970(clock)
     clock.advance(DAY)
     expect(ceilings.followClock()).toBe(false)
-    ceilings.keep('/video', DEVICE, { wall: { kind: 'barred', limit: 2 } })
+    ceilings.keep('/video', DEVICE, { wall: { kind: 'barred', places: 2 } })
     expect(inFile(folder).until).toBe(before)
   })
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { MODELS, type ModelName } from '../../bench/models/models.ts'
-import { Aimd, Gradient, RestartedMeasure, Vegas } from './laws.ts'
+import { Aimd, Gradient, RestartedLaw, Vegas } from './laws.ts'
 import { type Outcome, type Run, simulate } from './simulation.ts'
 
 /**
@@ -8,11 +8,11 @@ import { type Outcome, type Run, simulate } from './simulation.ts'
  * and the most crashes in one of them. One run of each takes ten seconds of processor time; the table has forty.
  */
 const LAWS: Readonly<Record<string, (name: ModelName, run: Run) => Outcome>> = {
-  '64': (name, run) => simulate(name, { limit: 64 }, run),
+  '64': (name, run) => simulate(name, { places: 64 }, run),
   AIMD: (name, run) => simulate(name, new Aimd(), run),
   gradient: (name, run) => simulate(name, new Gradient(), run),
   Vegas: (name, run) => simulate(name, new Vegas(), run),
-  Postern: (name, run) => simulate(name, new RestartedMeasure(), run),
+  Postern: (name, run) => simulate(name, new RestartedLaw(), run),
 }
 const TIMES: Partial<Record<ModelName, number>> = {
   crashes: 120_000,
@@ -37,7 +37,7 @@ function pairs(name: ModelName, law: (run: Run) => Outcome, from: number): reado
   const time = (TIMES[name] ?? 60_000) + from
   return seeds.map((seed) => {
     const run = { clients: 64, noise: 0.2, seed, time, from }
-    return { outcome: law(run), best: simulate(name, { limit: MODELS[name].best }, run) }
+    return { outcome: law(run), best: simulate(name, { places: MODELS[name].best }, run) }
   })
 }
 
@@ -60,6 +60,6 @@ console.log(`| device | best | ${Object.keys(LAWS).join(' | ')} | after 10 s |`)
 console.log(`|${' --- |'.repeat(3 + Object.keys(LAWS).length)}`)
 for (const name of Object.keys(MODELS) as ModelName[]) {
   const cells = Object.values(LAWS).map((law) => cell(pairs(name, (run) => law(name, run), 0)))
-  const after = share(pairs(name, (run) => simulate(name, new RestartedMeasure(), run), CLIMB))
+  const after = share(pairs(name, (run) => simulate(name, new RestartedLaw(), run), CLIMB))
   console.log(`| ${MODELS[name].about} | ${MODELS[name].best} | ${cells.join(' | ')} | ${after} |`)
 }

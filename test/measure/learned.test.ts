@@ -136,7 +136,7 @@ describe('A device that breaks at the fifth connection', () => {
     expect(told[0]).toContain('"limit":4')
     expect(told[0]).toContain('postern retry')
     const file = readFileSync(join(first.directory, 'state', 'ceilings.json'), 'utf8')
-    expect(JSON.parse(file)).toMatchObject({ '': { wall: { kind: 'broke', limit: 4 } } })
+    expect(JSON.parse(file)).toMatchObject({ '': { wall: { kind: 'broke', places: 4 } } })
     expect(first.overview.condition().services[0]?.ceiling).toMatchObject({ kind: 'broke', limit: 4 })
     asks = false
     await passWhile([first], Promise.all(clients))
@@ -167,12 +167,12 @@ describe('The ceilings', () => {
   it('H200 H264 survive a restart, with the time of the next attempt', () => {
     const folder = temporaryDirectory()
     const [clock, later] = [stillClock(), stillClock()]
-    const guess = { limit: 4, until: clock.monotonic() + HOUR, wait: HOUR }
-    const wall = { kind: 'broke', limit: 7, until: clock.monotonic() + WEEK } as const
+    const guess = { places: 4, until: clock.monotonic() + HOUR, wait: HOUR }
+    const wall = { kind: 'broke', places: 7, until: clock.monotonic() + WEEK } as const
     openCeilings(folder, clock, fail).keep('/video', DEVICE, { guess, wall })
     later.advance(60_000)
     const found = openCeilings(folder, later, fail).of('/video', DEVICE)
-    expect(found).toMatchObject({ guess: { limit: 4, wait: HOUR }, wall: { kind: 'broke', limit: 7 } })
+    expect(found).toMatchObject({ guess: { places: 4, wait: HOUR }, wall: { kind: 'broke', places: 7 } })
     const left = (found.guess?.until ?? 0) - later.monotonic()
     expect(Math.abs(left - (HOUR - 60_000))).toBeLessThan(5_000)
     expect(openCeilings(folder, later, fail).of('', DEVICE)).toEqual({})
@@ -180,7 +180,7 @@ describe('The ceilings', () => {
 
   it('H264 are those of one device: another address or other bounds begin anew', () => {
     const folder = temporaryDirectory()
-    const wall = { kind: 'barred', limit: 4 } as const
+    const wall = { kind: 'barred', places: 4 } as const
     openCeilings(folder, stillClock(), fail).keep('', DEVICE, { wall })
     const read = openCeilings(folder, stillClock(), fail)
     expect(read.of('', DEVICE)).toEqual({ wall })
@@ -190,16 +190,16 @@ describe('The ceilings', () => {
   it('H264 an attempt that a restart breaks off is made a week later', () => {
     const folder = temporaryDirectory()
     const clock = stillClock()
-    openCeilings(folder, clock, fail).keep('', DEVICE, { wall: { kind: 'tried', limit: 4 } })
+    openCeilings(folder, clock, fail).keep('', DEVICE, { wall: { kind: 'tried', places: 4 } })
     const { wall } = openCeilings(folder, clock, fail).of('', DEVICE)
-    expect(wall).toEqual({ kind: 'broke', limit: 4, until: clock.monotonic() + WEEK })
+    expect(wall).toEqual({ kind: 'broke', places: 4, until: clock.monotonic() + WEEK })
   })
 
   it('H287 have the share of a sidecar in its fleet, and its id, over a restart; alone, the share is its bound', () => {
     const folder = temporaryDirectory()
     const clock = stillClock()
     const first = openCeilings(folder, clock, fail)
-    const wall = { kind: 'tried', limit: 2, fleet: { sum: 4, version: 7 } } as const
+    const wall = { kind: 'tried', places: 2, fleet: { sum: 4, version: 7 } } as const
     first.keep('', DEVICE, { wall })
     const again = openCeilings(folder, clock, fail)
     expect(again.sidecar).toBe(first.sidecar)
@@ -207,7 +207,7 @@ describe('The ceilings', () => {
     expect(mostUnder(again.of('', DEVICE))).toBe(2)
     const until = clock.monotonic() + WEEK
     const alone = withoutFleet(again.of('', DEVICE), clock.monotonic())
-    expect(alone).toEqual({ wall: { kind: 'broke', limit: 2, until } })
+    expect(alone).toEqual({ wall: { kind: 'broke', places: 2, until } })
     expect(openCeilings(temporaryDirectory(), clock, fail).sidecar).not.toBe(first.sidecar)
   })
 
@@ -217,24 +217,24 @@ describe('The ceilings', () => {
     const open = (path: string) => openCeilings(path, stillClock(), (error) => failures.push(error))
     expect(open(join(folder, 'none')).of('', DEVICE)).toEqual({})
     expect(failures).toEqual([])
-    writeFileSync(join(folder, 'ceilings.json'), '{"": {"guess": {"limit": -1}}, "/a/": 7')
+    writeFileSync(join(folder, 'ceilings.json'), '{"": {"guess": {"places": -1}}, "/a/": 7')
     const ceilings = open(folder)
     expect(ceilings.of('', DEVICE)).toEqual({})
     expect(failures).toHaveLength(1)
-    ceilings.keep('', DEVICE, { guess: { limit: 2, until: 0, wait: HOUR } })
+    ceilings.keep('', DEVICE, { guess: { places: 2, until: 0, wait: HOUR } })
     expect(JSON.parse(readFileSync(join(folder, 'ceilings.json'), 'utf8'))).toMatchObject({
-      '': { device: DEVICE, guess: { limit: 2 } },
+      '': { device: DEVICE, guess: { places: 2 } },
     })
     ceilings.keep('', DEVICE, {})
     expect(readFileSync(join(folder, 'ceilings.json'), 'utf8')).toBe('{}')
   })
 
   it.each([
-    { wall: { kind: 'broke', limit: 4 } },
-    { wall: { kind: 'other', limit: 4, until: 1 } },
-    { wall: { kind: 'barred', limit: 0 } },
-    { guess: { limit: 4, until: 1, wait: 0 } },
-    { wall: { kind: 'barred', limit: 4, fleet: { sum: 0, version: 1 } } },
+    { wall: { kind: 'broke', places: 4 } },
+    { wall: { kind: 'other', places: 4, until: 1 } },
+    { wall: { kind: 'barred', places: 0 } },
+    { guess: { places: 4, until: 1, wait: 0 } },
+    { wall: { kind: 'barred', places: 4, fleet: { sum: 0, version: 1 } } },
     { guess: null, wall: 7 },
   ])('H264 an entry of the file that is none is left out: %j', (entry) => {
     const folder = temporaryDirectory()

@@ -35,7 +35,7 @@ function whatBroke(before: (learner: NonNullable<ReturnType<typeof createPlaces>
     clock.advance(50)
     learner.refused()
   }
-  return learner.measure.ceiling.wall?.kind
+  return learner.law.ceiling.wall?.kind
 }
 
 it.each([

@@ -3,7 +3,7 @@ import { MODELS, type ModelKind, type ModelName, SLOW_PAGE } from '../../bench/m
 
 /** The law that decides how many requests are at the device: the events that it gets, and its bound. */
 export interface Law<P = unknown> {
-  readonly limit: number
+  readonly places: number
   sent?(path: string, level: number, now: number): P
   opens?(present: number, now: number): void
   left?(place: P): void
@@ -190,7 +190,7 @@ export function simulate<P = unknown>(
   /** The bound that holds now decides, as for a new connection. */
   function openAgain(wire: Wire<P>): void {
     if (wire.current === undefined) return
-    if (wires.size < law.limit) open(wire)
+    if (wires.size < law.places) open(wire)
     else agenda.after(2, () => openAgain(wire))
   }
 
@@ -221,7 +221,7 @@ export function simulate<P = unknown>(
   }
 
   function pump(): void {
-    while (inside < law.limit) {
+    while (inside < law.places) {
       const next = queue.shift()
       if (next === undefined) return
       inside += 1
@@ -255,7 +255,7 @@ export function simulate<P = unknown>(
         workedAt = agenda.now()
         wire.worked = true
         if (current.place !== undefined) law.answered?.(current.place, agenda.now())
-        if (inside > law.limit) close(wire)
+        if (inside > law.places) close(wire)
         else idle.push(wire)
         finish(wire, true)
       })
@@ -284,7 +284,7 @@ export function simulate<P = unknown>(
   const look = (): void => {
     if (queue.length > 0) law.look?.(inside, 0, agenda.now())
     pump()
-    if (course.at(-1)?.[1] !== law.limit) course.push([Math.round(agenda.now()), law.limit])
+    if (course.at(-1)?.[1] !== law.places) course.push([Math.round(agenda.now()), law.places])
     agenda.after(50, look)
   }
   for (let index = 0; index < clients; index++) agenda.after(index / 10, () => client(index))
@@ -306,10 +306,10 @@ export function simulate<P = unknown>(
 const BOUNDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64]
 
 /** The best of all fixed bounds. */
-export function bestFixed(name: ModelName, run: Run = {}): Outcome & { readonly limit: number } {
-  let best: (Outcome & { readonly limit: number }) | undefined
-  for (const limit of BOUNDS) {
-    const outcome = { ...simulate(name, { limit }, run), limit }
+export function bestFixed(name: ModelName, run: Run = {}): Outcome & { readonly places: number } {
+  let best: (Outcome & { readonly places: number }) | undefined
+  for (const places of BOUNDS) {
+    const outcome = { ...simulate(name, { places }, run), places }
     if (best === undefined || outcome.throughput > 1.001 * best.throughput) best = outcome
   }
   if (best === undefined) throw new Error('no bound was tried')
