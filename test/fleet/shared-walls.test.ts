@@ -29,7 +29,7 @@ async function startFragile(clock: MovableClock) {
 function stateAfterCrash({ url }: Pick<Device, 'url'>): string {
   const stateDir = join(temporaryDirectory(), 'state')
   mkdirSync(stateDir, { mode: 0o700 })
-  const wall = { kind: 'broke', limit: 4, until: Date.now() + DAY }
+  const wall = { kind: 'broke', places: 4, until: Date.now() + DAY }
   writeFileSync(join(stateDir, 'ceilings.json'), JSON.stringify({ '': { device: `${url} 1-64`, wall } }))
   return stateDir
 }
@@ -95,7 +95,7 @@ describe('two sidecars at a device that breaks at the fifth connection', () => {
     // The store was not emptied: it has always known the shares.
     const [key = ''] = (await redis.command('KEYS', '*p:*')).split('\n').sort((a, b) => a.length - b.length)
     await redis.command('HSET', key, 'since', '1')
-    const share = { kind: 'broke', limit: 2, fleet: { sum: 4 } }
+    const share = { kind: 'broke', places: 2, fleet: { sum: 4 } }
     await expect.poll(passing([one], () => folders.map(wallIn))).toMatchObject([share, share])
 
     const clients = await load(sidecars)
@@ -109,7 +109,7 @@ describe('two sidecars at a device that breaks at the fifth connection', () => {
     await two.stop()
     expect(wallIn(second)).toMatchObject(share)
     const restarted = await start(clock, redis, fragile.device, second)
-    expect(wallIn(second)).toMatchObject({ ...share, limit: 1 })
+    expect(wallIn(second)).toMatchObject({ ...share, places: 1 })
 
     await control(first, { method: 'POST', path: '/retry' })
     await redis.restart()

@@ -84,7 +84,7 @@ it('H279 the week of a wall that an earlier run has found is the one of the file
   const until = Date.now() + 3.5 * DAY
   const device = `${site.device.url} 1-64`
   mkdirSync(site.stateDir, { recursive: true })
-  const wall = { kind: 'broke', limit: 4, until }
+  const wall = { kind: 'broke', places: 4, until }
   writeFileSync(join(site.stateDir, 'ceilings.json'), JSON.stringify({ '': { device, wall } }))
   const sidecar = await serve()
   let present = Date.now() + IN_1970
