@@ -129,8 +129,8 @@ ${FINDS}
 It exits with 1 if --grant or --client matches no grant.`
 
 export const RETRY = `
-The sidecar keeps the number of requests that the device carries at once, and
-with upstream.max_in_flight: auto does not pass it again if that broke the
+The sidecar keeps the number of requests that the device carries at once, and,
+unless that is a fixed number, does not pass it again if that broke the
 device: for a week, and after a second time for good. This forgets what is
 known, for a new firmware or if the device was unplugged. Then one more is
 tried at a time.

@@ -143,7 +143,7 @@ export async function openDeviceService(
   const places =
     samePlaces?.places ??
     new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: sameDevice?.places })
-  const { queue, learner, capacity } = places
+  const { queue, learner, longPaths, capacity } = places
   const quirks = sameConnections?.quirks ?? new Quirks(clock, log)
   const connections =
     sameConnections?.connections ??
@@ -190,7 +190,18 @@ export async function openDeviceService(
         })
   const upstream = createUpstream({
     ...placesOf(service, bounds, queue, clock),
-    ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
+    ...{
+      route: route ?? '',
+      connections,
+      fields,
+      learner,
+      longPaths,
+      breaker,
+      signIn,
+      events,
+      clock,
+      uploadTimeout,
+    },
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
     streams: createStreams(clock, service, streamAfter, queue, connections, open.streams),
     streamAfter,

@@ -16,6 +16,7 @@ import {
   withoutFleet,
 } from '../forward/ceilings.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
+import { LongPaths } from '../forward/long-paths.ts'
 import type { PlacesReason } from '../forward/places-law.ts'
 import type { Logger } from '../record/log.ts'
 import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
@@ -49,6 +50,7 @@ export class ServicePlaces {
   readonly queue: BoundedQueue
   /** Undefined if the number of places is fixed. */
   readonly learner: Learner | undefined
+  readonly longPaths: LongPaths = new LongPaths()
   /** Tells the connections to the device how many places there are, and takes their signs of overload. */
   readonly capacity: Capacity
   readonly #deps: Dependencies

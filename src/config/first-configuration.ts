@@ -61,8 +61,8 @@ upstream:
   # Fields that the firmware expects on every request. A secret belongs in a file of its own.
   # headers:
   #   X-Api-Key: {file: ${folder}/device-key}
-  # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
-  # max_in_flight: auto
+  # The most requests at the device at once, learned between two numbers, or a number. Others wait; when the queue is full, they are refused.
+  # max_in_flight: {min: 1, max: 4}
   # queue: {size: 128, timeout: 5s}
   # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
   ${login}

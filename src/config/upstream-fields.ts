@@ -35,12 +35,20 @@ const fixedOrAuto = measured<number | 'auto'>({
   },
 })
 
+/**
+ * So few connections break no device that has a usual TCP stack: lwIP's default is five (`MEMP_NUM_TCP_PCB` in its `opt.h`). One of them is
+ * left for another program.
+ */
+const CAREFUL = { min: 1, max: 4 }
+/** `auto` finds out how many the device takes, which may break it once. */
+const AUTO = { min: 1, max: 64 }
+
 const learned = section({
-  min: integer(1, MOST, { default: 1 }),
-  max: integer(1, MOST, { default: 64 }),
+  min: integer(1, MOST, { default: CAREFUL.min }),
+  max: integer(1, MOST, { default: CAREFUL.max }),
 })
 
-const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, { default: 'auto' })
+const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, { default: CAREFUL })
 
 const health = section({
   path: textOrNull('path, or `null`', 'must be a path that begins with /, or null', {
@@ -157,6 +165,6 @@ export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
 
 /** The least and the most requests at a service at once; equal if `max_in_flight` is a number. */
 export function placesBounds({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): ValueOf<typeof learned> {
-  if (maxInFlight === 'auto') return { min: 1, max: 64 }
+  if (maxInFlight === 'auto') return AUTO
   return typeof maxInFlight === 'number' ? { min: maxInFlight, max: maxInFlight } : maxInFlight
 }

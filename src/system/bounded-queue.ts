@@ -1,9 +1,10 @@
-import type { Clock } from './clock.ts'
+import type { Clock, Timer } from './clock.ts'
+
 /** Gives the place back. Only the first call has an effect. */
 export type Leave = () => void
 
 /**
- * The result of `enter`. `full`: the queue had no room for another waiter. `late`: no place was free within `maxWait`.
+ * The result of `enter`. `full`: the queue had no room for another waiter. `late`: its owner got no place within `maxWait`.
  * `withdrawn`: the caller stopped waiting.
  */
 export type Entry =
@@ -25,15 +26,18 @@ interface QueueBounds {
   /** How many callers may be inside. */
   readonly inside: number | Bound
   readonly waiting: number
-  /** How long one caller waits (ms). */
+  /** How long a caller waits while its owner gets no place (ms). */
   readonly maxWait: number
 }
 
-const FULL: Entry = { kind: 'full' }
-const LATE: Entry = { kind: 'late' }
-const WITHDRAWN: Entry = { kind: 'withdrawn' }
+const FULL = { kind: 'full' } as const
+const LATE = { kind: 'late' } as const
+const WITHDRAWN = { kind: 'withdrawn' } as const
 
-type Waiter = (entry: Entry) => void
+/** A waiter is told why it gets no place; undefined: one is free for it. */
+type Waiter = (refused?: Exclude<Entry, { kind: 'entered' }>) => void
+/** The wait is over. */
+const ENDED: Timer = { cancel() {} }
 
 /** A queue for the same places, which gets no new callers any more. */
 interface Predecessor {
@@ -42,18 +46,48 @@ interface Predecessor {
   passOn(to: { readonly fill: () => void }): void
 }
 
+/** How often it is looked at whether only callers that stay long come (ms). */
+const QUIET = 1_000
+
+/** The waits of one owner. Each place that it gets begins all of them anew: it is served, one after the other. */
+interface Owner {
+  waiting: number
+  servedAt: number
+}
+
 /**
  * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
  *
+ * Some callers stay long (`isLong`). While others come, too, they get at most half of the places: the others would wait for all of them.
+ *
  * @param before what is inside there is inside here, too
  */
-export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBounds, before?: Predecessor) {
+export function createBoundedQueue(
+  clock: Pick<Clock, 'after' | 'every' | 'monotonic'>,
+  bounds: QueueBounds,
+  before?: Predecessor,
+) {
   const waiters = createFairQueue<Waiter>()
+  const longWaiters = createFairQueue<Waiter>()
+  const owners = new Map<string, Owner>()
   const most: Bound = typeof bounds.inside === 'number' ? { places: bounds.inside } : bounds.inside
   let inside = 0
+  let longInside = 0
+  /** Others than those that stay long have come: lately, and since the last look. */
+  let othersCome = true
+  let othersCame = true
+  let looks: Timer | undefined
   /** It has the places that are left here. */
   let successor: { readonly fill: () => void } | undefined
   let earlier = before
+
+  const hasHalf = (): boolean => longInside >= Math.max(1, most.places >> 1)
+
+  /** Those that stay long go first: they are few, and get no more than half. */
+  const next = (): Waiter | undefined =>
+    (hasHalf() ? undefined : longWaiters.next()) ??
+    waiters.next() ??
+    (othersCome ? undefined : longWaiters.next())
 
   /**
    * Lets waiters in while places are free. Call it when there are more places. A place passes directly to the next waiter and is never
@@ -62,41 +96,83 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
   const fill = (): void => {
     if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
     while (inside + (earlier?.inside ?? 0) < most.places) {
-      const next = waiters.next()
-      if (next === undefined) return
-      inside += 1
-      next({ kind: 'entered', leave: occupied() })
+      const waiter = next()
+      if (waiter === undefined) return
+      waiter()
     }
   }
 
-  const occupied = (): Leave => {
+  const occupy = (isLong: boolean): Leave => {
+    inside += 1
+    if (isLong) longInside += 1
     let left = false
     return () => {
       if (left) return
       left = true
       inside -= 1
-      if (waiters.size > 0) fill()
+      if (isLong) longInside -= 1
+      if (waiters.size + longWaiters.size > 0) fill()
       if (successor !== undefined) successor.fill()
     }
   }
 
-  /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
-  const tryEnter = (): Leave | undefined => {
-    if (waiters.size > 0) fill()
+  /**
+   * Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter.
+   *
+   * @param isLong the caller stays long
+   */
+  const tryEnter = (owner = '', isLong = false): Leave | undefined => {
+    if (!isLong) othersCome = othersCame = true
+    if (waiters.size + longWaiters.size > 0) fill()
     if (inside + (earlier?.inside ?? 0) >= most.places) return undefined
-    inside += 1
-    return occupied()
+    if (isLong && othersCome && hasHalf()) return undefined
+    if (owners.size > 0) served(owner)
+    return occupy(isLong)
   }
 
-  const wait = (owner: string, onWait: OnWait | undefined): Promise<Entry> =>
+  function served(owner: string): void {
+    const waits = owners.get(owner)
+    if (waits !== undefined) waits.servedAt = clock.monotonic()
+  }
+
+  /** Gives all places to those that stay long when no others come. */
+  function look(): void {
+    othersCome = othersCame
+    othersCame = false
+    fill()
+    if (longWaiters.size > 0) return
+    looks?.cancel()
+    looks = undefined
+  }
+
+  const wait = (owner: string, onWait: OnWait | undefined, isLong: boolean): Promise<Entry> =>
     new Promise((resolve) => {
-      const settle: Waiter = (entry) => {
-        waiters.leave(owner, settle)
+      const queue = isLong ? longWaiters : waiters
+      const waits = owners.get(owner) ?? { waiting: 0, servedAt: Number.NEGATIVE_INFINITY }
+      owners.set(owner, waits)
+      waits.waiting += 1
+      const since = clock.monotonic()
+      const settle: Waiter = (refused) => {
+        if (timer === ENDED) return
+        queue.leave(owner, settle)
         timer.cancel()
-        resolve(entry)
+        timer = ENDED
+        waits.waiting -= 1
+        if (waits.waiting === 0) owners.delete(owner)
+        if (refused !== undefined) resolve(refused)
+        else {
+          waits.servedAt = clock.monotonic()
+          resolve({ kind: 'entered', leave: occupy(isLong) })
+        }
       }
-      const timer = clock.after(bounds.maxWait, () => settle(LATE))
-      waiters.join(owner, settle)
+      const end = (): void => {
+        const left = Math.max(since, waits.servedAt) + bounds.maxWait - clock.monotonic()
+        if (left > 0) timer = clock.after(left, end)
+        else settle(LATE)
+      }
+      let timer = clock.after(bounds.maxWait, end)
+      queue.join(owner, settle)
+      if (isLong) looks ??= clock.every(Math.min(QUIET, bounds.maxWait / 4), look)
       onWait?.(() => settle(WITHDRAWN))
     })
 
@@ -105,7 +181,7 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
       return inside + (earlier?.inside ?? 0)
     },
     get waiting(): number {
-      return waiters.size
+      return waiters.size + longWaiters.size
     },
     /** How many callers may be inside now. */
     get places(): number {
@@ -124,16 +200,17 @@ export function createBoundedQueue(clock: Pick<Clock, 'after'>, bounds: QueueBou
      *
      * @param onWait called when the wait begins. Its argument `withdraw` ends the wait; later calls do nothing. (An `AbortSignal` for
      *   each waiter would cost more time than the whole rest of the wait.)
+     * @param isLong the caller stays long
      */
-    async enter(owner = '', onWait?: OnWait): Promise<Entry> {
-      const leave = tryEnter()
+    async enter(owner = '', onWait?: OnWait, isLong = false): Promise<Entry> {
+      const leave = tryEnter(owner, isLong)
       if (leave !== undefined) return { kind: 'entered', leave }
-      if (waiters.size >= bounds.waiting) {
-        const displaced = waiters.makeRoomFor(owner)
+      if (waiters.size + longWaiters.size >= bounds.waiting) {
+        const displaced = longWaiters.makeRoomFor(owner) ?? waiters.makeRoomFor(owner)
         if (displaced === undefined) return FULL
         displaced(FULL)
       }
-      return wait(owner, onWait)
+      return wait(owner, onWait, isLong)
     },
   }
 }

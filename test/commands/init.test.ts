@@ -57,7 +57,7 @@ describe('postern init without a terminal', () => {
     expect(stdout).toContain(`--cacert ${folder}/state/tls/cert.pem https://localhost:8443/oauth/token`)
     expect(await check()).toMatchObject({ code: 0, stdout: '', stderr: '' })
     expect(written()).toMatchObject({ password: { file: password }, stateDir: join(folder, 'state') })
-    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# max_in_flight: auto$/m)
+    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# max_in_flight: \{min: 1, max: 4\}$/m)
     expect([readdirSync(folder), statSync(config).mode & 0o777]).toEqual([['postern.yaml'], 0o600])
   })
 
