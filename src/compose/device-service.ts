@@ -186,7 +186,7 @@ export async function openDeviceService(
     sameConnections !== undefined && has(['health'])
       ? sameConnections.health
       : startHealthCheck(service.health, connections, breaker, {
-          ...{ onResult: events.up, onFault: trouble.failed, onBug },
+          ...{ onResult: events.up, inPlace: places.inPlace, onFault: trouble.failed, onBug },
         })
   const upstream = createUpstream({
     ...placesOf(service, bounds, queue, clock),

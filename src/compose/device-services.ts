@@ -128,7 +128,8 @@ export async function openDeviceServices(
         ? undefined
         : ({
             async check(password) {
-              return (await all[0]?.signIn?.check(password)) ?? { kind: 'stopping' }
+              const { signIn, places } = all[0] ?? {}
+              return (await places?.inPlace(async () => signIn?.check(password))) ?? { kind: 'stopping' }
             },
             onRefused(listener) {
               onRefused.push(listener)

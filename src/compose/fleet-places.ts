@@ -21,6 +21,8 @@ interface Dependencies {
   readonly sidecar: string
   readonly learner: Learner
   readonly queue: BoundedQueue
+  /** How many requests of the sidecar's own have places: they make it not active. */
+  readonly own?: () => number
   readonly clock: Clock
   readonly log: Logger
 }
@@ -37,6 +39,7 @@ export class FleetMember implements PlacesMember {
   readonly #sidecar: string
   readonly #learner: Learner
   readonly #queue: BoundedQueue
+  readonly #own: () => number
   readonly #clock: Clock
   readonly #log: Logger
   /** Undefined before `join`: events wait. */
@@ -49,11 +52,12 @@ export class FleetMember implements PlacesMember {
   #answers = 0
   #activeAt = Number.NEGATIVE_INFINITY
 
-  constructor({ name, sidecar, learner, queue, clock, log }: Dependencies) {
+  constructor({ name, sidecar, learner, queue, own = () => 0, clock, log }: Dependencies) {
     this.name = name
     this.#sidecar = sidecar
     this.#learner = learner
     this.#queue = queue
+    this.#own = own
     this.#clock = clock
     this.#log = log
     this.#ceiling = learner.law.ceiling
@@ -98,7 +102,7 @@ export class FleetMember implements PlacesMember {
     const now = this.#clock.monotonic()
     const { inside, places } = this.#queue
     const { answers, outage } = this.#learner.law
-    if (inside > 0 || answers !== this.#answers) this.#activeAt = now
+    if (inside > this.#own() || answers !== this.#answers) this.#activeAt = now
     this.#answers = answers
     const share = this.#share
     return {

@@ -59,6 +59,8 @@ export class ServicePlaces {
   readonly #member: FleetMember | undefined
   /** Other places have replaced these. A ceiling that these still learn is ignored. */
   #left = false
+  /** How many requests of the sidecar's own have places. */
+  #own = 0
   /** The places in the last log line. */
   #logged = 2
 
@@ -82,7 +84,20 @@ export class ServicePlaces {
     if (inFleet && learner !== undefined) {
       const { sidecar } = ceilings
       const name = `${route} ${this.#device}`
-      this.#member = new FleetMember({ name, sidecar, learner, queue, clock, log })
+      this.#member = new FleetMember({ name, sidecar, learner, queue, own: () => this.#own, clock, log })
+    }
+  }
+
+  /** Sends a request of the sidecar's own, which is no client's, when it has got a place. Undefined: it got none in time. */
+  readonly inPlace = async <T>(send: () => Promise<T>): Promise<T | undefined> => {
+    const entry = await this.queue.enter('', () => this.learner?.onWait())
+    if (entry.kind !== 'entered') return undefined
+    this.#own += 1
+    try {
+      return await send()
+    } finally {
+      this.#own -= 1
+      entry.leave()
     }
   }
 

@@ -63,6 +63,8 @@ export function createBreaker(clock: Clock) {
 interface HealthEvents {
   /** @param failure why `up` is false: the name of the failure, or the status of the response */
   readonly onResult: (up: boolean, failure?: UpstreamFailure | `status ${number}`) => void
+  /** Sends a request in a place at the device. Undefined: there was no place in time, so the check says nothing. */
+  readonly inPlace: <T>(send: () => Promise<T>) => Promise<T | undefined>
   /** Called when the device did not respond. */
   readonly onFault: (failure: UpstreamFailure) => void
   /** Called for a bug of the sidecar, which says nothing about the device. */
@@ -78,7 +80,7 @@ export function startHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
-  { onResult, onFault, onBug }: HealthEvents,
+  { onResult, inPlace, onFault, onBug }: HealthEvents,
 ) {
   if (path === null) return undefined
   const request = { method: 'GET', target: path, fields: [] }
@@ -95,8 +97,9 @@ export function startHealthCheck(
     if (checking) return
     checking = true
     try {
-      const { status } = await sendOwnRequest(connections, request, false)
-      if (closed) return
+      const response = await inPlace(() => sendOwnRequest(connections, request, false))
+      if (closed || response === undefined) return
+      const { status } = response
       breaker.succeeded()
       if (status < 500) report(true)
       else report(false, `status ${status}`)

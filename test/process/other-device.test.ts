@@ -115,7 +115,7 @@ it('a reload adds a service of upstream.routes, gives it another device, and rem
 
 it('a reload with the same device and another deadline has that in effect, and loses no connection that is in use', async () => {
   const { device, held } = await startHoldingDevice()
-  const sidecar = await startSidecar({ device })
+  const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 8 } } })
   const token = await sidecar.token()
   const before = sidecar.request({ token })
   await expect.poll(() => held.length).toBe(1)
