@@ -120,12 +120,15 @@ export function isUnchanged(
 /**
  * Opens a service of the device. It takes over each part of `before` whose keys are the same. Rejects with `SetupError` if a file that its
  * configuration names cannot be used.
+ *
+ * @param siblings the services so far. It shares the places of one with the same address: these are the places of the device
  */
 export async function openDeviceService(
   { path, service }: NamedService,
   { inFleet, ceilings, sharing, downloadTimeout }: Shared,
   { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
   before?: DeviceService,
+  siblings: readonly DeviceService[] = [],
 ): Promise<DeviceService> {
   const route = path[2]
   const key = path.join('.')
@@ -133,7 +136,9 @@ export async function openDeviceService(
   const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
   // Each of these is `before` if the new service takes over the device's address, its places, or its places and connections.
   const sameDevice = has(['url']) ? before : undefined
-  const samePlaces = has(PLACES) ? before : undefined
+  const sibling = siblings.find((each) => agree(each.config, service, PLACES))
+  const keepsPlaces = has(PLACES) && (sibling === undefined || sibling.places === before?.places)
+  const samePlaces = keepsPlaces ? before : undefined
   const sameConnections = samePlaces !== undefined && has(CONNECTIONS) ? before : undefined
 
   const metrics = deps.metrics.upstream(route)
@@ -142,6 +147,7 @@ export async function openDeviceService(
   const open = sameDevice?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
   const places =
     samePlaces?.places ??
+    sibling?.places ??
     new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: sameDevice?.places })
   const { queue, learner, longPaths, capacity } = places
   const quirks = sameConnections?.quirks ?? new Quirks(clock, log)
@@ -151,6 +157,7 @@ export async function openDeviceService(
       capacity,
       onQuirk: (kind, malformed) => quirks.found(kind, malformed),
     })
+  places.share(connections)
   const breaker = sameConnections?.breaker ?? createBreaker(clock)
   const trouble =
     sameConnections?.trouble ??
@@ -250,14 +257,22 @@ export function applyInPlace(
   body.most = longestBody(service)
 }
 
-export function loadOf({ places, buffering, connections }: DeviceService): DeviceLoad {
-  const { queue } = places
-  return {
-    inFlight: queue.inside,
-    queued: queue.waiting + (buffering?.queue.waiting ?? 0),
-    limit: queue.places,
-    tolerant: connections.tolerant,
+/** What is at the device, over its services. @param elsewhere services that have been replaced, and still have requests in flight */
+export function loadOf(all: readonly DeviceService[], elsewhere: readonly DeviceService[]): DeviceLoad {
+  const load = {
+    inFlight: 0,
+    queued: 0,
+    limit: 0,
+    tolerant: all.some(({ connections }) => connections.tolerant),
   }
+  for (const { queue } of new Set(all.map(({ places }) => places))) {
+    load.inFlight += queue.inside
+    load.queued += queue.waiting
+    load.limit += queue.places
+  }
+  for (const { buffering } of all) load.queued += buffering?.queue.waiting ?? 0
+  for (const { queue } of new Set(elsewhere.map(({ places }) => places))) load.inFlight += queue.inside
+  return load
 }
 
 /** The condition of the service for the live page. */
@@ -294,20 +309,40 @@ export function quiet({ health, trouble, changes }: DeviceService, other?: Devic
   if (other?.changes !== changes) changes.close()
 }
 
-/** Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on. */
-export function retire(service: DeviceService, next: DeviceService | undefined): void {
+/**
+ * Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on.
+ *
+ * @param all the services from now on
+ */
+export function retire(
+  service: DeviceService,
+  next: DeviceService | undefined,
+  all: readonly DeviceService[],
+): void {
   const { connections, places } = service
   quiet(service, next)
-  if (next?.connections !== connections) connections.retire()
-  if (next?.places !== places)
+  if (next?.connections !== connections) {
+    connections.retire()
+    places.drop(connections)
+  }
+  if (all.every((each) => each.places !== places))
     void places.leave(next !== undefined && isSameDevice(service, next) ? next.places : undefined)
 }
 
-/** Closes a service that was opened for a refused reload. */
-export async function discard(service: DeviceService, before: DeviceService | undefined): Promise<void> {
+/**
+ * Closes a service that was opened for a refused reload.
+ *
+ * @param all the services that stay
+ */
+export async function discard(
+  service: DeviceService,
+  before: DeviceService | undefined,
+  all: readonly DeviceService[],
+): Promise<void> {
   const { connections, places } = service
   quiet(service, before)
-  if (before?.places !== places) await places.leave(undefined)
+  if (before?.connections !== connections) places.drop(connections)
+  if (all.every((each) => each.places !== places)) await places.leave(undefined)
   if (before?.connections !== connections) await connections.close()
 }
 

@@ -24,6 +24,7 @@ import {
   type ServiceDependencies,
   type ServiceSettings,
 } from './device-service.ts'
+import type { ServicePlaces } from './service-places.ts'
 
 export type DeviceServices = Awaited<ReturnType<typeof openDeviceServices>>
 
@@ -73,14 +74,14 @@ export async function openDeviceServices(
       if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
       else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
-        undo.defer(() => discard(service, before))
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before, next)
+        undo.defer(() => discard(service, before, all))
         next.push(service)
       }
     }
     if (fleet !== undefined) {
-      const present = new Set(all.map(({ places }) => places))
-      for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+      const present = new Set(placesOf(all))
+      for (const places of placesOf(next)) if (!present.has(places)) await places.join(fleet)
     }
     return { next, nextSharing, undo: undo.move() }
   }
@@ -137,15 +138,9 @@ export async function openDeviceServices(
             },
           } satisfies DeviceSignIn),
     load(): DeviceLoad {
-      const loads = all.map(loadOf)
       // The places of a service include the requests of the service that it has replaced at the same device.
       const elsewhere = [...retired].filter((each) => !all.some((other) => isSameDevice(each, other)))
-      return {
-        inFlight: sum([...loads, ...elsewhere.map(loadOf)], ({ inFlight }) => inFlight),
-        queued: sum(loads, ({ queued }) => queued),
-        limit: sum(loads, ({ limit }) => limit),
-        tolerant: loads.some(({ tolerant }) => tolerant),
-      }
+      return loadOf(all, elsewhere)
     },
     /** The bounds on waiting requests and on tunnels. Uploads that wait to be buffered have a queue of their own. */
     bounds: () => ({
@@ -155,14 +150,14 @@ export async function openDeviceServices(
       ),
       maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
     }),
-    places: () => all.map(({ places }) => places),
+    places: () => placesOf(all),
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
     /** From now on the wall of each service is shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
-      return Promise.all(all.map((each) => each.places.join(places)))
+      return Promise.all(placesOf(all).map((each) => each.join(places)))
     },
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
@@ -199,7 +194,7 @@ export async function openDeviceServices(
           for (const each of before) {
             const successor = serviceOf(next, each.route)
             if (successor === each) continue
-            retire(each, successor)
+            retire(each, successor, next)
             if (successor?.connections !== each.connections || successor.signIn !== each.signIn)
               retired.add(each)
           }
@@ -216,6 +211,11 @@ export async function openDeviceServices(
     close,
   }
   return services
+}
+
+/** The places of the services. Routes to the same address share theirs. */
+function placesOf(all: readonly DeviceService[]): readonly ServicePlaces[] {
+  return [...new Set(all.map(({ places }) => places))]
 }
 
 function sum<T>(all: readonly T[], of: (each: T) => number): number {

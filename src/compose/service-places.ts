@@ -1,6 +1,7 @@
 import type { PlacesCondition } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
+import type { Connections } from '../device/connections.ts'
 import type { Capacity } from '../device/turns.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import {
@@ -45,12 +46,19 @@ interface Dependencies {
   readonly before: ServicePlaces | undefined
 }
 
-/** The places at one service of the device: their queue, the law that learns their number, and the share of the fleet's places. */
+type Pool = Pick<Connections, 'present' | 'closeIdle'>
+
+/**
+ * The places at one service of the device, and at the routes to the same address with the same `max_in_flight` and `queue`: their queue, the
+ * law that learns their number, and the share of the fleet's places.
+ */
 export class ServicePlaces {
   readonly queue: BoundedQueue
   /** Undefined if the number of places is fixed. */
   readonly learner: Learner | undefined
   readonly longPaths: LongPaths = new LongPaths()
+  /** The connections to the device of each service that has these places. */
+  readonly #pools = new Set<Pool>()
   /** Tells the connections to the device how many places there are, and takes their signs of overload. */
   readonly capacity: Capacity
   readonly #deps: Dependencies
@@ -80,12 +88,21 @@ export class ServicePlaces {
     })
     this.queue = queue
     this.learner = learner
-    this.capacity = capacityOf(queue, learner)
+    this.capacity = capacityOf(queue, learner, () => this.#pools)
     if (inFleet && learner !== undefined) {
       const { sidecar } = ceilings
       const name = `${route} ${this.#device}`
       this.#member = new FleetMember({ name, sidecar, learner, queue, own: () => this.#own, clock, log })
     }
+  }
+
+  /** A service has these places for requests on its connections, until `drop`. */
+  share(pool: Pool): void {
+    this.#pools.add(pool)
+  }
+
+  drop(pool: Pool): void {
+    this.#pools.delete(pool)
   }
 
   /** Sends a request of the sidecar's own, which is no client's, when it has got a place. Undefined: it got none in time. */
@@ -182,11 +199,26 @@ function isBounded(learner: Learner | undefined): boolean {
   return learner !== undefined && learner.law.ceiling !== UNKNOWN
 }
 
-function capacityOf(queue: BoundedQueue, learner: Learner | undefined): Capacity {
+/** The places together have no more connections than places: those that one service keeps idle close when another opens one. */
+function makeRoom(pools: ReadonlySet<Pool>, places: number): void {
+  if (pools.size < 2) return
+  let present = 0
+  for (const pool of pools) present += pool.present
+  if (present > places) for (const pool of pools) pool.closeIdle()
+}
+
+function capacityOf(
+  queue: BoundedQueue,
+  learner: Learner | undefined,
+  pools: () => ReadonlySet<Pool>,
+): Capacity {
   return {
     isFull: () => queue.places === 1 || isBounded(learner),
     load: queue,
-    opens: (present) => learner?.opens(present),
+    opens(present) {
+      makeRoom(pools(), queue.places)
+      learner?.opens(present)
+    },
     refused: () => learner?.refused(),
     reset: () => learner?.reset(),
   }

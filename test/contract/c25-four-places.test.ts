@@ -6,10 +6,11 @@ import { describeTransports } from '../support/transports.ts'
 import { waitForQueued } from '../support/waiting.ts'
 
 describeTransports('C25 Four places at the device', (transport) => {
-  async function start() {
+  async function start(paths: readonly string[] = []) {
     const { device, held } = await startHoldingDevice()
+    const routes = Object.fromEntries(paths.map((path) => [path, { url: device.url }]))
     // The default.
-    const config = { upstream: { max_in_flight: undefined, queue: undefined } }
+    const config = { upstream: { max_in_flight: undefined, queue: undefined, routes } }
     const sidecar = await startSidecar({ transport, device, config })
     const token = await sidecar.token()
     let answered = 0
@@ -58,6 +59,30 @@ describeTransports('C25 Four places at the device', (transport) => {
     }
     answer('/hangs')
     expect(await Promise.all(responses)).toEqual(Array(12).fill(200))
+  })
+
+  it('C25 two routes to one device share its places, and its connections', async () => {
+    const { device, sidecar, ask, answer, atDevice } = await start(['/b'])
+    const requests = Array.from({ length: 12 }, (_, index) => ask(index % 2 === 0 ? '/' : '/b'))
+    for (let answered = 0; answered < 12; ) {
+      await expect.poll(passing([sidecar], atDevice)).toBeGreaterThan(0)
+      expect(atDevice()).toBeLessThanOrEqual(4)
+      answered += atDevice()
+      answer('/')
+      answer('/b')
+    }
+    expect(await Promise.all(requests)).toEqual(Array(12).fill(200))
+    expect(await sidecar.metric('postern_upstream_limit')).toBeLessThanOrEqual(4)
+    await expect.poll(() => device.openConnections).toBeLessThanOrEqual(4)
+    // Also where all idle connections are those of one route.
+    for (const path of ['/', '/b', '/']) {
+      const { length } = device.requests
+      const all = Array.from({ length: 4 }, () => ask(path))
+      await expect.poll(passing([sidecar], () => device.requests.length)).toBe(length + 4)
+      await expect.poll(() => device.openConnections).toBeLessThanOrEqual(4)
+      answer(path)
+      expect(await Promise.all(all)).toEqual(Array(4).fill(200))
+    }
   })
 
   it('C25 four long polls leave places to twelve other requests', async () => {

@@ -8,13 +8,23 @@ interface Sent {
   readonly level: number
 }
 
+interface Bounds {
+  readonly min: number
+  readonly max: number
+}
+const AUTO: Bounds = { min: 1, max: 64 }
+/** The bounds without `upstream.max_in_flight`. */
+export const BY_DEFAULT: Bounds = { min: 1, max: 4 }
+
 /** The law of Postern, which keeps its ceiling over a restart. */
 export class RestartedLaw extends PlacesLaw {
-  constructor(ceiling?: PlacesLaw['ceiling']) {
-    super({ min: 1, max: 64 }, {}, ceiling)
+  readonly #bounds: Bounds
+  constructor(ceiling?: PlacesLaw['ceiling'], bounds: Bounds = AUTO) {
+    super(bounds, {}, ceiling)
+    this.#bounds = bounds
   }
   restarted(): RestartedLaw {
-    return new RestartedLaw(this.ceiling)
+    return new RestartedLaw(this.ceiling, this.#bounds)
   }
 }
 
