@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { MODELS, type ModelName } from '../../bench/models/models.ts'
 import type { DevicePlace } from '../../src/forward/device-places.ts'
 import { PlacesLaw } from '../../src/forward/places-law.ts'
-import { RestartedLaw } from './laws.ts'
+import { BY_DEFAULT, RestartedLaw } from './laws.ts'
 import { type Run, simulate } from './simulation.ts'
 import { work } from './work.ts'
 
@@ -93,6 +93,18 @@ describe('The learned bound', () => {
     expect(learned.crashedAt.every((at) => at < 60_000)).toBe(true)
     if (!OUTAGES.has(name)) expect(learned.failed).toBe(0)
   })
+
+  it.each(['crashes', 'resets', 'reloads'] as const)(
+    'C25 by default it finds out nothing that breaks a device which takes four: %s',
+    (name) => {
+      for (const seed of [3, 4, 5]) {
+        const run = { ...RUN, seed, time: 60_000 }
+        const { crashes, throughput } = simulate(name, new RestartedLaw(undefined, BY_DEFAULT), run)
+        expect(crashes).toBe(0)
+        expect(throughput).toBeGreaterThan(0.95 * simulate(name, { places: 4 }, run).throughput)
+      }
+    },
+  )
 
   it('H198 doubles from 2 to 4 while the device keeps up; then one more is given when those so far have held', () => {
     const law = new PlacesLaw(BOUNDS)
