@@ -453,7 +453,10 @@ export class PlacesLaw {
   /** `silent`: requests wait, and no response comes. */
   #giveMore(now: number): void {
     if (this.places >= this.#reach) this.#reachTo(this.#reach + 1)
-    if (this.places >= this.#aim) this.#begin('growing', 2 * this.places, 'silent', now)
+    if (this.places < this.#aim) return
+    // Half of the places cannot be judged: long responses hold them.
+    if (this.#aim < this.#found) this.#work.triedFewer(false)
+    this.#begin('growing', 2 * this.places, 'silent', now)
   }
 
   /**

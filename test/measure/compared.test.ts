@@ -27,6 +27,17 @@ function found(places: number, { more }: { readonly more: boolean }) {
       law.answered(place, now)
       law.left(place)
     },
+    /** All places have a request, and no response comes before there are more. */
+    keepSilent(): void {
+      const before = law.places
+      const taken = Array.from({ length: before }, (_, index) => law.sent('/', index + 1, now))
+      const since = now
+      while (law.places === before && now < since + 10_000) {
+        now += 50
+        law.look(before, since, now)
+      }
+      for (const place of taken) law.left(place)
+    },
   }
 }
 
@@ -51,6 +62,21 @@ describe('H198 the places that were found', () => {
 
   it('are tried with half of them after a pause that grows fourfold up to 512 rounds', () => {
     expect(pauses(6, 'down')).toEqual([8, 32, 128, 512, 512, 512])
+  })
+
+  it('are tried with half of them much later, if nothing was answered the first time', () => {
+    const { law, respond, keepSilent } = found(8, { more: false })
+    const pause = (): number => {
+      for (let rounds = 0; rounds < 100; rounds += 1) {
+        if (law.places === 4) return rounds
+        for (let i = 0; i < 16; i += 1) respond(1.2)
+      }
+      return 100
+    }
+    expect(pause()).toBe(8)
+    keepSilent()
+    expect(law.places).toBe(8)
+    expect(Math.abs(pause() - 32)).toBeLessThan(3)
   })
 
   it.each([

@@ -18,6 +18,7 @@ export const BY_DEFAULT: Bounds = { min: 1, max: 4 }
 
 /** The law of Postern, which keeps its ceiling over a restart. */
 export class RestartedLaw extends PlacesLaw {
+  readonly keepsHalf = true
   readonly #bounds: Bounds
   constructor(ceiling?: PlacesLaw['ceiling'], bounds: Bounds = AUTO) {
     super(bounds, {}, ceiling)
