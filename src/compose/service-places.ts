@@ -26,9 +26,9 @@ import type { Clock } from '../system/clock.ts'
 import { FleetMember } from './fleet-places.ts'
 
 const STRIKES: Readonly<Record<StrikeKind, string>> = {
-  guess: 'the device had no room for more requests at once: the bound is lower until one more is tried again',
+  guess: 'the device had no room for more requests at once: it gets no more until one more is tried again',
   broke:
-    'one more request at once broke the device: the bound holds for a week, then one more is tried once; postern retry ends it sooner',
+    'one more request at once broke the device: it gets no more for a week, then one more is tried once; postern retry ends it sooner',
   barred:
     'one more request at once broke the device again: it is not tried by itself any more, until you run postern retry',
 }
@@ -62,7 +62,7 @@ export class ServicePlaces {
   /** Tells the connections to the device how many places there are, and takes their signs of overload. */
   readonly capacity: Capacity
   readonly #deps: Dependencies
-  /** The address of the service and the bounds on its places. A ceiling that was learned with another value does not count. */
+  /** The address of the service, and the least and the most places. A ceiling that was learned with another value does not count. */
   readonly #device: string
   readonly #member: FleetMember | undefined
   /** Other places have replaced these. A ceiling that these still learn is ignored. */

@@ -154,7 +154,7 @@ export interface Ceilings {
    * The ceiling of a service; `UNKNOWN` for another device than the one that was learned.
    *
    * @param service its path in `upstream.routes`; empty for the main service
-   * @param device its address and the bounds of its places
+   * @param device its address, and the least and the most places
    */
   of(service: string, device: string): Ceiling
   /** Replaces the ceiling of a service, and writes the file at once. */

@@ -28,7 +28,7 @@ export interface RoundTripService {
   readonly longPaths?: LongPaths | undefined
   /** Undefined if no response may be a stream. */
   readonly streams?: Streams | undefined
-  /** Undefined if the bound of the queue at the device is fixed. */
+  /** Undefined if the number of places is fixed. */
   readonly learner?: Learner | undefined
   readonly breaker: Breaker
   readonly clock: Clock
