@@ -62,8 +62,7 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
       max_connections_per_client: 10_000,
     },
     admin: { address: `127.0.0.1:${adminPort}` },
-    // So that the device, which takes all, gets what a load sends.
-    upstream: { url: options.device, max_in_flight: 64 },
+    upstream: { url: options.device },
     password: { file: password },
     state_dir: stateFolder(folder),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
