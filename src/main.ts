@@ -6,11 +6,11 @@ import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG, DEFAULT_STATE, PAGES } from './commands/help.ts'
-import { openLog, openOutputs } from './commands/output.ts'
+import { loadLog, openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { systemClock } from './system/clock.ts'
-import { isJournal } from './system/journal.ts'
+import { isJournal } from './system/journald.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
 
@@ -67,7 +67,7 @@ function daemon(): DaemonIo {
   const sink = { terminal: io.stdout.isTTY, fd: 1, journal: isJournal(1, process.env) }
   return {
     ...io,
-    openLog: (settings) => openLog(settings, sink),
+    openLog: (settings) => loadLog(settings, sink),
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),

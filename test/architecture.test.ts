@@ -191,10 +191,10 @@ const WRITERS: Readonly<Record<string, string>> = {
   GateExchange: 'gate',
   DeviceFacts: 'forward',
   DerivedByForward: 'forward',
-  Forwarded: 'forward',
+  ForwardExchange: 'forward',
   ClientFacts: 'listen',
   DerivedByRecord: 'record',
-  Recorded: 'record',
+  RecordExchange: 'record',
 }
 
 const PROSE = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
@@ -386,10 +386,10 @@ describe('the source', () => {
 
   it('has one door for each room that writes into the exchange', () => {
     expect(doors(source).sort()).toEqual([
-      'src/forward/forwarded.ts',
+      'src/forward/forward-exchange.ts',
       'src/gate/gate-exchange.ts',
       'src/http/exchange.ts',
-      'src/record/recorded.ts',
+      'src/record/record-exchange.ts',
     ])
   })
 
@@ -408,6 +408,12 @@ describe('the source', () => {
         /(?:^|\/)(?:index|utils?|helpers?|misc|common)(?:\.ts|\/)/.test(path),
       ),
     ).toEqual([])
+  })
+
+  it('has no two files of one name: the name says which', () => {
+    const names = [...source.keys()].map((path) => path.slice(path.lastIndexOf('/') + 1))
+    const twice = names.filter((name, at) => name.endsWith('.ts') && names.indexOf(name) !== at)
+    expect(twice).toEqual([])
   })
 
   it('refers to no page outside of this repository', () => {

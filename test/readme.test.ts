@@ -148,7 +148,7 @@ it('the commands of README.md put a sidecar in front of a device, and git ignore
     'VERSION',
     'signers',
   ]
-  const ours = ['deploy/postern.yaml', 'src/password/key-derivation.ts', 'src/compose/state.ts']
+  const ours = ['deploy/postern.yaml', 'src/password/key-derivation.ts', 'src/compose/open-state.ts']
   const clone = temporaryDirectory()
   copyFileSync(join(root, '.gitignore'), join(clone, '.gitignore'))
   await run('git', ['init', '-q'], { cwd: clone })

@@ -2,7 +2,9 @@ import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import type { Now } from '../../src/tokens/backend.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
+import { createMemoryBackend } from '../../src/tokens/memory-backend.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { liveRequests } from '../../test/tokens/live-requests.ts'
 import { runIfMain, runModule } from '../child.ts'
@@ -65,8 +67,8 @@ interface Plan {
 }
 
 /** The token store of the sidecar, in memory, with the default lifetimes. */
-export function openTokenStore(capacity: number): TokenStore {
-  return createTokenStore({
+export function openTokenStore(capacity: number): Now<TokenStore> {
+  const parts = {
     policy: {
       capacity,
       issued: 100,
@@ -75,12 +77,11 @@ export function openTokenStore(capacity: number): TokenStore {
       rotateRefresh: false,
       refreshGrace: 10_000,
     },
-    clock: systemClock,
-    journal: undefined,
-    table: createGrantTable(capacity),
     listener: { issued() {}, revoked() {}, evicted() {} },
     live: liveRequests(),
-  })
+  }
+  const memory = { clock: systemClock, journal: undefined, table: createGrantTable(capacity) }
+  return createTokenStore({ ...parts, backend: createMemoryBackend({ ...parts, ...memory }) })
 }
 
 /** Each returns a function that adds entry `i` to a table. */

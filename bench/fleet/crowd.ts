@@ -1,5 +1,5 @@
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
-import type { IssuedTokens } from '../../src/tokens/state.ts'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
 import { atEnd } from '../run-program.ts'
 import { createMember, type Member, openStore } from './member.ts'
 import type { Client, Server } from './server.ts'
@@ -85,7 +85,7 @@ async function useEveryScript([member]: readonly Member[]): Promise<void> {
   await member.revoke(refreshToken)
 }
 
-const NONE: IssuedTokens = { accessToken: '', refreshToken: '', expiresIn: 0 }
+const NONE: IssuedTokens = { grant: '', accessToken: '', refreshToken: '', expiresIn: 0 }
 
 /** Clients whose windows are measured. */
 const WINDOWS = 200

@@ -4,11 +4,13 @@ import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
 import { createTokenCopies, type TokenCopies } from '../../src/fleet/copies.ts'
 import { followRevocations } from '../../src/fleet/feed.ts'
 import { openSharedStore } from '../../src/fleet/open-store.ts'
+import { createSharedBackend } from '../../src/fleet/shared-backend.ts'
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
-import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/state.ts'
+import type { TokenPolicy } from '../../src/tokens/grant-rules.ts'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
+import { createTokenStore } from '../../src/tokens/token-store.ts'
 import { liveRequests } from '../../test/tokens/live-requests.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
 import type { Server } from './server.ts'
@@ -28,7 +30,7 @@ export interface Member {
 }
 
 /** The defaults of the configuration, with a small table. */
-const POLICY: SharedTokenPolicy = {
+const POLICY: TokenPolicy = {
   capacity: 1_000,
   issued: 100,
   accessLifetime: 3_600_000,
@@ -62,15 +64,9 @@ export function createMember(store: SharedStore): Member {
       timeout: TIMEOUT,
     })
   const [copies, others] = [copiesOf(), copiesOf()]
-  const tokens = createSharedTokens({
-    store,
-    copies,
-    live: liveRequests(),
-    policy: POLICY,
-    clock: systemClock,
-    random: randomBytes,
-    listener: { issued() {}, evicted() {}, revoked() {} },
-  })
+  const shared = { policy: POLICY, listener: { issued() {}, evicted() {}, revoked() {} } }
+  const parts = { ...shared, store, copies, clock: systemClock, random: randomBytes }
+  const tokens = createTokenStore({ ...shared, backend: createSharedBackend(parts), live: liveRequests() })
   const onBug = (error: unknown): never => {
     throw error
   }
@@ -100,7 +96,7 @@ export function createMember(store: SharedStore): Member {
     async logIn() {
       const known = await agreement.present()
       const { epoch } = known.kind === 'agreed' ? known : await agreement.settle()
-      return existing(await tokens.issue('192.0.2.1', 'password', epoch))
+      return existing(await tokens.issue('192.0.2.1', 'password', '', epoch))
     },
     async refresh(refreshToken) {
       existing(await tokens.refresh(refreshToken))

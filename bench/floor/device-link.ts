@@ -3,7 +3,7 @@ import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { Capability } from './capabilities.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
-import type { DeviceResponse, FloorExchange } from './exchange.ts'
+import type { DeviceResponse, FloorExchange } from './floor-exchange.ts'
 
 /** The defaults of Postern (ms). */
 const RESPONSE_TIMEOUT = 30_000
@@ -84,7 +84,7 @@ export class DeviceLink {
         this.#floor.onResponse(this.#take(), { status, reason, fields, body })
       },
       onFault: () => this.#socket.destroy(),
-      onSloppy() {},
+      onMalformed() {},
     }
     const reader = new ResponseReader(events, new HeadMemory(1))
     return reader

@@ -19,7 +19,7 @@ import { BareExchange } from '../../test/support/exchange.ts'
 import { PEER_TOKEN } from '../peers/peer.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
-import type { DeviceResponse, FloorExchange } from './exchange.ts'
+import type { DeviceResponse, FloorExchange } from './floor-exchange.ts'
 import { fieldsForClient, fieldsForDevice } from './lines.ts'
 
 /** The largest load has this many requests in flight. */

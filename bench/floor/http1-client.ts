@@ -5,8 +5,8 @@ import { HeadReader } from '../../src/http1/head-reader.ts'
 import { type ConnectionFacts, interpretRequest } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
-import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
+import { type DeviceResponse, type FloorClient, FloorExchange } from './floor-exchange.ts'
 import { rewriteRequest, rewriteResponse } from './lines.ts'
 
 /** The defaults of Postern (ms, bytes, number of fields, bytes). */

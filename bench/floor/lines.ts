@@ -1,5 +1,5 @@
 import { type Fields, fieldLines, keepFields } from '../../src/http/fields.ts'
-import type { DeviceResponse } from './exchange.ts'
+import type { DeviceResponse } from './floor-exchange.ts'
 
 const HEAD_END = '\r\n\r\n'
 

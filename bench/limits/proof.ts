@@ -1,4 +1,4 @@
-import type { Account } from '../../src/verify/ledger.ts'
+import type { LedgerResult } from '../../src/verify/ledger.ts'
 import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import type { Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
@@ -53,7 +53,7 @@ function proofTable(reports: readonly Report[]): Table {
   }
 }
 
-function figures({ passed, refused, other }: Account): string[] {
+function figures({ passed, refused, other }: LedgerResult): string[] {
   return [passed.join(' + '), String(refused), String(other)]
 }
 

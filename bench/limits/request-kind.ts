@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../src/http/admission.ts'
-import { member, type Observation, only, wholeNumber } from '../../src/verify/exchange.ts'
-import { type Limit, limitFieldFaults } from '../../src/verify/limit-fields.ts'
+import { member, type Observation, only, wholeNumber } from '../../src/verify/question.ts'
+import { type Limit, limitFieldFaults } from '../../src/verify/stated-limits.ts'
 import { DEVICE_BODY } from '../device.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 

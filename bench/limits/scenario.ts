@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import type { Endpoint } from '../../src/http/admission.ts'
-import { foldFields, type Observation, only, textMember, wholeNumber } from '../../src/verify/exchange.ts'
-import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
-import type { Limit } from '../../src/verify/limit-fields.ts'
+import { createLedger, type Ledger, type LedgerResult } from '../../src/verify/ledger.ts'
+import { foldFields, type Observation, only, textMember, wholeNumber } from '../../src/verify/question.ts'
+import type { Limit } from '../../src/verify/stated-limits.ts'
 import { type Device, startDevice } from '../../test/support/device.ts'
 import { DEVICE_BODY } from '../device.ts'
 import { atEnd } from '../run-program.ts'
@@ -37,7 +37,7 @@ export interface Shape {
 
 export interface Report {
   readonly title: string
-  readonly accounts: ReadonlyMap<Endpoint, Account>
+  readonly accounts: ReadonlyMap<Endpoint, LedgerResult>
   /** Number of requests that reached the device. */
   readonly deviceSaw: number
   readonly faults: readonly string[]

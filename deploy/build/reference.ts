@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type Field, keysOf, z } from '../../src/config/field.ts'
+import { type Field, z } from '../../src/config/field.ts'
 import { firstConfiguration, flow } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { RESTART_KEYS } from '../../src/config/restart-keys.ts'
@@ -129,7 +129,7 @@ function commonKeys(): string {
 
 function reloading(): string {
   const names = RESTART_KEYS.map(
-    ({ key, which }) => `- ${code(key)}${which === undefined ? '' : `: ${which}`}`,
+    ({ keys, which }) => `- ${keys.map(code).join(', ')}${which === undefined ? '' : `: ${which}`}`,
   )
   return `## What needs a restart
 
@@ -159,18 +159,19 @@ function jsonSchema(field: Field<unknown>, path: string): Node {
     io: 'input',
     target: 'draft-7',
     override({ zodSchema, jsonSchema: each, path: steps }) {
-      const known = keysOf.get(zodSchema)
-      if (known !== undefined) {
+      // The keys of a key have a JSON Schema of their own.
+      if (steps.includes('properties')) return
+      const known = [...((steps.includes('items') ? field.item : (field.member ?? field))?.keys ?? [])]
+      if (known.length > 0 && zodSchema._zod.def.type === 'object') {
         const here = steps.includes('items') ? `${path}[]` : path.replace(/^upstream\.routes$/, 'upstream')
         const below = here === '' ? '' : `${here}.`
-        const keys = [...known]
-        const required = keys.filter(
+        const required = known.filter(
           ([, { optional, default: initial }]) => !optional && initial === undefined,
         )
-        delete each.propertyNames
+        delete each.required
         Object.assign(each, {
           type: 'object',
-          properties: Object.fromEntries(keys.map(([key, field]) => [key, described(field, below + key)])),
+          properties: Object.fromEntries(known.map(([key, field]) => [key, described(field, below + key)])),
           ...(required.length === 0 ? {} : { required: required.map(([key]) => key) }),
           additionalProperties: false,
           ...(field.kind === 'choice' ? ONE : DEMANDS[path]),

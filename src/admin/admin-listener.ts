@@ -5,8 +5,8 @@ import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
+import { type AdminResponse, ClientGone, json, methodNotAllowed, send } from './admin-response.ts'
 import { type ReadByTurns, readByTurns, wireOf } from './admin-wire.ts'
-import { type Answer, ClientGone, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import { inTurn } from './in-turn.ts'
 import type { Reach } from './page-access.ts'
@@ -60,7 +60,7 @@ export function createAdminListener(deps: Dependencies) {
     page,
     onBug,
   } = deps
-  const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
+  const pages: Readonly<Record<string, () => AdminResponse | Promise<AdminResponse>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
     '/readyz': () => {
@@ -72,7 +72,7 @@ export function createAdminListener(deps: Dependencies) {
   let reach: Reach = 'network'
   let loading: Promise<PageRoutes> | undefined
 
-  async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
+  async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<AdminResponse | undefined> {
     const refused = reach === 'unix' ? undefined : checkHost(req)
     if (refused !== undefined) return refused
     // Compared byte for byte, neither decoded nor resolved: no other spelling of a path reaches a page.
@@ -95,10 +95,10 @@ export function createAdminListener(deps: Dependencies) {
         if (!(error instanceof ClientGone)) onBug(error)
         return json(500, { error: 'server_error' })
       })
-      .then((answer) => {
-        if (answer === undefined) return
+      .then((response) => {
+        if (response === undefined) return
         if (res.shouldKeepAlive) res.setHeader('Keep-Alive', KEPT)
-        send(res, answer)
+        send(res, response)
       })
   }
 

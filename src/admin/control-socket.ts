@@ -10,10 +10,14 @@ import { explainPathError } from '../system/named-file.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
-import { BY_OPERATOR, type GrantSummary, type HandedOut, type State, type Tokens } from '../tokens/state.ts'
-import { type Answer, ClientGone, json, readSmallBody, STORE_SILENT, send } from './answer.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
+import type { HandedOut } from '../tokens/handout.ts'
+import { BY_OPERATOR } from '../tokens/revocation.ts'
+import type { State } from '../tokens/state.ts'
+import type { Tokens } from '../tokens/token-store.ts'
+import { type AdminResponse, ClientGone, json, readSmallBody, STORE_SILENT, send } from './admin-response.ts'
 import { inTurn } from './in-turn.ts'
-import { answerToHandout, MALFORMED_HANDOUT, readHandout } from './operator-handout.ts'
+import { MALFORMED_HANDOUT, readHandout, responseToHandout } from './operator-handout.ts'
 import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
@@ -32,7 +36,7 @@ interface Dependencies {
   /** The alarms of the live page. */
   readonly alarms: () => readonly Alarm[]
   /** The places at each service of the device. */
-  readonly places: () => readonly Places[]
+  readonly places: () => readonly ServicePlaces[]
   /** The quirks that the responses of each service have shown. */
   readonly quirks: () => readonly RouteQuirk[]
   readonly memory: () => MemoryStatus
@@ -59,7 +63,7 @@ export interface RouteQuirk extends QuirkCondition {
 }
 
 /** The places at a service of the device. */
-export interface Places {
+export interface ServicePlaces {
   condition(): PlacesCondition
   /** Forgets what broke the device, so that more requests at once are tried again. Returns whether anything was known. */
   retry(): boolean
@@ -91,7 +95,7 @@ export interface UnfinishedRequest {
   readonly startedAt: number
 }
 
-/** The answer to `GET /status`. */
+/** The response to `GET /status`. */
 export interface StatusAnswer {
   readonly alarms: readonly Alarm[]
   /** The addresses of the listeners, such as `0.0.0.0:8443`. */
@@ -108,7 +112,7 @@ export interface StatusAnswer {
   readonly unfinished?: readonly UnfinishedRequest[]
 }
 
-/** The answer to `POST /revoke`. */
+/** The response to `POST /revoke`. */
 export interface Revoked {
   /** The number of grants: live ones, and ended ones with a request in flight at this sidecar. */
   readonly revoked: number
@@ -116,7 +120,7 @@ export interface Revoked {
   readonly elsewhere?: 'uncounted'
 }
 
-/** The answer to `POST /issue`. */
+/** The response to `POST /issue`. */
 export type Issued = HandedOut
 
 export interface ListedRequests {
@@ -129,7 +133,9 @@ export interface Explained {
   readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
-type Command = (req: IncomingMessage, query: URLSearchParams) => Answer | Promise<Answer>
+const TOO_LONG: AdminResponse = json(413, { error: 'the command is longer than 4 KiB' })
+
+type Command = (req: IncomingMessage, query: URLSearchParams) => AdminResponse | Promise<AdminResponse>
 
 export { LONGEST_ID } from '../gate/request-id.ts'
 
@@ -160,7 +166,7 @@ export async function openControlSocket(
     onFailure,
   }: Dependencies,
 ): Promise<AsyncDisposable> {
-  async function status(): Promise<Answer> {
+  async function status(): Promise<AdminResponse> {
     const found = await tokens.grants()
     const late = waiting()
     const known = {
@@ -197,8 +203,10 @@ export async function openControlSocket(
       }))
   }
 
-  async function revoke(req: IncomingMessage): Promise<Answer> {
-    const which = readRevocation(String(await readSmallBody(req)))
+  async function revoke(req: IncomingMessage): Promise<AdminResponse> {
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const which = readRevocation(String(body))
     if (which === undefined)
       return json(400, { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' })
     const revoked = await tokens.revoke(which, BY_OPERATOR)
@@ -207,17 +215,19 @@ export async function openControlSocket(
     return json(200, { revoked, ...elsewhere } satisfies Revoked)
   }
 
-  async function issue(req: IncomingMessage): Promise<Answer> {
-    const handout = readHandout(String(await readSmallBody(req)))
-    return handout === undefined ? MALFORMED_HANDOUT : answerToHandout(handout, await handOut(handout))
+  async function issue(req: IncomingMessage): Promise<AdminResponse> {
+    const body = await readSmallBody(req)
+    if (body === undefined) return TOO_LONG
+    const handout = readHandout(String(body))
+    return handout === undefined ? MALFORMED_HANDOUT : responseToHandout(handout, await handOut(handout))
   }
 
-  function list(_req: IncomingMessage, query: URLSearchParams): Answer {
+  function list(_req: IncomingMessage, query: URLSearchParams): AdminResponse {
     const wanted = { reason: query.get('reason') ?? undefined, status: query.get('status') ?? undefined }
     return json(200, { requests: requests.recent(wanted) } satisfies ListedRequests)
   }
 
-  function explain(_req: IncomingMessage, query: URLSearchParams): Answer {
+  function explain(_req: IncomingMessage, query: URLSearchParams): AdminResponse {
     const explanations = requests.explain(query.get('id') ?? '')
     return json(200, { explanations, remembered: requests.remembered() } satisfies Explained)
   }
@@ -240,8 +250,8 @@ export async function openControlSocket(
     const execute = commands.get(`${req.method} ${path}`)
     res.setHeader('Connection', 'close')
     try {
-      const answer = await execute?.(req, new URLSearchParams(query))
-      send(res, answer ?? json(404, { error: 'unknown command' }))
+      const response = await execute?.(req, new URLSearchParams(query))
+      send(res, response ?? json(404, { error: 'unknown command' }))
     } catch (error) {
       const name = path === '/requests' ? 'explain' : path.slice(1)
       if (!(error instanceof ClientGone)) onFailure(error, `postern ${name} failed`)

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PageEvents, Point, TimelineEntry } from '../overview/model.ts'
 import type { GrantRows, Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
+import { PAGE_FIELDS } from './admin-response.ts'
 import { streamBegan, streamEnds } from './admin-wire.ts'
-import { PAGE_FIELDS } from './answer.ts'
 
 /** The viewer of one stream. */
 interface StreamViewer {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
-import { type Answer, errorAnswer } from './answer.ts'
+import { type AdminResponse, errorResponse } from './admin-response.ts'
 
 export interface HostCheckDependencies {
   /** The names of the configuration, in canonical form; `*` may stand for the first label. */
@@ -29,7 +29,7 @@ export function createHostCheck({
   configured,
   machine,
   onUnknown,
-}: HostCheckDependencies): (req: IncomingMessage) => Answer | undefined {
+}: HostCheckDependencies): (req: IncomingMessage) => AdminResponse | undefined {
   const reported = new Set<string>()
 
   function isAllowed(name: string): boolean {
@@ -40,11 +40,11 @@ export function createHostCheck({
 
   return (req) => {
     const hosts = req.headersDistinct.host ?? []
-    if (hosts.length > 1) return errorAnswer(400, 'invalid_request', 'The request has several Host fields.')
+    if (hosts.length > 1) return errorResponse(400, 'invalid_request', 'The request has several Host fields.')
     const host = hosts[0] ?? ''
     if (host === '') return undefined
     const name = hostIn(host)
-    if (name === undefined) return errorAnswer(400, 'invalid_request', 'The Host field is no host name.')
+    if (name === undefined) return errorResponse(400, 'invalid_request', 'The Host field is no host name.')
     if (isAllowed(name)) return undefined
     const shown = name.slice(0, 253)
     if (reported.size < MOST_REPORTS && !reported.has(shown)) {
@@ -52,7 +52,7 @@ export function createHostCheck({
       onUnknown(shown)
     }
     const remedy = `Use the IP address of the machine, or add the name to admin.hosts.`
-    return errorAnswer(421, 'unknown_host', `The admin listener does not know the name ${shown}. ${remedy}`)
+    return errorResponse(421, 'unknown_host', `The admin listener does not know the name ${shown}. ${remedy}`)
   }
 }
 

@@ -1,5 +1,7 @@
-import type { GrantSummary, Handout, State } from '../tokens/state.ts'
-import { type Answer, json, STORE_SILENT } from './answer.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
+import type { Handout } from '../tokens/handout.ts'
+import type { State } from '../tokens/state.ts'
+import { type AdminResponse, json, STORE_SILENT } from './admin-response.ts'
 
 /** The bounds of the lifetime of an issued token (ms): a minute to 366 days. */
 export const SHORTEST = 60_000
@@ -15,7 +17,7 @@ export function problemOfLabel(label: string): string | undefined {
   return `must have 1 to ${LONGEST_LABEL} printable characters, such as probe or "Prometheus 2"; no space at an end`
 }
 
-export const MALFORMED_HANDOUT: Answer = json(400, {
+export const MALFORMED_HANDOUT: AdminResponse = json(400, {
   error: 'say what to issue: {"lifetime": MS}, perhaps with "name" and "label"',
 })
 
@@ -39,8 +41,11 @@ function parse(text: string): unknown {
   }
 }
 
-/** The answer to an `issue` command. 422: the configuration does not have the name. 409: the sidecar refuses to issue. */
-export function answerToHandout({ name }: Handout, result: Awaited<ReturnType<State['handOut']>>): Answer {
+/** The response to an `issue` command. 422: the configuration does not have the name. 409: the sidecar refuses to issue. */
+export function responseToHandout(
+  { name }: Handout,
+  result: Awaited<ReturnType<State['handOut']>>,
+): AdminResponse {
   switch (result) {
     case 'unknown-name':
       return json(422, { error: name === '' ? NAMELESS : UNKNOWN })

@@ -1,6 +1,6 @@
 import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
-import type { Revocation } from '../tokens/state.ts'
+import type { Revocation } from '../tokens/revocation.ts'
 
 /** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Extract<

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type Answer, errorAnswer } from './answer.ts'
+import { type AdminResponse, errorResponse } from './admin-response.ts'
 import { namesLoopback } from './host-check.ts'
 import type { PageSession, PageSessions } from './page-sessions.ts'
 
@@ -19,8 +19,7 @@ export interface Viewer {
 /** The challenge of a 401, which RFC 9110 §15.5.2 requires. Browsers do not know this scheme, so they open no login dialog. */
 export const CHALLENGE: Readonly<Record<string, string>> = { 'WWW-Authenticate': 'Cookie realm="Postern"' }
 
-const REMEDY =
-  'Set admin.password_file to a file with one: postern hash-password > FILE writes it. Then restart Postern.\n'
+const REMEDY = 'Set admin.password_file to a file with one: postern hash-password > FILE writes it.\n'
 const OFF = `The live page is off. admin.address is neither on loopback nor a Unix socket, so the page needs a password. ${REMEDY}`
 const NAMED = `The live page needs a password, because the request names the sidecar otherwise than by a loopback address or localhost. ${REMEDY}`
 const PROXIED = `The live page needs a password, because this request is in HTTP/1.0 or has a field of a proxy. ${REMEDY}`
@@ -54,14 +53,14 @@ export function accessOf(
   return { kind: 'viewer', session: undefined, mayRevoke: reach === 'unix' }
 }
 
-export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): Answer {
-  return access.kind === 'login' ? loginRequired() : errorAnswer(403, 'page_off', access.reason.trim())
+export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): AdminResponse {
+  return access.kind === 'login' ? loginRequired() : errorResponse(403, 'page_off', access.reason.trim())
 }
 
-export function refuseRevocation(): Answer {
-  return errorAnswer(403, 'password_required', READ_ONLY.trim())
+export function refuseRevocation(): AdminResponse {
+  return errorResponse(403, 'password_required', READ_ONLY.trim())
 }
 
-export function loginRequired(): Answer {
-  return errorAnswer(401, 'login_required', 'Sign in first.', CHALLENGE)
+export function loginRequired(): AdminResponse {
+  return errorResponse(401, 'login_required', 'Sign in first.', CHALLENGE)
 }

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http'
-import { loginDocument, type Message } from '../browser/login-page.ts'
+import { type LoginMessage, type LoginPage, loginDocument } from '../browser/login-page.ts'
 import { formCharset, parseForm, required } from '../http/form.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { type Answer, clientOf, errorAnswer, readSmallBody, tooLarge } from './answer.ts'
+import { type AdminResponse, clientOf, errorResponse, readSmallBody, tooLarge } from './admin-response.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import { CHALLENGE } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
 
-export type PagePassword = Pick<Passwords, 'verify' | 'generation'>
+export type PagePassword = Pick<Passwords, 'isSet' | 'verify' | 'generation'>
 
 interface Dependencies {
   readonly clock: Clock
@@ -25,13 +25,13 @@ export function createLogin({
   sessions,
   password,
   log,
-}: Dependencies): (req: IncomingMessage) => Promise<Answer> {
+}: Dependencies): (req: IncomingMessage) => Promise<AdminResponse> {
   const beginAttempt = createLoginAttempts(clock)
 
   return async (req) => {
     const charset = formCharset(req.rawHeaders)
     if (typeof charset !== 'string') {
-      return errorAnswer(
+      return errorResponse(
         415,
         'unsupported_media_type',
         'The login is a form: application/x-www-form-urlencoded.',
@@ -42,15 +42,17 @@ export function createLogin({
     const form = parseForm(body, charset)
     const candidate = 'kind' in form ? form : required(form, 'password')
     if (typeof candidate !== 'string')
-      return errorAnswer(400, 'invalid_request', 'The form has one field, password.')
+      return errorResponse(400, 'invalid_request', 'The form has one field, password.')
     const client = clientOf(req)
     const attempt = beginAttempt(client)
     if ('retryAfter' in attempt)
-      return loginPage(429, '', { 'Retry-After': String(attempt.retryAfter) }, 'wait')
-    let verified: Awaited<ReturnType<PagePassword['verify']>>
-    // Again if the password has changed meanwhile: the change ends all sessions, but would miss one that begins after it.
-    do verified = await password.verify(candidate, prefix64(client))
+      return loginPage(429, '', { 'Retry-After': String(attempt.retryAfter) }, 'wait', {
+        wait: `Too many failed logins from your address. Try again in ${attempt.retryAfter} s.`,
+      })
+    let verified = await password.verify(candidate, prefix64(client))
+    // Again if the password has changed meanwhile.
     while (verified.generation !== password.generation)
+      verified = await password.verify(candidate, prefix64(client))
     const { result } = verified
     if (result === 'wrong' || result === 'other-name') {
       const failures = attempt.count
@@ -62,6 +64,7 @@ export function createLogin({
     if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
     const earlier = sessions.carriedBy(req.rawHeaders)
     if (earlier !== undefined) sessions.end([earlier])
+    // No await between the comparison above and `begin`: a change of the password ends all sessions, and would miss this one.
     log.info({ client }, 'live page: signed in')
     return goToPage({ 'Set-Cookie': sessions.begin(undefined) })
   }
@@ -79,19 +82,22 @@ const WORDS = {
  *
  * @param base what leads from the path of the request to `/page/`. References are relative, because a proxy may serve the page below a
  * prefix that Postern does not know.
+ * @param words in place of the usual ones
  */
 export function loginPage(
   status: number,
   base: '' | 'page/',
   fields: Readonly<Record<string, string>>,
-  message?: Message,
-): Answer {
-  const wait = `Too many failed logins from your address. Try again in ${fields['Retry-After']} s.`
+  message?: LoginMessage,
+  words: LoginPage['words'] = {},
+): AdminResponse {
   const body = loginDocument({
     realm: 'Postern',
-    words: { ...WORDS, wait },
+    title: 'Sign in to Postern',
+    username: 'postern',
+    words: { ...WORDS, ...words },
     message,
-    action: { kind: 'password', to: `${base}login` },
+    action: { kind: 'form', to: `${base}login` },
     note: 'It is the one in the file of <code>admin.password_file</code>, not the device’s.',
     icon: `${base}icon.svg`,
   })
@@ -99,6 +105,6 @@ export function loginPage(
 }
 
 /** Redirects from a path below `/page/` to the page. The reference is relative, so it works behind a proxy that adds a prefix. */
-export function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
+export function goToPage(fields: Readonly<Record<string, string>> = {}): AdminResponse {
   return { status: 303, fields: { Location: '../', ...fields } }
 }

@@ -1,15 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from '../record/log.ts'
-import { BY_OPERATOR, type Tokens } from '../tokens/state.ts'
+import { BY_OPERATOR } from '../tokens/revocation.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import {
-  type Answer,
+  type AdminResponse,
   clientOf,
-  errorAnswer,
+  errorResponse,
   json,
   readSmallBody,
   storeUnavailable,
   tooLarge,
-} from './answer.ts'
+} from './admin-response.ts'
 import { readRevocation } from './operator-revocation.ts'
 import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
@@ -22,18 +23,18 @@ export function createPageRevocation(
   { revoke }: Pick<Tokens, 'revoke'>,
   sessions: Pick<PageSessions, 'find'>,
   log: Logger,
-): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
+): (req: IncomingMessage, viewer: Viewer) => Promise<AdminResponse> {
   return async (req, { session, mayRevoke }) => {
     if (!mayRevoke) return refuseRevocation()
     // No form can send this type, so another site would need the consent of this one (CORS preflight).
     if (!/^application\/json *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
-      return errorAnswer(415, 'unsupported_media_type', 'Send application/json.')
+      return errorResponse(415, 'unsupported_media_type', 'Send application/json.')
     }
     const body = await readSmallBody(req)
     if (body === undefined) return tooLarge()
     const which = readRevocation(String(body))
     if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
-      return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
+      return errorResponse(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
     }
     // The session may have ended while the body came in.
     if (session !== undefined && sessions.find(session.id) === undefined) return loginRequired()

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { createSessionTable, type Session, type SessionTable } from '../browser/session-table.ts'
+import { VIEWER_COOKIE } from '../http/browsers.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The session of a viewer who has signed in. An open page uses it once a second. */
+/** The session of a viewer who has signed in. It stands for nothing else, so its login is undefined. An open page uses it once a second. */
 export type PageSession = Session<undefined>
 
 export type PageSessions = SessionTable<undefined>
@@ -26,10 +27,10 @@ export function createPageSessions(
   return createSessionTable({
     clock,
     cookie: {
-      name: `postern-${randomBytes(6).toString('hex')}`,
+      name: `${VIEWER_COOKIE}${randomBytes(6).toString('hex')}`,
       secure,
       maxAge: LONGEST / 1000,
-      several: 'each',
+      several: 'each-is-tried',
     },
     most: MOST_SESSIONS,
     idle: () => IDLE,

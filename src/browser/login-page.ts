@@ -1,74 +1,82 @@
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Fields } from '../http/fields.ts'
-import { documentOf, escapeHtml, htmlReply } from '../http/html.ts'
+import { documentOf, escapeHtml, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import type { Reply } from '../http/refusal.ts'
+import type { LocalResponse } from '../http/refusal.ts'
 
 /** What a page of the login shows. */
 export interface LoginPage {
   readonly realm: string
+  /** Default: the realm. */
+  readonly title?: string
+  /** The name under which password managers keep the password; default: the realm. */
+  readonly username?: string
   /** The value of `Accept-Language`. */
   readonly languages?: string | undefined
-  /** In place of the words of the language. */
+  /** In place of the words of the language. They are HTML. */
   readonly words?: Partial<Words>
-  readonly message: Message | undefined
+  readonly message: LoginMessage | undefined
   /**
-   * What the user can do: log in by the password or log out with a form, or follow a link. `to`: the address of the form or of the link.
+   * What the user can do: log in with a form, log out with a form, or follow a link. `to`: the address of the login form or of the link.
    * Undefined: nothing.
    */
   readonly action:
-    | { readonly kind: 'password' | 'open' | 'login'; readonly to: string }
+    | { readonly kind: 'form' | 'link-to-login' | 'link-to-device'; readonly to: string }
     | { readonly kind: 'logout' }
     | undefined
   /** HTML below the action. */
   readonly note?: string
-  /** The address of the icon; default: none. */
+  /** The address of the icon; default: none. `pageResponse` cannot show one: its policy allows `data:` only. */
   readonly icon?: string
 }
 
 /** A page of the login as a response. `more`: further fields. `head`: further elements of its head. */
-export function pageReply(status: number, page: LoginPage, more: Fields = [], head = ''): Reply {
-  return htmlReply(status, loginDocument(page, head), more)
+export function pageResponse(status: number, page: LoginPage, more: Fields = [], head = ''): LocalResponse {
+  return htmlResponse(status, loginDocument(page, head), more)
 }
 
 /** A page of the login in HTML, in the language of the browser. `head`: further elements of its head. */
 export function loginDocument(
-  { realm, languages, message, action, note, icon, ...own }: LoginPage,
+  { realm, title = realm, username = realm, languages, message, action, note, icon, ...own }: LoginPage,
   head = '',
 ): string {
   const language = languageOf(WORDS, languages)
   const words: Words = { ...(WORDS[language] ?? WORDS.en), ...own.words }
-  const title = escapeHtml(realm)
-  const main = [`<h1>${title}</h1>`]
+  const main = [`<h1>${escapeHtml(realm)}</h1>`]
   if (message !== undefined)
     main.push(`<p id="message" role="${isNews(message) ? 'status' : 'alert'}">${words[message]}</p>`)
-  if (action !== undefined) main.push(actionOf(action, title, message, words))
+  if (action !== undefined) main.push(actionOf(action, username, message, words))
   if (note !== undefined) main.push(`<p class="small">${note}</p>`)
-  return documentOf({ language, title, head, icon, main: main.join('\n') })
+  return documentOf({ language, title: escapeHtml(title), head, icon, main: main.join('\n') })
 }
 
 /** Whether a message is a status, not an alarm. */
-function isNews(message: Message): boolean {
+function isNews(message: LoginMessage): boolean {
   return message === 'out' || message === 'ended' || message === 'foreign'
 }
 
 function actionOf(
   action: NonNullable<LoginPage['action']>,
-  title: string,
-  message: Message | undefined,
+  username: string,
+  message: LoginMessage | undefined,
   words: Words,
 ): string {
   const { kind } = action
   if (kind === 'logout') return formOf(OWN_PATHS.logout, '', words.logout)
-  if (kind !== 'password') return `<a href="${escapeHtml(action.to)}">${words[kind]}</a>`
+  if (kind === 'link-to-login') return linkOf(action.to, words.login)
+  if (kind === 'link-to-device') return linkOf(action.to, words.open)
   // A screen reader reads the field that has the focus when the page opens, but no alert that was there before.
   const described = message === undefined ? '' : ' aria-describedby="message"'
   const wrong = message === 'wrong' ? ' aria-invalid="true"' : ''
   const password = `
-<input type="text" autocomplete="username" value="${title}" readonly hidden>
+<input type="text" autocomplete="username" value="${escapeHtml(username)}" readonly hidden>
 <label for="password">${words.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" required autofocus${described}${wrong}>`
   return formOf(action.to, password, words.login)
+}
+
+function linkOf(to: string, text: string): string {
+  return `<a href="${escapeHtml(to)}">${text}</a>`
 }
 
 function formOf(action: string, inputs: string, button: string): string {
@@ -78,10 +86,10 @@ function formOf(action: string, inputs: string, button: string): string {
 }
 
 /** Why a page of the login is shown, other than to ask for the password. */
-export type Message = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext' | 'ended' | 'unsent' | 'out'
+export type LoginMessage = 'wrong' | 'wait' | 'busy' | 'foreign' | 'cleartext' | 'ended' | 'unsent' | 'out'
 
 /** The words of the login page in one language. */
-type Words = Readonly<Record<'password' | 'login' | 'logout' | 'open' | Message, string>>
+type Words = Readonly<Record<'password' | 'login' | 'logout' | 'open' | LoginMessage, string>>
 
 /** By language. A new one needs only its lines here. */
 export const WORDS: Readonly<Record<string, Words>> & { readonly en: Words } = {

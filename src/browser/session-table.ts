@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import { type SessionCookie, sessionIdsIn, setCookie } from '../http/browsers.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
+import type { Later } from '../system/later.ts'
 import { mintToken } from '../tokens/mint.ts'
-import type { Later } from '../tokens/state.ts'
 
 /** The session of a browser that has logged in. Times are on the monotonic clock (ms). */
 export interface Session<Login> {
@@ -16,10 +16,12 @@ export interface Session<Login> {
   readonly endsAt: number
 }
 
-/** Why a session ends without a request, and after its lifetime: values of the `reason` label of `postern_tokens_revoked_total`. */
+/**
+ * Why a session ends: it was idle, its lifetime is over, or a login, a logout or too many sessions ended it. Only sessions that stand for a
+ * grant are counted by it, in `postern_tokens_revoked_total`.
+ */
 const IDLE = 'browser_idle'
 const OVER = 'browser_session_over'
-/** A further value: a logout or a login ended the session. */
 const BY_CLIENT = 'client'
 
 interface SessionRules<Login> {
@@ -74,9 +76,13 @@ export function createSessionTable<Login>({
     return now - usedAt >= idle() ? IDLE : undefined
   }
 
-  /** Ends the sessions that are over. A request in flight, such as an open stream, is a use. Call it about once a second. */
-  function sweep(now = clock.monotonic()): void {
+  /**
+   * Ends the sessions that are over. A request in flight, such as an open stream, is a use. Needed once a second only where `onEnd` has to
+   * come in time: `find` ends the others.
+   */
+  function sweep(): void {
     if (sessions.size === 0) return
+    const now = clock.monotonic()
     const all = [...sessions.values()]
     const isInFlight = inFlight()
     for (const session of all) {
@@ -88,16 +94,35 @@ export function createSessionTable<Login>({
       if (reason !== undefined) void end(some, reason)
   }
 
-  /** The live session of an id. This is a use of it. */
-  function find(id: string, now = clock.monotonic()): Session<Login> | undefined {
+  /**
+   * The live session of an id. This is a use of it.
+   *
+   * @param at when the request came, which may be before the last use
+   */
+  function find(id: string, at = clock.monotonic()): Session<Login> | undefined {
     const session = sessions.get(id)
     if (session === undefined) return undefined
-    if (endOf(session, now) !== undefined) {
-      sweep(now)
+    if (endOf(session, at) !== undefined) {
+      sweep()
       if (!sessions.has(id)) return undefined
     }
-    session.usedAt = now
+    session.usedAt = Math.max(session.usedAt, at)
     return session
+  }
+
+  /** The first live session in the cookies of these fields. This is a use of it. */
+  function carriedBy(fields: Fields): Session<Login> | undefined {
+    for (const id of sessionIdsIn(fields, cookie)) {
+      const session = find(id)
+      if (session !== undefined) return session
+    }
+    return undefined
+  }
+
+  /** Logs out: ends every session in the cookies of these fields, also where several cookies are no login. */
+  function endCarriedBy(fields: Fields): Later<boolean> {
+    const ids = sessionIdsIn(fields, { ...cookie, several: 'each-is-tried' })
+    return end(ids.flatMap((id) => sessions.peek(id) ?? []))
   }
 
   return {
@@ -106,11 +131,8 @@ export function createSessionTable<Login>({
     has: (id: string): boolean => sessions.has(id),
     find,
     end,
-    /** The live session of the cookie in these fields. This is a use of it. */
-    carriedBy: (fields: Fields): Session<Login> | undefined =>
-      sessionIdsIn(fields, cookie)
-        .map((id) => find(id))
-        .find((session) => session !== undefined),
+    carriedBy,
+    endCarriedBy,
     /** Begins a session and returns the value of `Set-Cookie`. */
     begin(login: Login): string {
       const id = mintToken()

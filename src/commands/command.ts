@@ -1,8 +1,8 @@
 import type { LogSettings, OpenLog } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { isJournal, withSeverity } from '../system/journal.ts'
+import { isJournal, withSeverity } from '../system/journald.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
-import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { firstOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { Outputs } from './output.ts'
 import type { Terminal } from './prompt.ts'
@@ -56,7 +56,8 @@ export const STANDARD_ERROR = 2
 
 /** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
 export function exitCodeOf(error: unknown): 1 | 2 {
-  return error instanceof SetupError ? error.exitCode : 1
+  const first = firstOf(error)
+  return first instanceof SetupError ? first.exitCode : 1
 }
 
 /** Writes why a command failed and returns its exit code. Only a bug is written with its stack. For journald the lines have level error. */
@@ -65,13 +66,14 @@ export function reportFailure(
   error: unknown,
   { stderr, env }: Pick<CommandIo, 'stderr' | 'env'>,
 ): 1 | 2 {
-  const problems = error instanceof SetupError ? error.problems : [describe(error)]
+  const first = firstOf(error)
+  const problems = first instanceof SetupError ? first.problems : [describe(first)]
   const journal = isJournal(STANDARD_ERROR, env)
   for (const problem of problems) {
     const text = `${wrapped(`postern ${command}: ${problem}`, 0, columnsOf(stderr))}\n`
     stderr.write(journal ? withSeverity(3, text) : text)
   }
-  return exitCodeOf(error)
+  return exitCodeOf(first)
 }
 
 function describe(error: unknown): string {

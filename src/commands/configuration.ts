@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { type ConfigFile, type Loaded, loadWithLocations, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { codeOf, isWithheld, SetupError } from '../system/setup-error.ts'
+import { codeOf, firstOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { CommandIo } from './command.ts'
 import { instanceOf, unknownInstance } from './instance.ts'
@@ -104,9 +104,10 @@ function noFile({ env, defaultConfig }: Surroundings): string {
 
 /** Puts the location where the key is set before each problem of an error that names a key. Returns any other error unchanged. */
 export function located(error: unknown, locationOf: Loaded['locationOf']): unknown {
-  const location = error instanceof SetupError && error.key !== undefined ? locationOf(error.key) : undefined
-  if (!(error instanceof SetupError) || location === undefined) return error
-  const { problems, exitCode } = error
+  const first = firstOf(error)
+  const location = first instanceof SetupError && first.key !== undefined ? locationOf(first.key) : undefined
+  if (!(first instanceof SetupError) || location === undefined) return error
+  const { problems, exitCode } = first
   return new SetupError(
     problems.map((problem) => `${location}: ${problem}`),
     { exitCode, cause: error },

@@ -6,8 +6,8 @@ import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, linesOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
-import { spanOf, timeOf } from './times.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
+import { spanOf, timeText } from './times.ts'
 
 export interface ExplainOptions extends SidecarOptions, Wanted {
   readonly json: boolean
@@ -100,7 +100,7 @@ function textOf({ request, findings }: Explanation, columns: number): string {
   const present = systemClock.wall()
   const facts = [
     { title: 'Id', text: request.id },
-    { title: 'Arrived', text: `${timeOf(request.time)}, ${spanOf(present - request.time)} ago` },
+    { title: 'Arrived', text: `${timeText(request.time)}, ${spanOf(present - request.time)} ago` },
     ...findings,
   ]
   const indent = Math.max(...facts.map(({ title }) => title.length)) + 2
@@ -117,7 +117,7 @@ const KEPT: Readonly<Record<Remembered['what'], string>> = {
 /** The message does not repeat the id: the operator may have typed a token instead. */
 function notRemembered(remembered: readonly Remembered[]): string {
   const kept = remembered.map(({ what, requests, since }) =>
-    since === null ? `0 ${KEPT[what]}` : `${requests} ${KEPT[what]} since ${timeOf(since)}`,
+    since === null ? `0 ${KEPT[what]}` : `${requests} ${KEPT[what]} since ${timeText(since)}`,
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +

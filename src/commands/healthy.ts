@@ -7,8 +7,8 @@ import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
 import { ask, control, noResponse } from './control.ts'
+import { findSidecar, readAdminAddress } from './find-sidecar.ts'
 import type { Status } from './status.ts'
-import { findSidecar, readAdminAddress } from './whereabouts.ts'
 
 export interface HealthyOptions extends ConfigOptions {
   /** Asks whether the sidecar is ready for traffic, not only whether it responds. */

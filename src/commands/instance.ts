@@ -5,7 +5,7 @@ import type { CommandIo } from './command.ts'
 import { DEFAULT_CONFIG, DEFAULT_STATE } from './help.ts'
 
 /** Where an installation keeps configuration and state; by default where packages put them. */
-export type Places = Pick<CommandIo, 'defaultConfig' | 'defaultState'>
+export type InstancePlaces = Pick<CommandIo, 'defaultConfig' | 'defaultState'>
 
 /** One of several devices behind this host. `postern-device@NAME.service` runs its sidecar. */
 export interface Instance {
@@ -21,7 +21,7 @@ export interface Instance {
 const NAME = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/
 
 /** The instance with a name, whether or not its file exists. Throws `SetupError` for an invalid name. */
-export function instanceOf(name: string, places: Places): Instance {
+export function instanceOf(name: string, places: InstancePlaces): Instance {
   if (!NAME.test(name)) {
     throw new SetupError('--instance: must be 1 to 63 of a-z, 0-9 and -, and neither begin nor end with -', {
       remedy: 'choose a name such as boiler or rack-3-pdu',
@@ -30,7 +30,7 @@ export function instanceOf(name: string, places: Places): Instance {
   return instanceNamed(name, places)
 }
 
-function instanceNamed(name: string, places: Places): Instance {
+function instanceNamed(name: string, places: InstancePlaces): Instance {
   const { defaultState = DEFAULT_STATE } = places
   return {
     name,
@@ -40,12 +40,12 @@ function instanceNamed(name: string, places: Places): Instance {
 }
 
 /** The folder with the configuration of each instance. */
-export function folderOf({ defaultConfig = DEFAULT_CONFIG }: Places): string {
+export function folderOf({ defaultConfig = DEFAULT_CONFIG }: InstancePlaces): string {
   return join(dirname(defaultConfig), 'devices')
 }
 
 /** The instances that have a file, by name. None if the folder is missing. Throws `SetupError` if it cannot be read. */
-export function readInstances(places: Places): readonly Instance[] {
+export function readInstances(places: InstancePlaces): readonly Instance[] {
   const folder = folderOf(places)
   return filesIn(folder)
     .flatMap((file) => (file.endsWith('.yaml') ? [file.slice(0, -'.yaml'.length)] : []))
@@ -69,7 +69,7 @@ function filesIn(folder: string): readonly string[] {
 }
 
 /** The error for an instance without a file. It names the instances that have one. */
-export function unknownInstance({ name, config }: Instance, places: Places): SetupError {
+export function unknownInstance({ name, config }: Instance, places: InstancePlaces): SetupError {
   const names = readInstances(places).map((each) => each.name)
   const others = names.length === 0 ? 'there is none yet' : `the instances are ${names.join(', ')}`
   return new SetupError(`--instance: no ${config}; ${others}`, {

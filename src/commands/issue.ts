@@ -1,13 +1,13 @@
 import type { Issued } from '../admin/control-socket.ts'
 import { LONGEST, problemOfLabel, SHORTEST } from '../admin/operator-handout.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { Handout } from '../tokens/state.ts'
+import type { Handout } from '../tokens/handout.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { type ConfigOptions, configFrom, withFlags } from './configuration.ts'
 import { control } from './control.ts'
 import type { Outputs } from './output.ts'
-import { spanOf, timeOf, typedDuration } from './times.ts'
+import { spanOf, timeText, typedDuration } from './times.ts'
 
 export interface IssueOptions extends ConfigOptions {
   readonly for?: string
@@ -36,7 +36,7 @@ export async function issueCommand(
   }
   if (options.json) return 0
   const restart = tokens.store === 'memory' ? ', or at a restart (tokens.store: memory)' : ''
-  const ends = `grant ${grant} ends at ${timeOf(expiresAt)}, in ${spanOf(command.lifetime)}${restart}`
+  const ends = `grant ${grant} ends at ${timeText(expiresAt)}, in ${spanOf(command.lifetime)}${restart}`
   io.stderr.write(
     `${wrapped(ends, 2, columnsOf(io.stderr))}\n` +
       `the token is shown only now; this ends it:\n  ${withFlags(io.typed, `revoke --grant ${grant}`, options)}\n`,

@@ -84,10 +84,10 @@ export function lostReason(error: unknown): string {
   return `cannot write the output: ${reasonOf(error)}`
 }
 
-/** Opens the log of a long-running command. Its code is loaded here, because no other command has a log. */
-export async function openLog(settings: LogSettings, sink: LogSink): Promise<OpenLog> {
-  const log = await import('../record/log.ts')
-  return log.openLog(settings, sink)
+/** Loads and opens the log of a long-running command. Its code is loaded here, because no other command has a log. */
+export async function loadLog(settings: LogSettings, sink: LogSink): Promise<OpenLog> {
+  const { openLog } = await import('../record/log.ts')
+  return openLog(settings, sink)
 }
 
 const WIDTH = 80

@@ -11,8 +11,8 @@ import { readLines } from './propose/line-reader.ts'
 import { proposalOf, rulesFor } from './propose/proposal.ts'
 import { createSurvey, requests } from './propose/survey.ts'
 import { usageOf } from './propose/unused.ts'
-import { warningsOf } from './propose/warnings.ts'
-import { timeOf } from './times.ts'
+import { proposalWarnings } from './propose/warnings.ts'
+import { timeText } from './times.ts'
 
 export interface ProposeOptions {
   /** Only requests of this name. */
@@ -50,7 +50,7 @@ export async function proposeCommand(
   const since = options.since === undefined ? Number.NEGATIVE_INFINITY : io.clock.wall() - options.since
   const survey = createSurvey({ name, since, usage: configured?.usage })
   await readAll(files, survey.take, io)
-  for (const warning of warningsOf({ ...survey.counts, access: configured?.access }))
+  for (const warning of proposalWarnings({ ...survey.counts, access: configured?.access }))
     io.stderr.write(`${wrapped(`postern propose: ${warning}`, 0, columnsOf(io.stderr))}\n`)
   const names = survey.names()
   if (name === undefined && names.length > 1)
@@ -59,7 +59,7 @@ export async function proposeCommand(
   const comments = survey.leftOut()
   if (seen.count === 0)
     throw new SetupError([`no request belongs in an allow${ofName(name)}`, ...comments], { exitCode: 1 })
-  const from = `From ${requests(seen.count)}${ofName(name)}, ${timeOf(survey.first())} to ${timeOf(seen.last)}.`
+  const from = `From ${requests(seen.count)}${ofName(name)}, ${timeText(survey.first())} to ${timeText(seen.last)}.`
   const all = [from, ...comments, ...(configured?.report() ?? [])]
   io.stdout.write(
     all.map((line) => `    # ${wrapped(line, 8, WIDTH).replaceAll(/\n */g, '\n    #   ')}\n`).join(''),

@@ -7,7 +7,7 @@ import type { Logger } from '../record/log.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import { createRetryPauses, type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
-import { isBug, lacksResources, reasonOf } from '../system/setup-error.ts'
+import { causeOf, isBug, lacksResources, reasonOf } from '../system/setup-error.ts'
 import { located } from './configuration.ts'
 
 export interface ConfigurationSource {
@@ -113,7 +113,7 @@ const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effe
 
 /** The log fields of a failed reload: the problems that the operator has to fix, or the error if it is a bug. */
 function faultOf(error: unknown): object {
-  return isBug(error) ? { err: error } : { problems: problemsIn(error) }
+  return isBug(error) ? causeOf(error) : { problems: problemsIn(error) }
 }
 
 /** The time between two reads (ms). Content is used only if two reads agree, so a half-written file is not used. */

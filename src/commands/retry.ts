@@ -1,6 +1,6 @@
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
 
 /** Makes the running sidecar forget the learned ceilings, so that more requests at once are tried again. */
 export async function retryCommand(options: SidecarOptions, io: CommandIo): Promise<ExitCode> {

@@ -4,7 +4,7 @@ import { SetupError } from '../system/setup-error.ts'
 import { columnsOf, counted, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
 
 export interface RevokeOptions extends SidecarOptions {
   readonly all?: boolean

@@ -54,9 +54,10 @@ async function runSidecar(
   io: DaemonIo,
 ): Promise<ExitCode> {
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
-  const opened = await io.openLog(config.log)
-  const { log } = opened
-  await using destination = opened.destination
+  const logged = await io.openLog(config.log)
+  const { log } = logged
+  // Writes the last lines, however this ends.
+  await using destination = logged.destination
   // The last error handler: a bug in one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, {
@@ -73,6 +74,7 @@ async function runSidecar(
     io.onStop(() => {
       asked += 1
       if (asked === 1) stopSidecar().then(resolve)
+      else if (asked === 2) sidecar.hurry()
       else resolve()
     })
   })
@@ -85,8 +87,10 @@ async function runSidecar(
       : sidecar.start().then(
           // A program may wait for the line with the addresses, so the log's buffer is flushed.
           () => log.flush(),
-          (error: unknown) => {
-            if (asked === 0) throw error
+          async (error: unknown) => {
+            if (asked > 0) return
+            await stopSidecar()
+            throw error
           },
         )
   reloader.watch(config)

@@ -12,12 +12,12 @@ import { systemClock } from '../system/clock.ts'
 import type { LateAddress } from '../system/listen-address.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { inMib } from '../system/text.ts'
-import type { GrantSummary } from '../tokens/state.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
 import { columnsOf, counted, tableOf, wrapped } from './columns.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { control } from './control.ts'
+import { type SidecarOptions, stateDirOf } from './find-sidecar.ts'
 import { spanOf } from './times.ts'
-import { type SidecarOptions, stateDirOf } from './whereabouts.ts'
 
 export interface StatusOptions extends SidecarOptions {
   readonly json: boolean

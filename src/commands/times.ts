@@ -15,7 +15,7 @@ export function spanOf(time: number): string {
 }
 
 /** A time (ms since the Unix epoch) to the second: `2026-11-22T08:16:12Z`. */
-export function timeOf(time: number): string {
+export function timeText(time: number): string {
   return `${new Date(time).toISOString().slice(0, -'.000Z'.length)}Z`
 }
 

@@ -2,10 +2,10 @@ import { isLoopback } from '../http/ip.ts'
 import { systemClock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressOf } from '../verify/client.ts'
+import { timeOn } from '../verify/conversation.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { mayColour, planJson, reportJson, textReporter, visible } from '../verify/report.ts'
-import { timeOf } from '../verify/session.ts'
-import { planOf, verify } from '../verify/verify.ts'
+import { planOf, verify } from '../verify/run.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
@@ -42,7 +42,7 @@ export async function verifyCommand(
     colour: mayColour(text.isTTY === true, io.env),
     wrap: (line, indent) => wrapped(line, indent, columnsOf(text)),
   })
-  for (const warning of await warningsOf(options, flags))
+  for (const warning of await targetWarnings(options, flags))
     io.stderr.write(`WARNING ${wrapped(warning, 8, columnsOf(io.stderr))}\n`)
   if (flags.dryRun === true) {
     const plan = checks.planOf(options)
@@ -51,7 +51,7 @@ export async function verifyCommand(
     return 0
   }
   const stop = stopOnSignal(io)
-  const run = checks.verify(options, shown, timeOf(systemClock), stop.signal)
+  const run = checks.verify(options, shown, timeOn(systemClock), stop.signal)
   const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => {
     throw shownAsText(error)
   })
@@ -65,7 +65,7 @@ function shownAsText(error: unknown): unknown {
   return new SetupError(error.problems.map(visible), { exitCode: error.exitCode, cause: error })
 }
 
-async function warningsOf(
+async function targetWarnings(
   { url, tls }: VerifyOptions,
   { passwordFile = '' }: VerifyFlags,
 ): Promise<readonly string[]> {

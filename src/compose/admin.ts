@@ -5,9 +5,9 @@ import type { PageDependencies, PageRoutes } from '../admin/page-routes.ts'
 import { pagePasswordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
-import type { ServedCertificate } from '../listen/certificate.ts'
 import { contextOf } from '../listen/handshakes.ts'
-import { NO_REPLACEMENT, openPasswords, type Replacement } from '../password/sources.ts'
+import type { ServedCertificate } from '../listen/served-certificate.ts'
+import { type NamedSource, openPasswords, type Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -43,15 +43,10 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
-  const ownSources = pagePasswordSources(admin)
-  const password =
-    address === 'off' || ownSources.length === 0
-      ? undefined
-      : await openPasswords(ownSources, {
-          clock,
-          events,
-          memory: sources.hashMemory,
-        })
+  // Without a listener there is no page, and its password is not read.
+  const passwordsOf = (own: Config['admin']): readonly NamedSource[] =>
+    address === 'off' ? [] : pagePasswordSources(own)
+  const password = await openPasswords(passwordsOf(admin), { clock, events, memory: sources.hashMemory })
 
   const secure = tls === 'on'
   const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
@@ -65,7 +60,7 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     mostConnections: adminConnections(),
     admits: (peer) => admitsAddress(current().admin.allow)(peer),
     hosts: {
-      configured: () => namesIn(current()),
+      configured: () => hostNames(current()),
       machine: () => machine().names,
       onUnknown: (name) =>
         log.warn(
@@ -89,15 +84,23 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
   return {
     server,
     closeDenied,
-    /** Opens the password of another configuration: see `Passwords`. Setting or removing the key needs a restart. */
-    replacePassword: async ({ admin: next }: Config): Promise<Replacement> =>
-      (await password?.replace(pagePasswordSources(next))) ?? NO_REPLACEMENT,
+    /** Opens the password of another configuration: see `Passwords`. Without one, the sessions end. */
+    async replacePassword({ admin: next }: Config): Promise<Replacement> {
+      const replacement = await password.replace(passwordsOf(next))
+      return {
+        ...replacement,
+        swap() {
+          replacement.swap()
+          if (!password.isSet) page?.endSessions()
+        },
+      }
+    },
     /** The queued bytes that the viewers of the page have not read. */
     unread: (): number => page?.unread() ?? 0,
     endStreams,
     [Symbol.dispose]() {
       endStreams()
-      password?.close()
+      password[Symbol.dispose]()
       server.close()
       closeAll()
     },
@@ -124,7 +127,7 @@ async function tlsServer(certificate: Sources['certificate']): Promise<CreateSer
 }
 
 /** The names of this machine in the configuration. */
-function namesIn({ admin, listen }: Config): readonly string[] {
+function hostNames({ admin, listen }: Config): readonly string[] {
   const bound = admin.address !== 'off' && admin.address.kind === 'tcp' ? [admin.address.host] : []
   const certified = typeof listen.tls !== 'string' && 'names' in listen.tls ? listen.tls.names : []
   return [...admin.hosts, ...bound, ...certified]

@@ -1,5 +1,5 @@
 import type { StoreBounds } from '../fleet/connection.ts'
-import { DEVICE_BOUNDS, type DeviceBounds } from '../forward/settings.ts'
+import { DEVICE_BOUNDS, type DeviceBounds } from '../forward/service-settings.ts'
 import { LISTEN_BOUNDS, type ListenBounds } from '../listen/connection-caps.ts'
 
 /** Bounds that a test sets in place of constants, to reach them with few bytes. Bounds with a configuration key are not among them. */

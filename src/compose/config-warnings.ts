@@ -8,7 +8,7 @@ import { cheapHash, hasOuterBlank, mistakenFor, weaknessOf } from '../password/s
 import type { Logger } from '../record/log.ts'
 
 /** The unsafe settings, weak passwords and cheap hashes, and files with a secret that are open to other users. */
-export async function warningsOf(config: Config): Promise<readonly UnsafeSetting[]> {
+export async function configWarnings(config: Config): Promise<readonly UnsafeSetting[]> {
   return unsafeSettings(config, await readSecretFacts(config))
 }
 
@@ -54,7 +54,7 @@ export function createConfigWarnings(
   let last = Promise.resolve()
 
   async function logNew(config: Config): Promise<void> {
-    const found = await warningsOf(config)
+    const found = await configWarnings(config)
     for (const { meaning, message = `insecure: ${meaning}`, ...line } of found) {
       const isKnown = before.some(
         ({ key, file, reason }) => key === line.key && file === line.file && reason === line.reason,

@@ -16,7 +16,7 @@ import {
   uploadBuffering,
   upstreamDeadlines,
   upstreamTarget,
-} from '../forward/settings.ts'
+} from '../forward/service-settings.ts'
 import type { Sharing } from '../forward/sharing.ts'
 import { createStreams, type OpenStreams } from '../forward/streams.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
@@ -25,7 +25,7 @@ import { createDeviceChanges } from '../record/device-changes.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
-import { openSignIn, signInLog } from '../sign-in/settings.ts'
+import { openSignIn, signInLog } from '../sign-in/open-sign-in.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Clock } from '../system/clock.ts'
 import { Quirks } from './quirks.ts'
@@ -319,8 +319,9 @@ export function retire(
   next: DeviceService | undefined,
   all: readonly DeviceService[],
 ): void {
-  const { connections, places } = service
+  const { connections, places, metrics } = service
   quiet(service, next)
+  if (next === undefined || !isSameDevice(service, next)) metrics.forget(next !== undefined)
   if (next?.connections !== connections) {
     connections.retire()
     places.drop(connections)

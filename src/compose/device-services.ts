@@ -3,7 +3,7 @@ import { servicesOf } from '../config/upstream-fields.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import { openCeilings } from '../forward/ceilings.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
-import { upstreamTarget } from '../forward/settings.ts'
+import { upstreamTarget } from '../forward/service-settings.ts'
 import { createSharing, type Sharing } from '../forward/sharing.ts'
 import type { DeviceSignIn } from '../password/device-source.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
@@ -58,7 +58,7 @@ export async function openDeviceServices(
 
   /**
    * Opens the services of a configuration. Unchanged services are kept. If one cannot be opened, rejects and closes the others that it
-   * opened; `undo` does the same later.
+   * opened. `added` does the same later.
    */
   async function openAll({ upstream, listen }: Config, settings: ServiceSettings) {
     const downloadTimeout = listen.idleTimeout
@@ -68,14 +68,14 @@ export async function openDeviceServices(
       sharing,
     )
     const next: DeviceService[] = []
-    await using undo = new AsyncDisposableStack()
+    await using added = new AsyncDisposableStack()
     for (const each of named) {
       const before = serviceOf(all, each.path[2])
       if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
       else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
         const service = await openDeviceService(each, shared, { ...deps, settings }, before, next)
-        undo.defer(() => discard(service, before, all))
+        added.defer(() => discard(service, before, all))
         next.push(service)
       }
     }
@@ -83,7 +83,7 @@ export async function openDeviceServices(
       const present = new Set(placesOf(all))
       for (const places of placesOf(next)) if (!present.has(places)) await places.join(fleet)
     }
-    return { next, nextSharing, undo: undo.move() }
+    return { next, nextSharing, added: added.move() }
   }
 
   function upstreamOf(services: readonly DeviceService[], shared: Sharing) {
@@ -93,6 +93,7 @@ export async function openDeviceServices(
     return createRoutedUpstream(main.upstream, upstreams, shared.note)
   }
 
+  // The stack of the first services is not kept: `close`, below, closes them.
   const first = await openAll(config, deps.settings)
   all = first.next
   sharing = first.nextSharing
@@ -172,25 +173,24 @@ export async function openDeviceServices(
      * `swap` puts all into effect: a request in flight ends with the service that it began with.
      */
     async replace(applied: Config, settings: ServiceSettings) {
-      const { next, nextSharing, undo } = await openAll(applied, settings)
-      await using refused = undo
-      const kept = all.filter((each) => next.some(({ target }) => target === each.target))
+      const { next, nextSharing, ...rest } = await openAll(applied, settings)
+      await using added = rest.added
+      const renewed = all.filter((each) => next.some(({ target }) => target === each.target))
       const renewals = await Promise.all(
-        kept.map(async ({ target, config: service, route }) => {
+        renewed.map(async ({ target, config: service, route }) => {
           const key = route === undefined ? 'upstream' : `upstream.routes.${route}`
-          return { target, renewed: (await upstreamTarget(service, key)).tls }
+          return { target, tls: (await upstreamTarget(service, key)).tls }
         }),
       )
-      const unused = refused.move()
+      const kept = added.move()
       return {
-        discard: () => unused.disposeAsync(),
+        discard: () => kept.disposeAsync(),
         swap(): void {
           const before = all
           all = next
           sharing = nextSharing
           services.upstream = upstreamOf(next, nextSharing)
-          for (const { target, renewed } of renewals)
-            if (target.tls !== undefined) Object.assign(target.tls, renewed)
+          for (const { target, tls } of renewals) if (target.tls !== undefined) Object.assign(target.tls, tls)
           for (const each of before) {
             const successor = serviceOf(next, each.route)
             if (successor === each) continue

@@ -8,10 +8,8 @@ const OVER_AFTER = 10_000
 /**
  * Follows floods: times in which a stage of load shedding is in effect. Logs a stage only if it is worse than the earlier stages of the
  * flood, and logs the end of the flood, so a flood costs only a few lines.
- *
- * @param limit the number of bytes that clients may hold
  */
-export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: number) {
+export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger) {
   /** The rank of the worst stage of this flood; -1: none. */
   let worst = -1
   let shedInFlood = 0
@@ -24,18 +22,21 @@ export function watchFloods(clock: Pick<Clock, 'after'>, log: Logger, limit: num
     shedInFlood = 0
   }
 
-  function logIfWorse(stage: Stage, account: Pick<Account, 'fullness' | 'sums'>): void {
+  function logIfWorse(stage: Stage, account: Pick<Account, 'fullness' | 'sums' | 'limit'>): void {
     const rank = STAGES.indexOf(stage)
     if (rank <= worst) return
     worst = rank
     const held = Object.fromEntries(Object.entries(account.sums).filter(([, bytes]) => bytes > 0))
     const fullness = Math.round(account.fullness * 100) / 100
-    log.warn({ stage, fullness, limit, held }, 'memory: clients hold much, so those who hold most get less')
+    log.warn(
+      { stage, fullness, limit: account.limit, held },
+      'memory: clients hold much, so those who hold most get less',
+    )
   }
 
   return {
     /** Call this when another stage takes effect; undefined: none. */
-    stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums'>): void {
+    stage(stage: Stage | undefined, account: Pick<Account, 'fullness' | 'sums' | 'limit'>): void {
       untilOver?.cancel()
       if (stage === undefined) untilOver = clock.after(OVER_AFTER, end)
       else logIfWorse(stage, account)

@@ -6,7 +6,7 @@ import { endsStart, readOnlyLine, readSource, type SourceContent } from '../pass
 import { beyondMemory } from '../password/verifier.ts'
 import type { Logger } from '../record/log.ts'
 import { isWithheld } from '../system/setup-error.ts'
-import { planMemory } from './memory.ts'
+import { planMemory } from './client-memory.ts'
 
 /**
  * Logs each password file that is missing or cannot be used: the running sidecar keeps the password that it has read, but the next start

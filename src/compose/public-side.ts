@@ -2,8 +2,8 @@ import type { Config } from '../config/schema.ts'
 import { createGate } from '../gate/admit.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
-import type { ServedCertificate } from '../listen/certificate.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
+import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import { createAccessLog, refusedConnections } from '../record/access-log.ts'
 import type { LogDestination, Logger } from '../record/log.ts'
@@ -13,11 +13,11 @@ import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { State } from '../tokens/state.ts'
 import { listenBounds } from './bounds.ts'
+import type { Memory } from './client-memory.ts'
 import { boundConnections } from './descriptors.ts'
 import type { DeviceServices } from './device-services.ts'
-import type { Memory } from './memory.ts'
+import { type LimitTables, tokenServices } from './open-state.ts'
 import type { Settings } from './settings.ts'
-import { type LimitTables, tokenServices } from './state.ts'
 
 interface Parts {
   readonly clock: Clock
@@ -97,7 +97,7 @@ export function openPublicSide(config: Config, parts: Parts) {
     requests,
     sessions: credentials.sessions,
     [Symbol.dispose]() {
-      listener.destroy()
+      listener.cut()
       sweeping.close()
       accessLog.close()
     },

@@ -3,17 +3,18 @@ import { type Changes, changesBetween } from '../config/changes.ts'
 import { passwordSources } from '../config/password-fields.ts'
 import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
-import type { ServedCertificate } from '../listen/certificate.ts'
+import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { RefusedReload } from '../overview/model.ts'
 import type { Replacement } from '../password/sources.ts'
 import type { LogDestination } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
-import { isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { firstOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
+import { type Memory, planMemory } from './client-memory.ts'
 import type { DeviceServices } from './device-services.ts'
 import { warnOfNextStart } from './next-start.ts'
+import { applyToState, type Reloaded } from './open-state.ts'
 import { deriveSettings, type Settings } from './settings.ts'
-import { applyToState, type Reloaded } from './state.ts'
 
 /** Loads and applies a configuration: see `Sidecar.reload`. */
 type Reload = (load: () => Config, locate?: (error: unknown) => unknown) => Promise<Changes>
@@ -28,7 +29,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
     },
     failed(error: unknown): void {
       metrics.configReloaded('failure')
-      if (!(error instanceof SidecarStopped)) refused = { at: clock.wall(), problems: problemsIn(error) }
+      if (!(firstOf(error) instanceof SidecarStopped))
+        refused = { at: clock.wall(), problems: problemsIn(error) }
     },
     refused: (): RefusedReload | null => refused,
   }
@@ -37,7 +39,8 @@ export function watchReloads(clock: Pick<Clock, 'wall'>, metrics: Pick<Metrics, 
 /** The problems of a refused configuration or certificate. */
 export function problemsIn(error: unknown): readonly string[] {
   if (isBug(error)) return ['an internal error, which the log has']
-  return error instanceof SetupError ? error.problems : [reasonOf(error)]
+  const first = firstOf(error)
+  return first instanceof SetupError ? first.problems : [reasonOf(first)]
 }
 
 /** The error for a reload that comes after the stop. */
@@ -53,6 +56,7 @@ interface ReloadedParts extends Reloaded {
   readonly destination: Pick<LogDestination, 'reformat'>
   readonly services: Pick<DeviceServices, 'replace'>
   readonly certificate: Pick<ServedCertificate, 'reload'>
+  readonly memory: Pick<Memory, 'apply'>
   readonly admin: {
     readonly closeDenied: () => void
     readonly replacePassword: (next: Config) => Promise<Replacement>
@@ -76,6 +80,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     destination,
     services,
     certificate,
+    memory,
     admin,
     applyLimits,
     reloads,
@@ -100,6 +105,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const applyFormat = await destination.reformat(applied.log.format)
     const device = await services.replace(applied, nextSettings)
     refused.defer(device.discard)
+    const plan = await planMemory(applied)
     await certificate.reload(applied.listen.tls)
     refuseIfStopping()
     const changes = {
@@ -109,11 +115,13 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const isListenSame = isDeepStrictEqual(settings.config.listen, applied.listen)
     const names = [...(settings.gate.scopes?.keys() ?? [])]
     Object.assign(settings, nextSettings)
+    // Nothing below can refuse the reload, so what was opened stays open.
     refused.move()
     passwords.swap()
     pagePassword.swap()
     device.swap()
     if (!isListenSame) applyLimits(applied)
+    memory.apply(plan)
     admin.closeDenied()
     ofState.log.level = applied.log.level
     applyFormat()

@@ -4,8 +4,8 @@ import { openControlSocket } from '../admin/control-socket.ts'
 import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
-import { openCertificate } from '../listen/certificate.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
+import { openCertificate } from '../listen/served-certificate.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import type { OpenLog } from '../record/log.ts'
@@ -17,17 +17,17 @@ import { unreplaced } from '../tokens/handout.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { deviceBounds, type SomeBounds } from './bounds.ts'
+import { type Memory, openMemory, planMemory } from './client-memory.ts'
 import { createConfigWarnings } from './config-warnings.ts'
 import { openDeviceServices } from './device-services.ts'
 import { drain, STOP_BOUNDS } from './drain.ts'
-import { openLoginHistory, revocable } from './login-history.ts'
-import { describePlan, type Memory, openMemory, planMemory } from './memory.ts'
-import { openOverview } from './overview.ts'
+import { holdStateFolder } from './held-state-folder.ts'
+import { openLoginHistory, revocable } from './open-login-history.ts'
+import { openOverview } from './open-overview.ts'
+import { openState } from './open-state.ts'
 import { openPublicSide } from './public-side.ts'
 import { createReload, watchReloads } from './reload.ts'
 import { deriveSettings } from './settings.ts'
-import { openState } from './state.ts'
-import { holdStateFolder } from './state-folder.ts'
 
 export interface Sidecar {
   /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
@@ -44,6 +44,8 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
+  /** Ends the grace of a stop in progress: requests in flight are aborted now. */
+  hurry(): void
   /** The facts that the admin listener shows. For tests. */
   readonly overview: Overview
 }
@@ -78,7 +80,10 @@ export async function createSidecar(
     bounds,
   }: SidecarDependencies,
 ): Promise<Sidecar> {
-  /** Gets each part where it is opened. A later part that cannot be opened closes them all; after the start, a stop does. */
+  /**
+   * What has to be closed, in the order of opening. If a later part cannot be opened, this scope closes it all; otherwise `running` takes it
+   * over.
+   */
   await using opened = new AsyncDisposableStack()
   opened.defer(holdStateFolder(config.stateDir, pid, clock.wall()))
   const timeline = opened.use(createTimeline(log, clock))
@@ -192,8 +197,7 @@ export async function createSidecar(
       const isFirst = phase === 'starting'
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
-      if (isFirst)
-        log.info({ limit: memory.plan.limit, plan: describePlan(memory.plan) }, 'memory for clients')
+      if (isFirst) memory.announce()
     },
   })
   const answers = {
@@ -215,17 +219,21 @@ export async function createSidecar(
 
   const isStopping = (): boolean => phase === 'stopping'
   const reload = createReload(config, { ...built, reloads, admin, applyLimits, sessions, isStopping, warnOf })
+  // From here on only a stop closes the parts.
   const running = opened.move()
+  const hurried = Promise.withResolvers<void>()
 
   return {
     start: listeners.open,
     reload,
     overview,
+    hurry: hurried.resolve,
 
     /** Drains, then closes all opened parts in reverse order. */
     async stop(graceMs = STOP_BOUNDS.grace) {
       phase = 'stopping'
-      await drain(graceMs, { clock, admin, listeners, listener, services, endRequests })
+      const parts = { admin, listeners, listener, services, endRequests }
+      await drain(graceMs, { ...parts, clock, hurried: hurried.promise })
       await running.disposeAsync()
       log.info('stopped')
     },

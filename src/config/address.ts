@@ -44,7 +44,11 @@ export function parseAuthority(
   const { host, bracketed, digits } = splitAuthority(text) ?? {}
   if (host === undefined || digits === '') return undefined
   // The zone of an address names an interface of this machine.
-  return { host, valid: bracketed === true ? isIPv6(host.replace(/%[\w.:-]+$/, '')) : isName(host), digits }
+  return {
+    host,
+    valid: bracketed === true ? isIPv6(host.replace(/%[\w.:-]+$/, '')) : isHostName(host),
+    digits,
+  }
 }
 
 /** Whether a text is a host, with or without a port. */
@@ -53,7 +57,7 @@ export function isAuthority(text: string): boolean {
   return valid && portProblem(digits, 0) === undefined
 }
 
-function isName(host: string): boolean {
+function isHostName(host: string): boolean {
   // Digits and dots alone are meant as an IPv4 address, so they have to be a valid one.
   if (/^[\d.]+$/.test(host)) return isIPv4(host)
   return host.length <= 253 && /^[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?$/i.test(host)

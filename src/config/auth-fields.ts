@@ -83,7 +83,7 @@ interface AnyAccount {
 }
 
 /** An account at the device, by the kind of its login. */
-export type Account =
+export type DeviceAccount =
   | (AnyAccount & { readonly kind: 'basic' | 'digest'; readonly user: string; readonly checkPath: string })
   | (AnyAccount & {
       readonly kind: 'session'
@@ -92,7 +92,7 @@ export type Account =
     })
 
 /** Refuses the keys of another kind, and requires the keys of its own kind. */
-const account: Field<Account> = {
+const account: Field<DeviceAccount> = {
   ...accountKeys,
   initial: undefined,
   schema: () =>
@@ -129,12 +129,12 @@ export const authField = either(
 
 export type UpstreamAuthConfig = ValueOf<typeof authField>
 
-export type SessionAccount = Extract<Account, { readonly kind: 'session' }>
+export type SessionAccount = Extract<DeviceAccount, { readonly kind: 'session' }>
 
 export type SessionSettings = SessionAccount['session']
 
 /** Whether a login sends this part of the account. Basic and Digest always do. */
-export function loginHas(part: '$user' | '$password', account: Account): boolean {
+export function loginHas(part: '$user' | '$password', account: DeviceAccount): boolean {
   if (account.kind !== 'session') return true
   const { json, form } = account.session.login
   const pattern = new RegExp(`\\${part}\\b`)
@@ -148,7 +148,7 @@ export function loginHas(part: '$user' | '$password', account: Account): boolean
 }
 
 /** The field that the sidecar writes into each request to sign in; undefined if it is `Cookie`, because clients send that field, too. */
-export function writtenField(auth: Account): string | undefined {
+export function writtenField(auth: DeviceAccount): string | undefined {
   return auth.kind === 'session' ? sentName(auth.session.send) : 'Authorization'
 }
 

@@ -19,7 +19,7 @@ type TextForm = 'text' | 'list' | 'yaml'
 /** One key of the file. Its description is in deploy/build/keys.yaml, because only the reference page reads it. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Parses the YAML form. Made at its first use: a configuration sets few keys, and 600 schemas take 10 ms. */
+  /** Makes the schema of the YAML form, which only the reading of a configuration needs: kept, 600 schemas would hold memory for nothing. */
   readonly schema: () => z.ZodMiniType<T>
   /** The type in words, for the reference page. */
   readonly type: string
@@ -39,6 +39,8 @@ export interface Field<T> {
   readonly keys: Keys
   /** The field of each member, if the operator chooses the names. */
   readonly member: Field<unknown> | undefined
+  /** The field of each entry of a list of mappings. */
+  readonly item: Field<unknown> | undefined
 }
 
 type Keys = ReadonlyMap<string, Field<unknown>>
@@ -52,28 +54,25 @@ export interface FieldOptions {
 const NO_KEYS: Keys = new Map()
 
 type Details<T> = FieldOptions & { readonly type: string } & Partial<
-    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'initial' | 'words'>
+    Pick<Field<T>, 'kind' | 'textForm' | 'keys' | 'member' | 'item' | 'initial' | 'words'>
   >
 
 /** Creates a field. Unless `initial` is given, the value of the default is equal to its YAML form. */
 export function field<T>(build: () => z.ZodMiniType<T>, details: Details<T>): Field<T> {
   const { default: written } = details
-  let built: z.ZodMiniType<T> | undefined
   return {
     kind: 'value',
     textForm: 'text',
     secret: false,
     keys: NO_KEYS,
     member: undefined,
+    item: undefined,
     optional: false,
     default: undefined,
     // The cast holds because a field whose values have another form than the YAML passes `initial`.
     initial: written === undefined ? undefined : () => written as T,
     ...details,
-    schema() {
-      built ??= build()
-      return built
-    },
+    schema: build,
   }
 }
 
@@ -132,7 +131,7 @@ export function choice<F extends Fields>(alternatives: F, advice?: string): Fiel
   const must = `must have exactly one of ${names}`
   const type = `one of ${names}`
   const hint = advice === undefined ? {} : { advice }
-  return field(() => mapping<T>(keys, must, true), {
+  return field(() => mapping<T>(keys, must, exactlyOne(must)), {
     ...hint,
     type,
     kind: 'choice',
@@ -172,43 +171,43 @@ export function either<A extends string | number, B extends object>(
   return field<A | B>(build, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
-/** The keys of each schema that describes a mapping, for the JSON Schema. */
-export const keysOf: WeakMap<object, Keys> = new WeakMap()
+/** The schema of a mapping with any of these keys. `check` may refuse more of it. */
+function mapping<T extends object>(
+  keys: Keys,
+  must: string,
+  check: z.core.CheckFn<Readonly<Record<string, unknown>>> = () => undefined,
+): z.ZodMiniType<T> {
+  const shape = Object.fromEntries([...keys].map(([key, each]) => [key, schemaIn(each)]))
+  const written = z.strictObject(shape, { error: must }).check(z.check(check))
+  const named = z.transform(
+    (given: Readonly<Record<string, unknown>>) =>
+      // The cast holds because T consists of the types of these fields under these names.
+      Object.fromEntries(Object.entries(given).map(([key, value]) => [camelCase(key), value])) as T,
+  )
+  return z.pipe(written, named)
+}
 
-/** The schema of a mapping with any of these keys, or with exactly one. It makes the schema of a key when a mapping has the key. */
-function mapping<T extends object>(keys: Keys, must: string, exactlyOne = false): z.ZodMiniType<T> {
-  const written = z.record(z.string(), z.unknown(), { error: must })
-  const read = z.transform((given: Readonly<Record<string, unknown>>, { issues }) => {
-    const value: Record<string, unknown> = {}
-    for (const [key, { schema, optional, initial, default: instead }] of keys) {
-      const isSet = Object.hasOwn(given, key)
-      if (!isSet && optional) continue
-      if (!isSet && initial !== undefined) {
-        value[camelCase(key)] = initial()
-        continue
-      }
-      const { data, error } = z.safeParse(schema(), isSet ? given[key] : instead)
-      value[camelCase(key)] = data
-      for (const issue of error?.issues ?? []) {
-        // The cast holds because only the path differs: zod adds `input` to the issues of others.
-        issues.push({ ...issue, path: [key, ...issue.path] } as z.core.$ZodRawIssue)
-      }
-    }
-    const unknown = Object.keys(given).filter((key) => !keys.has(key))
-    if (unknown.length > 0) issues.push({ code: 'unrecognized_keys', keys: unknown, input: given })
-    const [first, ...others] = Object.keys(given)
+/** The schema of a key that may be absent, if it is optional or has a default. */
+function schemaIn({ schema, optional, initial, keys, default: written }: Field<unknown>): z.ZodMiniType {
+  // A configuration sets few sections, and the schemas of all take 10 ms of a start.
+  const inner = keys.size > 0 ? z.lazy(schema) : schema()
+  if (optional) return z.optional(inner)
+  if (initial !== undefined) return z._default(inner, initial)
+  // The problem is then that of a required key below.
+  return written === undefined ? inner : z.prefault(inner, written)
+}
+
+/** For a mapping that holds exactly one of its keys. */
+function exactlyOne(must: string): z.core.CheckFn<Readonly<Record<string, unknown>>> {
+  return ({ value, issues }) => {
+    // A key that is unknown may be meant as one of them.
+    if (issues.length > 0) return
+    const [first, ...others] = Object.keys(value)
     const add = (message: string, ...path: string[]) =>
-      issues.push({ code: 'custom', message, path, input: given })
-    if (exactlyOne && issues.length === 0) {
-      if (first === undefined) add(must)
-      for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
-    }
-    // The cast holds because T consists of the types of these fields under these names.
-    return value as T
-  })
-  const schema = z.pipe(written, read)
-  keysOf.set(schema, keys)
-  return schema
+      issues.push({ code: 'custom', message, path, input: value })
+    if (first === undefined) add(must)
+    for (const other of others) add(`must not be set together with ${first}; keep one of the two`, other)
+  }
 }
 
 export function snakeCase(name: string): string {

@@ -35,7 +35,7 @@ export function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] 
   const fields: Field<unknown>[] = []
   let field: Field<unknown> | undefined = schema
   for (const key of path) {
-    field = fieldBelow(field, key)
+    field = fieldBelow(field, key) ?? (/^\d+$/.test(key) ? field.item : undefined)
     if (field === undefined) break
     fields.push(field)
   }

@@ -1,5 +1,5 @@
 import { type Field, fieldBelow, type Kind } from './field.ts'
-import type { Override } from './overrides.ts'
+import type { Override } from './key-overrides.ts'
 import { schema } from './schema.ts'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 

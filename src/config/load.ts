@@ -4,8 +4,8 @@ import { explainPathError, LARGEST_FILE } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn, passwordChoice } from './conflicts.ts'
 import { decode } from './decode.ts'
+import { type Environment, readEnvironment, readFlags, stateDirectory } from './key-overrides.ts'
 import { layer } from './layers.ts'
-import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { locationOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import { FaultyConfiguration, whereaboutsIn } from './whereabouts.ts'
@@ -122,17 +122,8 @@ export function readConfigFile(path: string): ConfigFile {
 
 /** Reads at most one byte more than allowed, because the length of a pipe or of /dev/zero is unknown. */
 function readBytes(path: string): Buffer {
-  const buffer = Buffer.alloc(LARGEST_FILE + 1)
   try {
-    const descriptor = openSync(path, 'r')
-    using opened = new DisposableStack()
-    opened.defer(() => closeSync(descriptor))
-    let length = 0
-    for (;;) {
-      const read = readSync(descriptor, buffer, length, buffer.length - length, null)
-      length += read
-      if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
-    }
+    return readAtMost(path, LARGEST_FILE + 1)
   } catch (error) {
     if (codeOf(error) === '') throw error
     const { reason, remedy } = explainPathError(error, path)
@@ -140,5 +131,20 @@ function readBytes(path: string): Buffer {
       remedy: codeOf(error) === 'ENOENT' ? 'name the configuration with --config' : remedy,
       cause: error,
     })
+  }
+}
+
+function readAtMost(path: string, most: number): Buffer {
+  const buffer = Buffer.alloc(most)
+  const descriptor = openSync(path, 'r')
+  try {
+    let length = 0
+    for (;;) {
+      const read = readSync(descriptor, buffer, length, most - length, null)
+      length += read
+      if (read === 0 || length === most) return buffer.subarray(0, length)
+    }
+  } finally {
+    closeSync(descriptor)
   }
 }

@@ -36,8 +36,18 @@ export function nearestKey(unknown: string, known: readonly string[]): string | 
   const meant = MEANT.get(snake)
   if (meant !== undefined) return meant
   return nearest(known, lastPart(snake).length, (key) =>
-    Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
+    Math.min(
+      distance(snake, key),
+      distance(lastPart(snake), lastPart(key)) + 1,
+      isQualified(snake, key) ? 1 : Number.POSITIVE_INFINITY,
+    ),
   )
+}
+
+/** Whether the unknown key is this one with a word in front: `upstream.request_headers` is `upstream.headers`. */
+function isQualified(unknown: string, key: string): boolean {
+  const section = (name: string): string => name.slice(0, name.lastIndexOf('.') + 1)
+  return section(unknown) === section(key) && unknown.endsWith(`_${lastPart(key)}`)
 }
 
 /** The largest distance at which a short name can be meant: two missing letters, or one missing and one wrong. */

@@ -36,7 +36,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/
 const METHOD_NAMES: ReadonlySet<string> = new Set([...METHODS, UPGRADE])
 
 /** Whether a text can be a name of `passwords`. */
-export function isName(text: string): boolean {
+export function isPasswordName(text: string): boolean {
   return NAME.test(text)
 }
 
@@ -74,7 +74,7 @@ const namedPassword = section({
         z.union([z.literal('read'), z.array(allowRule.schema())], {
           error: 'must be read, or a list such as [{methods: [GET], paths: [/status]}]',
         }),
-      { type: '`read`, or a list' },
+      { type: '`read`, or a list', item: allowRule },
     ),
   ),
   limit: optional(
@@ -95,6 +95,7 @@ export const passwordsField = optional(
     {
       type: 'list of `{name: N, file: F, allow: A, limit: L, enforce: E}`',
       textForm: 'yaml',
+      item: namedPassword,
       // A common mistake is to write the password itself here.
       secret: true,
     },

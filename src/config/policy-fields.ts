@@ -64,6 +64,7 @@ export const publicPathsField = field<readonly ValueOf<typeof publicPath>[]>(
   {
     default: [],
     type: 'list of request paths, or of `{path: P, signed_in: true}`',
+    item: publicPath,
     textForm: 'list',
   },
 )

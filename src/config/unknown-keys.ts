@@ -32,10 +32,10 @@ export function sectionsMeant(path: Path, tree: YamlValue): readonly string[] {
 /** The known key that the unknown key at `path` probably means; `undefined` if none is near. */
 export function nearestTo(path: Path): string | undefined {
   const fields = fieldsAlong(path)
-  const names = fields.findIndex(({ kind }) => kind === 'named')
-  const member = fields[names + 1]
-  const known =
-    names < 0 || member === undefined ? dottedKeys() : dottedKeys(member, path.slice(0, names + 2))
+  // A member of the operator's own name and an entry of a list have keys of their own.
+  const own = fields.findLastIndex(({ member, item }) => (member ?? item) !== undefined)
+  const inner = fields[own + 1]
+  const known = own < 0 || inner === undefined ? dottedKeys() : dottedKeys(inner, path.slice(0, own + 2))
   return nearestKey(path.join('.'), known)
 }
 

@@ -114,7 +114,7 @@ export function createConnections(
       if (!strayed) onQuirk('stray')
       strayed = true
     },
-    onSloppy(deviation, { method, target }) {
+    onMalformed(deviation, { method, target }) {
       // Another connection may have found it first.
       if (pool.rules !== 'auto') return
       pool.rules = 'tolerant'

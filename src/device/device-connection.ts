@@ -40,7 +40,7 @@ export interface ConnectionSettings extends OpenerSettings {
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
   /** Called when the strict rules refuse a response. `auto` then becomes `tolerant`, and stays so. */
-  readonly onSloppy: (deviation: Deviation, line: RequestLine) => void
+  readonly onMalformed: (deviation: Deviation, line: RequestLine) => void
 }
 
 /** What a connection tells its owner. */
@@ -63,8 +63,8 @@ export interface ConnectionEvents {
 type ConnectionState = 'opening' | 'idle' | 'fresh' | 'reused' | 'switched' | 'closed'
 
 /** The beginning of a 408, up to its reason phrase. */
-const TIMEOUT = /^HTTP\/1\.[01] 408(?: |\r|\n)/
-const TIMEOUT_LENGTH = 13
+const STATUS_408 = /^HTTP\/1\.[01] 408(?: |\r|\n)/
+const STATUS_408_LENGTH = 13
 
 /** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
 export class DeviceConnection implements OpenerEvents, ResponseEvents {
@@ -297,11 +297,11 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#request = undefined
   }
 
-  onSloppy(deviation: Deviation): void {
+  onMalformed(deviation: Deviation): void {
     const request = this.#request
     if (request === undefined) return
-    this.#handler?.deviates?.(deviation)
-    this.#settings.onSloppy(deviation, request)
+    this.#handler?.malformed?.(deviation)
+    this.#settings.onMalformed(deviation, request)
   }
 
   #write(request: DeviceRequest): void {
@@ -394,7 +394,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     if (this.state === 'opening') this.#fail('http_protocol_error')
     if (this.#handler === undefined) {
       if (this.state === 'closed' || onlyLineEnds(bytes, 0, length)) return 'small'
-      if (TIMEOUT.test(bytes.toString('latin1', 0, Math.min(length, TIMEOUT_LENGTH)))) {
+      if (STATUS_408.test(bytes.toString('latin1', 0, Math.min(length, STATUS_408_LENGTH)))) {
         this.#owner.onTimedOut()
         this.close()
       } else this.#dropStray()

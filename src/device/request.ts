@@ -48,7 +48,7 @@ export interface ResponseHandler {
   head(head: DeviceHead, now: number): void
   data(chunk: Buffer): void
   /** Called for the first response that the strict rules refuse. */
-  deviates?(deviation: Deviation): void
+  malformed?(deviation: Deviation): void
   /**
    * Whether the request may be sent again, whatever its method, after the 408 of an idle connection: the device has read nothing of it.
    * Then `failed` follows with `unread`. Otherwise that 408 is the response.

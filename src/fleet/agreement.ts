@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
+import { PASSWORD_CHANGED } from '../tokens/revocation.ts'
 import { type DeviceState, type Epoch, hasGoneBack, PUBLISH, readState } from './epoch.ts'
 import { revokeAtServer } from './grants.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
@@ -28,8 +29,6 @@ interface Dependencies {
 
 /** The most reads of the state for one agreement. Two are usual, and each other sidecar that publishes costs one more. */
 const ROUNDS = 20
-
-const PASSWORD_CHANGED = 'password_changed'
 
 const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not begin it anew'
 
@@ -200,6 +199,11 @@ export function createPasswordAgreement(deps: Dependencies) {
     return owed.names.size === 0
   }
 
+  /** The agreement, once every change under way has settled. */
+  async function present(): Promise<Agreement> {
+    return (await isSettled()) ? agreement : { kind: 'unknown' }
+  }
+
   return {
     /** @param name of the password that has changed */
     async changed(name: string): Promise<void> {
@@ -220,9 +224,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     },
     settle,
     isSettled,
-    /** The agreement, once every change under way has settled. */
-    async present(): Promise<Agreement> {
-      return (await isSettled()) ? agreement : { kind: 'unknown' }
-    },
+    present,
+    beforeLogin: present,
   }
 }

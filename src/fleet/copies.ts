@@ -1,15 +1,12 @@
 import { nameOfGrant } from '../http/scope.ts'
 import { createWallOffset } from '../system/clock.ts'
-import { endOfGrant } from '../tokens/grant-rules.ts'
+import type { Later } from '../system/later.ts'
+import { endOfGrant, type TokenPolicy } from '../tokens/grant-rules.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
-import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
-import {
-  grantsInFlight,
-  REFUSED,
-  type SharedTokenPolicy,
-  type StateDependencies,
-  type TokenLookup,
-} from '../tokens/state.ts'
+import { createLookUp, REFUSED, type TokenLookup } from '../tokens/look-up.ts'
+import type { Digest } from '../tokens/mint.ts'
+import { grantsInFlight } from '../tokens/revocation.ts'
+import type { StateDependencies } from '../tokens/state.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
@@ -19,7 +16,7 @@ type TokenCopy = Omit<FoundToken, 'since'> & { readonly digest: Digest }
 
 export type TokenCopies = ReturnType<typeof createTokenCopies>
 
-type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace' | 'grantLifetime'>
+type CopyPolicy = Pick<TokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace' | 'grantLifetime'>
 
 interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasName'> {
   readonly store: SharedStore
@@ -39,7 +36,7 @@ const MOST_REVOKED = 10_000
  */
 export function createTokenCopies(deps: Dependencies) {
   const { store, clock, policy, live, hasName, timeout } = deps
-  let { accessLifetime, offlineGrace, grantLifetime = 'off' } = policy
+  let { accessLifetime, offlineGrace = 0, grantLifetime = 'off' } = policy
   const table = createGrantTable(policy.capacity)
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
@@ -51,25 +48,21 @@ export function createTokenCopies(deps: Dependencies) {
   /** Whether the requests in flight were cut at the end of the grace. */
   let isCut = false
   let heardAt = Number.NEGATIVE_INFINITY
+  /** The copies count until then (ms), and while the sidecar hears of revocations. */
+  const known = { table, until: Number.NEGATIVE_INFINITY }
 
   const now = (): number => Math.floor(clock.monotonic())
-  const holds = (at: number): boolean => at - heardAt <= Math.max(deafAfter, offlineGrace)
+  function prolong(): void {
+    known.until = heardAt + Math.max(deafAfter, offlineGrace)
+  }
 
   /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with one question to the server. */
-  function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
-    if (!looksMinted(accessToken)) return REFUSED.unknown
-    const digest = digestToken(accessToken)
-    const token = table.find(digest)
-    const at = clock.monotonic()
-    if (token !== undefined && holds(at)) {
-      if (at >= token.expiresAt) return REFUSED.expired
-      table.touch(token.grant, at)
-      return { kind: 'valid', grant: token.grant.id }
-    }
-    const reason = table.removalReason(digest)
-    if (reason !== undefined) return REFUSED[reason]
-    return questions.isUnknown(digest) ? REFUSED.unknown : ask(digest, client)
-  }
+  const identify = createLookUp(
+    known,
+    clock,
+    (digest, client): Later<TokenLookup> =>
+      questions.isUnknown(digest) ? REFUSED.unknown : ask(digest, client),
+  )
 
   async function ask(digest: Digest, client: string): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
@@ -113,14 +106,14 @@ export function createTokenCopies(deps: Dependencies) {
     for (const token of table.grant(id)?.tokens ?? []) table.drop(token, reason)
   }
 
-  const known = (): string[] => [
+  const grants = (): string[] => [
     ...new Set([...[...table.grants()].map(({ id }) => id), ...grantsInFlight(live)]),
   ]
 
   function dropOf(concerns: (name: string) => boolean, reason: 'revoked' | 'evicted'): void {
-    const grants = known().filter((id) => concerns(nameOfGrant(id)))
-    for (const id of grants) drop(id, reason)
-    live.cut(grants)
+    const theirs = grants().filter((id) => concerns(nameOfGrant(id)))
+    for (const id of theirs) drop(id, reason)
+    live.cut(theirs)
   }
 
   /** Removes the copies that an event voids. For a token whose password is unsettled, the server is asked again. */
@@ -150,7 +143,7 @@ export function createTokenCopies(deps: Dependencies) {
   function sweep(): void {
     table.expire(now())
     // After the grace, every request in flight may belong to a revoked grant.
-    if (holds(clock.monotonic())) isCut = false
+    if (clock.monotonic() <= known.until) isCut = false
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
       live.cut([...grantsInFlight(live)])
@@ -180,6 +173,7 @@ export function createTokenCopies(deps: Dependencies) {
     /** Notes that this sidecar has heard of every revocation up to now. */
     heard(): void {
       heardAt = clock.monotonic()
+      prolong()
     },
     /** Forgets the unknown tokens: from now on another server may answer, which may know them. */
     forgetUnknown: questions.forget,
@@ -187,13 +181,14 @@ export function createTokenCopies(deps: Dependencies) {
     get grantLasts(): number | '' {
       return typeof grantLifetime === 'number' ? grantLifetime : ''
     },
-    grants: known,
+    grants,
     /** At most `most` grants with a copy, the most recently used first. */
     recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),
     counts: table.counts,
     sweep,
     applyPolicy(next: CopyPolicy): void {
-      ;({ accessLifetime, offlineGrace, grantLifetime = 'off' } = next)
+      ;({ accessLifetime, offlineGrace = 0, grantLifetime = 'off' } = next)
+      prolong()
       table.limit(next)
       table.resize(next.capacity)
       table.evict()

@@ -1,5 +1,5 @@
 import { namesInText } from '../http/scope.ts'
-import type { Ending } from '../tokens/state.ts'
+import type { Ending } from '../tokens/revocation.ts'
 import { createOwedRevocations } from './owed.ts'
 import { tokenScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'

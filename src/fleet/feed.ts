@@ -1,5 +1,5 @@
 import { type Clock, rest } from '../system/clock.ts'
-import type { Revocation } from '../tokens/state.ts'
+import type { Revocation } from '../tokens/revocation.ts'
 import type { TokenCopies } from './copies.ts'
 import { type DeviceState, isKept, NO_EVENT } from './epoch.ts'
 import { describeGrants } from './grants.ts'
@@ -69,7 +69,7 @@ export function followRevocations(deps: Dependencies) {
   /** After missed events: revokes at this sidecar every grant that the server does not have any more. */
   async function compare(): Promise<void> {
     const known = copies.grants()
-    const live = new Set((await describeGrants(store, known)).map(({ id }) => id))
+    const live = new Set((await describeGrants(store, copies, known)).map(({ id }) => id))
     epoch.apply({ kind: 'revoked', grants: known.filter((id) => !live.has(id)) })
   }
 

@@ -1,5 +1,5 @@
-import { issuedOf } from '../tokens/handout.ts'
-import type { GrantSummary, IssuedGrant, RecentGrants } from '../tokens/state.ts'
+import type { GrantSummary, RecentGrants } from '../tokens/grant-table.ts'
+import { type IssuedGrant, issuedOf } from '../tokens/handout.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKED } from './operator-words.ts'
 import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
@@ -7,7 +7,7 @@ import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /**
  * Lists grants. `ARGV`: prefix, most. Returns the number of all grants, the ids of at most `most` of them (those whose last token expires
- * last), and the epoch, empty if there is no state.
+ * last), the epoch, empty if there is no state, and the issued grants.
  */
 const LIST_GRANTS = tokenScript(
   'list',
@@ -20,7 +20,7 @@ if listed[#listed] == epoch then
 elseif #listed > tonumber(ARGV[2]) then
   table.remove(listed, 1)
 end
-return {count, listed, epoch or ''}
+return {count, listed, epoch or '', issued()}
 `,
 )
 
@@ -47,15 +47,6 @@ for argument = 2, #ARGV do
   if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r, label} end
 end
 return list
-`,
-)
-
-/** Lists the live issued grants. `ARGV`: prefix. */
-const LIST_ISSUED = tokenScript(
-  'list',
-  `
-expire()
-return issued()
 `,
 )
 
@@ -91,11 +82,18 @@ export async function* revokeAtServer(
   }
 }
 
-/** The summaries of these grants, without those that are not live. Rejects with `StoreUnavailable` if the store does not answer. */
+/** As this sidecar sees the use of grants. */
+type Uses = Pick<TokenCopies, 'usedAt'>
+
+/**
+ * The summaries of these grants, without those that are not live, with the uses that this sidecar saw. As the functions below, rejects with
+ * `StoreUnavailable` if the store does not answer.
+ */
 export async function describeGrants(
   { run, prefix }: SharedStore,
+  { usedAt }: Uses,
   ids: readonly string[],
-): Promise<readonly Omit<GrantSummary, 'usedAt'>[]> {
+): Promise<readonly GrantSummary[]> {
   const found: StoreReply[] = []
   for (const page of pagesOf(ids))
     found.push(...listOf(await run(DESCRIBE_GRANTS, [`${prefix}state`], [prefix, ...page])))
@@ -106,6 +104,7 @@ export async function describeGrants(
       client: String(client),
       issuedAt: Number(issuedAt),
       expiresAt: Number(expiresAt),
+      usedAt: usedAt(String(id)),
       accessTokens: Number(accessTokens),
       refreshTokens: Number(refreshTokens),
       ...(label === undefined ? {} : { label: String(label) }),
@@ -113,54 +112,40 @@ export async function describeGrants(
   })
 }
 
-/** As `describeGrants`, with the uses that this sidecar saw. */
-export async function describeWithUse(
-  store: SharedStore,
-  copies: Pick<TokenCopies, 'usedAt'>,
-  ids: readonly string[],
-): Promise<readonly GrantSummary[]> {
-  const grants = await describeGrants(store, ids)
-  return grants.map((each) => ({ ...each, usedAt: copies.usedAt(each.id) }))
+/** The number of all live grants, the ids of at most `most` of them, the first to expire first, the epoch, and the ids of issued grants. */
+async function list({ run, prefix }: SharedStore, most: number) {
+  const [total, ...others] = listOf(await run(LIST_GRANTS, [`${prefix}state`], [prefix, most]))
+  const [ids = [], issued = []] = [others[0], others[2]].map((each) => listOf(each).map(String))
+  return { total: Number(total), ids, epoch: String(others[1]), issued }
 }
 
-/** The live issued grants of all sidecars. Rejects with `StoreUnavailable` if the store does not answer. */
-export async function listIssued(
-  store: SharedStore,
-  copies: Pick<TokenCopies, 'usedAt'>,
-): Promise<readonly IssuedGrant[]> {
-  const listed = listOf(await store.run(LIST_ISSUED, [`${store.prefix}state`], [store.prefix]))
-  return issuedOf(await describeWithUse(store, copies, listed.map(String)))
+/** The live issued grants of all sidecars. */
+export async function listIssued(store: SharedStore, uses: Uses): Promise<readonly IssuedGrant[]> {
+  return issuedOf(await describeGrants(store, uses, (await list(store, 0)).issued))
 }
-
-/** More grants than a server can hold. */
-const ALL = 2 ** 32
 
 /**
- * All live grants, the ids of the lost grants, and the epoch. A lost grant is one that the server lists, though it has lost the tokens.
- * Rejects with `StoreUnavailable` if the store does not answer.
+ * All live grants, the first to expire first, the ids of the lost grants, and the epoch. A lost grant is one that the server lists, though it
+ * has lost the tokens.
  */
-export async function listWithLost(store: SharedStore) {
-  const [, listed, epoch] = listOf(
-    await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, ALL]),
-  )
-  const ids = listOf(listed).map(String)
-  const grants = await describeGrants(store, ids)
+export async function listAll(store: SharedStore, uses: Uses) {
+  // More grants than a server can hold.
+  const { ids, epoch } = await list(store, 2 ** 32)
+  const grants = await describeGrants(store, uses, ids)
   const live = new Set(grants.map(({ id }) => id))
-  return { epoch: String(epoch), grants, lost: ids.filter((id) => !live.has(id)) }
+  return { epoch, grants, lost: ids.filter((id) => !live.has(id)) }
 }
 
 /**
  * The number of all live grants, and at most `most` of them: first those that this sidecar used last, then those whose last token expires
- * last. Rejects with `StoreUnavailable` if the store does not answer.
+ * last.
  */
 export async function listGrants(
   store: SharedStore,
   copies: Pick<TokenCopies, 'recent' | 'usedAt'>,
-  most = ALL,
+  most: number,
 ): Promise<RecentGrants> {
-  const [total, latest] = listOf(await store.run(LIST_GRANTS, [`${store.prefix}state`], [store.prefix, most]))
-  const used = most === ALL ? [] : copies.recent(most)
-  const ids = new Set([...used, ...listOf(latest).map(String).reverse()])
-  const grants = await describeWithUse(store, copies, [...ids].slice(0, most))
-  return { total: Number(total), grants }
+  const { total, ids } = await list(store, most)
+  const all = new Set([...copies.recent(most), ...ids.reverse()])
+  return { total, grants: await describeGrants(store, copies, [...all].slice(0, most)) }
 }

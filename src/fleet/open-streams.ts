@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import type { LiveRequests } from '../tokens/state.ts'
+import type { LiveRequests } from '../tokens/revocation.ts'
 import type { TokenCopies } from './copies.ts'
 import { pagesOf } from './grants.ts'
 import { regularQuestion } from './regular-question.ts'

@@ -2,19 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { describeStore, type StoreAddress } from '../config/store-fields.ts'
-import type { OnEnd } from '../password/login-queue.ts'
 import { openPasswords } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
-import { reportHandOut } from '../tokens/handout.ts'
-import {
-  type IssuedGrant,
-  reportAbsent,
-  type State,
-  type StateDependencies,
-  type StoreCondition,
-  sourceEvents,
-  tokenEvents,
-} from '../tokens/state.ts'
+import type { IssuedGrant } from '../tokens/handout.ts'
+import { createIssuing } from '../tokens/issuing.ts'
+import type { State, StateDependencies, StoreCondition } from '../tokens/state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from '../tokens/state-events.ts'
+import { createTokenStore } from '../tokens/token-store.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import { STORE_BOUNDS, type StoreSettings } from './connection.ts'
 import { createTokenCopies, type TokenCopies } from './copies.ts'
@@ -24,13 +18,11 @@ import { openSharedStore } from './open-store.ts'
 import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
 import { regularQuestion } from './regular-question.ts'
-import { type SharedStore, STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
-import { createSharedTokens } from './tokens.ts'
+import { createSharedBackend } from './shared-backend.ts'
+import { STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
-/** The most attempts of one login or handout: each change of the password meanwhile costs one. */
-const ATTEMPTS = 4
 /** How often the store is asked for the issued grants of all sidecars (ms). */
 const LIST_EVERY = 10_000
 
@@ -107,12 +99,7 @@ async function openState(
     condition,
     places,
     timeout,
-  }: {
-    readonly store: SharedStore
-    readonly condition: State['store']
-    readonly places: FleetPlaces
-    readonly timeout: number
-  },
+  }: Awaited<ReturnType<typeof openStore>> & { readonly places: FleetPlaces; readonly timeout: number },
   deps: StateDependencies,
 ): Promise<State> {
   const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps
@@ -120,7 +107,8 @@ async function openState(
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout })
-  const tokens = createSharedTokens({ ...shared, copies, live, random: randomBytes, listener: events })
+  const backend = createSharedBackend({ ...shared, copies, random: randomBytes, listener: events })
+  const tokens = createTokenStore({ backend, policy: config.tokens, listener: events, live })
   const { owed } = copies.epoch
   let differs = false
   const agreement = createPasswordAgreement({
@@ -202,42 +190,7 @@ async function openState(
       return owed.hasPaid(which)
     },
     issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
-    async handOut(handout) {
-      const { name } = handout
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const present = await agreement.present()
-        if (present.kind !== 'agreed') return 'unavailable'
-        if (present.generation !== password.generation) continue
-        if (!hasName(name)) return 'unknown-name'
-        if (!password.has(name)) return 'no-password'
-        const handedOut = await tokens.handOut(handout, present.epoch)
-        if (typeof handedOut === 'object' && 'accessToken' in handedOut)
-          reportHandOut(deps, handout, handedOut)
-        if (handedOut !== 'stale') return handedOut
-        await agreement.settle().catch(() => {})
-      }
-      return 'unavailable'
-    },
-    async logIn(candidate, request, grantType, username) {
-      const { client } = request
-      const onEnd: OnEnd = (left) => request.onEnd(left)
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const present = await agreement.present()
-        if (present.kind !== 'agreed') return 'unavailable'
-        const {
-          result,
-          generation,
-          name = '',
-        } = await password.verify(candidate, client.key, username, onEnd)
-        if (generation !== password.generation || generation !== present.generation) continue
-        if (result !== 'right') return result
-        if (!hasName(name)) return 'wrong'
-        const issued = await tokens.issue(client.address, grantType, present.epoch, name)
-        if (issued !== 'stale') return issued
-        await agreement.settle().catch(() => {})
-      }
-      return 'unavailable'
-    },
+    ...createIssuing({ ...deps, password, agreement, tokens }),
     unsaved: () => undefined,
     copiedAt: () => undefined,
     store: condition,
@@ -249,7 +202,7 @@ async function openState(
     async close() {
       seconds.close()
       feed.close()
-      password.close()
+      password[Symbol.dispose]()
       await places.close()
       await store.close()
     },

@@ -1,4 +1,4 @@
-import { BY_OPERATOR, type Revocation } from '../tokens/state.ts'
+import { BY_OPERATOR, type Revocation } from '../tokens/revocation.ts'
 
 /** The kind of a message that revokes grants. In a revocation by an operator, its scope follows: see `sayRevoked`. */
 export const REVOKED = 'revoked'

@@ -1,5 +1,5 @@
 import { namesInText } from '../http/scope.ts'
-import type { Ending } from '../tokens/state.ts'
+import type { Ending } from '../tokens/revocation.ts'
 
 export interface OwedName {
   /** The latest epoch whose tokens are void; empty if this sidecar knew none yet. */

@@ -100,11 +100,13 @@ local function add(kind, digest, grant, client, granted, lifetime, label)
   redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
 end
 
+-- A grant ends with its last token. Returns that time.
 local function keep(grant)
   local set = p .. 'g:' .. grant
   local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
   redis.call('PEXPIREAT', set, last[2])
   redis.call('ZADD', p .. 'grants', last[2], grant)
+  return last[2]
 end
 
 -- Whether a sidecar has an open stream of the grant.
@@ -134,71 +136,117 @@ export function tokenScript(name: StoreOperation, body: string): Script {
 }
 
 /**
- * Issues the tokens of a new grant, if the epoch is the one under which the password was verified. If there are too many grants, evicts
- * those that expire first, at most 100 in one call, so that a smaller capacity does not block the server. Among the first 1000, grants with
- * an open stream go last. Issued grants do not count, and are never evicted.
+ * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, most tokens of its grant,
+ * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, over, {member,
+ * expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
- * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
- * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
+ * `over`: the live tokens of the grant above the most. The first list of members has those of the grant that expire first; the second has
+ * the first to expire of those that live longer than an access token. Each has `over + 1` members, at most 1000, so that a smaller capacity
+ * does not block the server.
  */
-export const ISSUE = tokenScript(
-  'issue',
+export const READ_TOKEN = tokenScript(
+  'refresh',
   `
-if epoch ~= ARGV[2] then return {'stale'} end
-local grant, client = ARGV[3], ARGV[4]
-local granted = string.format('%.0f', now)
-add('a', ARGV[5], grant, client, granted, ARGV[6])
-add('r', ARGV[7], grant, client, granted, ARGV[8])
-keep(grant)
-expire()
-local reply = {'issued', 0, 0}
-local beside = redis.call('ZCARD', p .. 'issued')
-local over = grants() - beside - ARGV[9]
-if over > 0 then
-  local most, unused, used = math.min(over, 100), {}, {}
-  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, most + beside + 999)) do
-    if #unused == most then break end
-    if each ~= grant and each ~= epoch and not redis.call('ZSCORE', p .. 'issued', each) then
-      local list = held(each) and used or unused
-      list[#list + 1] = each
-    end
+local digest = ARGV[2]
+local reply = {string.format('%.0f', now), epoch or ''}
+local kind, grant, client, granted = token(digest)
+if not kind then return reply end
+local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
+reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
+reply[4] = {redis.call('GET', response) or '', redis.call('PTTL', response)}
+reply[5] = redis.call('ZCARD', set) - ARGV[3]
+if reply[5] > 0 then reply[5] = reply[5] - #redis.call('ZRANGEBYSCORE', set, '-inf', now) end
+if reply[5] > 0 then
+  for i, from in ipairs({'(' .. string.format('%.0f', now), string.format('%.0f', now + ARGV[4])}) do
+    local most = math.min(reply[5] + 1, 1000)
+    reply[5 + i] = redis.call('ZRANGEBYSCORE', set, from, '+inf', 'WITHSCORES', 'LIMIT', 0, most)
   end
-  for i = 1, most do
-    local evicted = unused[i] or used[i - #unused]
-    if not evicted then break end
-    local _, count = remove(evicted)
-    reply[2] = reply[2] + count.a
-    reply[3] = reply[3] + count.r
-    reply[#reply + 1] = evicted
-  end
-  announce('evicted', table.concat(reply, ' ', 4))
 end
 return reply
 `,
 )
 
 /**
- * Issues a token that an operator hands out, as a grant of its own, unless the epoch has changed or the bound of issued grants is reached.
+ * Sets the tokens of one grant in one step: compare and set. `login` and `issued` open a new grant if the epoch is the expected one.
+ * `refresh` changes the grant of a token if the token is still valid and its text is the one that was read.
  *
- * `ARGV`: prefix, epoch, grant, client, digest, lifetime, label, most issued grants.
- * Returns `{'issued', time}`, `{'full', issued grant ...}` or `{'stale'}`.
+ * `ARGV`: prefix, `login`, `issued` or `refresh`, expected epoch, grant, client, digest and text of the presented token, response (empty:
+ * the token is not spent), how long the response is kept (ms), how long a grant lasts (ms; empty: without end), label of an issued grant, the
+ * most such grants, number of tokens to add, for each its kind, digest and lifetime, and members to drop. Returns `{'stale'}` if the
+ * comparison failed, `{'full'}` if the maximum number of issued grants exists, or `{'set', time, evicted access tokens, evicted refresh
+ * tokens, evicted grant ...}`.
+ *
+ * No added token ends after the grant. A login "in the future" shows that the server's clock was set back: from now on it counts as a login
+ * of this moment, so that its grant ends.
+ *
+ * If there are too many logins, evicts those that expire first, at most 100 in one call, so that a smaller capacity does not block the
+ * server. Among the first 1000, grants with an open stream go last. Issued grants do not count, and are never evicted. Both bounds are kept
+ * here, because two sidecars that count first and add then would pass them.
  */
-export const HAND_OUT = tokenScript(
-  'issue',
+export const SET_GRANT = tokenScript(
+  'refresh',
   `
-if epoch ~= ARGV[2] then return {'stale'} end
-local grant, granted = ARGV[3], string.format('%.0f', now)
--- Before 'expire', so that a full server refuses it.
-add('a', ARGV[5], grant, ARGV[4], granted, ARGV[6], ARGV[7])
-keep(grant)
-expire()
-local live = issued()
-if #live >= tonumber(ARGV[8]) then
-  remove(grant)
-  return {'full', unpack(live)}
+local what, grant, client, digest, response, keeps = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[8], tonumber(ARGV[9])
+local most, login, at, kind = tonumber(ARGV[12]), now, 14, nil
+if what ~= 'refresh' then
+  if epoch ~= ARGV[3] then return {'stale'} end
+else
+  kind, grant, client, login = token(digest)
+  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[7] then return {'stale'} end
+  login = math.min(tonumber(login), now)
 end
-redis.call('ZADD', p .. 'issued', now + ARGV[6], grant)
-return {'issued', granted}
+local left = login + (tonumber(ARGV[10]) or math.huge) - now
+if left <= 0 then return {'stale'} end
+local granted, label, set = string.format('%.0f', login), what == 'issued' and ARGV[11] or nil, p .. 'g:' .. grant
+if response ~= '' then
+  redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
+  redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
+  redis.call('ZREM', set, kind .. digest)
+  local stored = string.format('%.0f %s', now, response)
+  if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
+end
+-- Before any command that deletes, so that a full server refuses it.
+for _ = 1, tonumber(ARGV[13]) do
+  add(ARGV[at], ARGV[at + 1], grant, client, granted, math.min(tonumber(ARGV[at + 2]), left), label)
+  at = at + 3
+end
+redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+for i = at, #ARGV do
+  redis.call('DEL', p .. 't:' .. string.sub(ARGV[i], 2))
+  redis.call('ZREM', set, ARGV[i])
+end
+local last, reply = keep(grant), {'set', string.format('%.0f', now), 0, 0}
+if what == 'refresh' then return reply end
+expire()
+if label then
+  if #issued() >= most then
+    remove(grant)
+    return {'full'}
+  end
+  redis.call('ZADD', p .. 'issued', last, grant)
+end
+local beside = redis.call('ZCARD', p .. 'issued')
+local over = grants() - beside - most
+if not label and over > 0 then
+  local room, unused, used = math.min(over, 100), {}, {}
+  for _, each in ipairs(redis.call('ZRANGE', p .. 'grants', 0, room + beside + 999)) do
+    if #unused == room then break end
+    if each ~= grant and each ~= epoch and not redis.call('ZSCORE', p .. 'issued', each) then
+      local list = held(each) and used or unused
+      list[#list + 1] = each
+    end
+  end
+  for i = 1, room do
+    local evicted = unused[i] or used[i - #unused]
+    if not evicted then break end
+    local _, count = remove(evicted)
+    reply[3] = reply[3] + count.a
+    reply[4] = reply[4] + count.r
+    reply[#reply + 1] = evicted
+  end
+  announce('evicted', table.concat(reply, ' ', 5))
+end
+return reply
 `,
 )
 
@@ -236,19 +284,6 @@ for i = 3, #ARGV do
   if wasLive == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
 return revoked
-`,
-)
-
-/** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the epoch, and the grant if there was one. */
-export const REVOKE_TOKEN = tokenScript(
-  'revoke',
-  `
-local kind, grant = token(ARGV[2])
-if not kind then return {epoch or ''} end
-announce('revoked', grant)
-remove(grant)
-redis.call('DEL', p .. 't:' .. ARGV[2])
-return {epoch, grant}
 `,
 )
 

@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
-import type { RandomBytes } from '../tokens/mint.ts'
-import type { IssuedTokens } from '../tokens/state.ts'
+import type { IssuedTokens, RandomBytes } from '../tokens/mint.ts'
 
 const CIPHER = 'aes-256-gcm'
 const NONCE = 12

@@ -1,4 +1,5 @@
 import { formatDuration } from '../config/units.ts'
+import { BackendUnavailable } from '../tokens/backend.ts'
 
 /** A Lua script. The server runs it in one atomic step. */
 export interface Script {
@@ -38,7 +39,7 @@ export type StoreOperation = (typeof STORE_OPERATIONS)[number]
 export type StoreFailure = 'timeout' | 'disconnected' | 'read-only' | 'full' | 'refused' | 'loading' | 'error'
 
 /** The shared store gave no answer, so whether it has run the command is unknown. The message names no key, token or password. */
-export class StoreUnavailable extends Error {
+export class StoreUnavailable extends BackendUnavailable {
   override readonly name = 'StoreUnavailable'
   readonly operation: StoreOperation
   readonly failure: StoreFailure

@@ -113,8 +113,8 @@ export function createSharedWindows(policy: WindowPolicy, given: Options): Windo
 /**
  * The windows of one policy. If a request waits for the server during a reload, the policy at its arrival decides.
  *
- * A sidecar opens at most `maxKeys` windows on the server. A window is placed behind all others when it opens, so the oldest entries close
- * first, at most one window length after they were placed. (A window that another sidecar opened closes sooner.)
+ * A sidecar opens at most `maxKeys` windows on the server. A window stands behind all others when it opens or is renewed, so the
+ * first in the list close first, at most one window length later. (A window that another sidecar opened closes sooner.)
  */
 function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'applyPolicy'> {
   const { store, endpoint, clock, onFallback, onAnswer, onLost } = options
@@ -197,7 +197,7 @@ function windowsOf(policy: WindowPolicy, options: Options): Omit<WindowTable, 'a
     get size() {
       return windows.size + (local?.size ?? 0)
     },
-    usedUp: () => merged([...(local?.usedUp() ?? []), ...usedUp.open(clock.monotonic())]),
+    usedUp: () => merged([...(local?.usedUp() ?? []), ...usedUp.stillOpen(clock.monotonic())]),
   }
 }
 

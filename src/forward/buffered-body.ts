@@ -1,9 +1,9 @@
 import type { ForwardEnd } from '../http/exchange.ts'
 import { type Refusal, StalledBodyError } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import { idleIn, watchPace } from './pace.ts'
-import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, OVERLOADED, type QueuePlaces, waitForPlace } from './place.ts'
 
 export type BufferedBody = ReturnType<typeof bufferBody>
 
@@ -130,7 +130,7 @@ export class Blocks {
 }
 
 /** `queue` bounds how many uploads are buffered at once, and so their memory: `most` (bytes) for each. */
-export interface UploadBuffering extends Places {
+export interface UploadBuffering extends QueuePlaces {
   readonly most: number
   /** Called for a longer upload, which then streams in chunks. Undefined: a longer upload is refused. */
   readonly onLonger: (() => void) | undefined
@@ -150,7 +150,7 @@ interface BufferedUpload {
  * @param send sends the body, in chunks if it is longer than the bound
  */
 export async function sendBuffered(
-  exchange: Forwarded,
+  exchange: ForwardExchange,
   source: AsyncIterable<Buffer>,
   buffering: UploadBuffering,
   clock: Clock,
@@ -182,8 +182,8 @@ export async function sendBuffered(
     if (length === undefined) onLonger?.()
     return await new Promise((resolve, reject) => {
       const end: ForwardEnd = {
-        ended: (_request, refusal) => resolve(refusal),
-        onBug: (_request, bug) => reject(bug),
+        ended: (_exchange, refusal) => resolve(refusal),
+        onBug: (_exchange, bug) => reject(bug),
       }
       send({ body, framing: length ?? 'chunked' }, end)
     })

@@ -2,7 +2,7 @@ import type { ClientSide } from '../http/exchange.ts'
 import { BROKEN_BODY, bodyFault, type Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import type { Learner } from './learner.ts'
 import type { LongPaths } from './long-paths.ts'
 import { laggedIn, type Pace } from './pace.ts'
@@ -12,7 +12,7 @@ import type { Streams } from './streams.ts'
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /** The places of a queue, and how fast an upload must be to keep one. */
-export interface Places {
+export interface QueuePlaces {
   readonly queue: BoundedQueue
   readonly pace: Pace
   /** Undefined if the number of places is fixed. */
@@ -38,8 +38,8 @@ export function bodyRefusal(error: unknown): Refusal {
  * @param client the side that waits for the response, if that is not the exchange alone: several clients may share a response
  */
 export async function waitForPlace(
-  { queue, pace, learner, longPaths, streams }: Places,
-  exchange: Forwarded,
+  { queue, pace, learner, longPaths, streams }: QueuePlaces,
+  exchange: ForwardExchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
 ): Promise<Leave | Refusal> {

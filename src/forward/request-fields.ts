@@ -11,10 +11,10 @@ import type { Forward, RequestHead } from '../http/exchange.ts'
 import {
   asCgi,
   type Fields,
+  fieldNamesIn,
   fieldValues,
   isHopByHop,
   keepFields,
-  namesIn,
   PSEUDONYM,
 } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
@@ -22,7 +22,7 @@ import { isOverride } from '../http/overrides.ts'
 import { reported } from '../http/reported.ts'
 import { writeRequestLines } from '../http1/request-writer.ts'
 import type { SessionNames } from '../sign-in/session-cookies.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import { deviceTags, deviceUrl } from './origins.ts'
 
 /** How header fields change on the way to a service and back, as the configuration says. */
@@ -150,8 +150,8 @@ const ID_FIELD = 'X-Request-Id'
  * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the same text but for
  * the request id, so the text is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
  */
-export function requestLines(request: Forwarded, settings: RequestFieldSettings): string | undefined {
-  const { head, client, requestId, classified, scope, confined } = request
+export function requestLines(exchange: ForwardExchange, settings: RequestFieldSettings): string | undefined {
+  const { head, client, requestId, classified, scope, confined } = exchange
   const known = head.outgoing
   const isSame = known?.settings === settings && known.client === client && known.scope === scope
   if (isSame && known.confined === confined) {
@@ -160,7 +160,7 @@ export function requestLines(request: Forwarded, settings: RequestFieldSettings)
   if (classified.framing !== null || (settings.host ?? classified.host) === '') return undefined
   const { method } = head
   const { target, framing } = classified
-  const fields = requestFields(request, framing, settings)
+  const fields = requestFields(exchange, framing, settings)
   const lines = writeRequestLines({ method, target, fields, framing }, '')
   if (lines === undefined) return undefined
   const at = lines.indexOf(`\r\n${ID_FIELD}: ${requestId}\r\n`)
@@ -187,7 +187,7 @@ function pushForwarding(fields: string[], request: Described): void {
 }
 
 function isPort(text: string): boolean {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+  return /^\d{1,5}$/.test(text) && Number(text) > 0 && Number(text) <= 65_535
 }
 
 const NONE: readonly string[] = []
@@ -214,7 +214,7 @@ export function withoutClientSession(fields: Fields, { cookies, headers }: Sessi
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = new Set(namesIn(own).values().map(asCgi))
+  const replaced = new Set(fieldNamesIn(own).values().map(asCgi))
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
     ...keepFields(fields, (name) => !replaced.has(asCgi(name))),

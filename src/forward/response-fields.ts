@@ -34,7 +34,7 @@ const OF_ITS_NETWORK: ReadonlySet<string> = new Set(['alt-svc', 'alternate-proto
  */
 export function responseHead(
   { status, reason, fields: device, remembered }: DeviceHead,
-  request: Forward,
+  exchange: Forward,
   settings: ResponseFieldSettings,
 ): ResponseHead {
   const { replaced, rewrite, passes, added } = settings
@@ -55,7 +55,7 @@ export function responseHead(
     if (lower === 'set-cookie' && setsSessionCookie(value)) continue
     const adapt = always || rewrite ? adaptOf : undefined
     if (adapt !== undefined) sameForAll = false
-    fields.push(name, adapt === undefined ? value : adapt(value, request, settings))
+    fields.push(name, adapt === undefined ? value : adapt(value, exchange, settings))
   }
   // An interim response only announces the final one, which gets the added fields (RFC 9110 §15.2). A 101 is final.
   if (added !== undefined && (status >= 200 || status === 101)) fields.push(...added)

@@ -60,7 +60,7 @@ export type RoundTripEnd =
   | { readonly kind: 'bug'; readonly error: unknown }
 
 /** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
-export function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
+export function failureIn(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
   const failure = failureOf(end.error)
   const begun = end.kind === 'broken' || !end.silent
   return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure

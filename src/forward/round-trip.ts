@@ -4,13 +4,14 @@ import type { DeviceHead, DeviceRequest, Loss, ResponseHandler } from '../device
 import type { ClientSide } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { limitFields } from '../http/limit-fields.ts'
+import { isSafe } from '../http/scope.ts'
 import { type Deviation, describeDeviation } from '../http1/deviation.ts'
-import { isSafe, mayRepeat } from '../http1/request-writer.ts'
+import { mayRepeat } from '../http1/request-writer.ts'
 import type { Leave } from '../system/bounded-queue.ts'
 import type { Timer } from '../system/clock.ts'
 import { Backpressure } from './backpressure.ts'
 import type { DevicePlace } from './device-places.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import { type Pace, watchUpload } from './pace.ts'
 import { requestFields, requestLines } from './request-fields.ts'
 import { responseHead } from './response-fields.ts'
@@ -27,7 +28,7 @@ interface Outgoing extends DeviceRequest {
   body: DeviceRequest['body']
 }
 
-type OnEnd = (end: RoundTripEnd, request: Forwarded) => void
+type OnEnd = (end: RoundTripEnd, exchange: ForwardExchange) => void
 
 /** The request goes as the client sent it. */
 const AS_SENT: Substitutes = {}
@@ -40,26 +41,26 @@ const NO_FIELDS: Fields = []
  */
 export function forwardToDevice(
   service: RoundTripService,
-  request: Forwarded,
+  exchange: ForwardExchange,
   onEnd: OnEnd,
   substitutes: Substitutes = AS_SENT,
   now?: number,
 ): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
-  if ((substitutes.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-  else new RoundTrip(service, request, onEnd, substitutes, now).attempt()
+  if ((substitutes.client ?? exchange).answered) onEnd({ kind: 'abandoned' }, exchange)
+  else new RoundTrip(service, exchange, onEnd, substitutes, now).attempt()
 }
 
 /**
  * One request at the device, in one attempt or two. It relays the response piece by piece, and tells the learner what happens. Exported for
  * the test that counts the objects left after a request.
  */
-export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = Substitutes>
+export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Substitutes = Substitutes>
   implements ResponseHandler
 {
   protected readonly outgoing: Outgoing
   protected readonly service: RoundTripService
-  protected readonly request: R
+  protected readonly exchange: R
   protected readonly substitutes: S
   readonly #client: ClientSide
   readonly #onEnd: OnEnd
@@ -89,34 +90,34 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   constructor(
     service: RoundTripService,
-    request: R,
+    exchange: R,
     onEnd: OnEnd,
     substitutes: S,
     now: number = service.clock.monotonic(),
   ) {
-    const { head, classified } = request
-    const { client = request, framing = classified.framing, fields } = substitutes
+    const { head, classified } = exchange
+    const { client = exchange, framing = classified.framing, fields } = substitutes
     const plain = substitutes === AS_SENT && service.connections.version === '1.1'
-    const lines = plain ? requestLines(request, service.fields.request) : undefined
+    const lines = plain ? requestLines(exchange, service.fields.request) : undefined
     const needed = lines === undefined && fields === undefined
     this.outgoing = {
       method: head.method,
       target: classified.target,
       framing,
       lines,
-      fields: needed ? requestFields(request, framing, service.fields.request) : (fields ?? NO_FIELDS),
+      fields: needed ? requestFields(exchange, framing, service.fields.request) : (fields ?? NO_FIELDS),
       upgrade: head.upgrade,
       body: undefined,
     }
     this.service = service
-    this.request = request
+    this.exchange = exchange
     this.#client = client
     this.substitutes = substitutes
     this.#onEnd = onEnd
     this.#mayRepeat = mayRepeat(this.outgoing)
     this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
-    if (request.sentAt === 0) request.sentAt = this.#start
+    if (exchange.sentAt === 0) exchange.sentAt = this.#start
     // This ends the attempt and all watches of the client. After the end there is no loan to abort.
     client.onEnd(() => this.loan?.connection.abort(CLIENT_LEFT))
   }
@@ -130,9 +131,9 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
       const { connection } = loan
       this.loan = loan
       if (outgoing.framing !== null && outgoing.framing !== 0) {
-        outgoing.body = this.substitutes.body?.open() ?? this.request.body(uploadTimeout)
-        if (this.request.arrived < Number.POSITIVE_INFINITY)
-          this.#uploadWatch = watchUpload(this.request, connection, this.service.pace)
+        outgoing.body = this.substitutes.body?.open() ?? this.exchange.body(uploadTimeout)
+        if (this.exchange.arrived < Number.POSITIVE_INFINITY)
+          this.#uploadWatch = watchUpload(this.exchange, connection, this.service.pace)
       }
       connection.send(outgoing, this)
     } catch (error) {
@@ -146,8 +147,8 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   sent(reused: boolean): void {
     if (!this.#mayRepeat) this.#begunToChange()
-    this.request.attempts += 1
-    this.request.reused = reused
+    this.exchange.attempts += 1
+    this.exchange.reused = reused
     // A connection that was open has sent the head at once.
     if (this.outgoing.body === undefined)
       this.#whole(reused ? this.#attemptedAt : this.service.clock.monotonic())
@@ -200,23 +201,23 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
 
   inform(status: number, fields: Fields): void {
     const { response } = this.service.fields
-    const projected = responseHead({ status, reason: '', fields, remembered: false }, this.request, response)
-    this.#client.inform(status, [...projected.fields, ...limitFields(this.request)])
+    const projected = responseHead({ status, reason: '', fields, remembered: false }, this.exchange, response)
+    this.#client.inform(status, [...projected.fields, ...limitFields(this.exchange)])
   }
 
   head(head: DeviceHead, now: number): void {
-    const { request, service } = this
+    const { exchange, service } = this
     const { connections, fields, breaker, events, longPaths, streamAfter } = service
     this.#answered(now)
     const time = this.#sentAt === 0 ? 0 : now - this.#sentAt
     if (longPaths !== undefined && (longPaths.any || time > streamAfter))
       longPaths.answered(this.outgoing.target, time, streamAfter)
-    request.deviceStatus = head.status
-    request.tolerant = connections.tolerant
+    exchange.deviceStatus = head.status
+    exchange.tolerant = connections.tolerant
     // Most responses have a length, and are no streams.
     const extent = typeof head.framing === 'number' && head.isStream !== true ? 'counted' : extentOf(head)
     this.#extent = extent
-    request.streamAt =
+    exchange.streamAt =
       extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, streamAfter)
     if (extent === 'stream' && service.streams?.allowed === true && !this.#becomeStream()) {
       breaker.succeeded()
@@ -225,32 +226,32 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     }
     this.#begun = !this.#client.answered
     try {
-      this.#client.begin(responseHead(head, request, fields.response))
+      this.#client.begin(responseHead(head, exchange, fields.response))
     } catch (error) {
       // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
       this.loan?.connection.abort(error)
       return
     }
     if (!breaker.responds) breaker.succeeded()
-    request.headAt = now
+    exchange.headAt = now
     events.responded(now - this.#start)
   }
 
-  deviates(deviation: Deviation): void {
-    this.request.deviation = describeDeviation(deviation)
+  malformed(deviation: Deviation): void {
+    this.exchange.deviation = describeDeviation(deviation)
   }
 
   /** A response that has lasted long becomes a stream and gives its place back, unless there are too many streams. */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
     if (streams?.allowed !== true || this.#extent === 'counted' || this.#leaveStreams !== undefined) return
-    if (clock.monotonic() - this.request.headAt >= streamAfter) this.#becomeStream()
+    if (clock.monotonic() - this.exchange.headAt >= streamAfter) this.#becomeStream()
   }
 
   #becomeStream(): boolean {
-    this.#leaveStreams = this.service.streams?.tryEnter(this.request.client.key)
+    this.#leaveStreams = this.service.streams?.tryEnter(this.exchange.client.key)
     if (this.#leaveStreams === undefined) return false
-    this.request.leavePlace?.()
+    this.exchange.leavePlace?.()
     this.#backpressure?.judgeBy(this.#downloadPace())
     return true
   }
@@ -318,6 +319,6 @@ export class RoundTrip<R extends Forwarded = Forwarded, S extends Substitutes = 
     if (this.#place !== undefined)
       this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
     loan?.release(end.kind === 'relayed')
-    this.#onEnd(end, this.request)
+    this.#onEnd(end, this.exchange)
   }
 }

@@ -16,15 +16,15 @@ const AMBIGUOUS: Refusal = {
 export function createRoutedUpstream(
   main: Upstream,
   routes: ReadonlyMap<string, Upstream>,
-  onRequest: ((request: Forward) => void) | undefined,
+  onRequest: ((exchange: Forward) => void) | undefined,
 ): Upstream {
   if (routes.size === 0 && onRequest === undefined) return main
   const serviceFor = routes.size === 0 ? () => main : createRouter(main, routes)
-  return (request, listener, now) => {
-    onRequest?.(request)
-    const service = serviceFor(request.classified.target)
-    if (service === undefined) listener.ended(request, AMBIGUOUS)
-    else service(request, listener, now)
+  return (exchange, listener, now) => {
+    onRequest?.(exchange)
+    const service = serviceFor(exchange.classified.target)
+    if (service === undefined) listener.ended(exchange, AMBIGUOUS)
+    else service(exchange, listener, now)
   }
 }
 

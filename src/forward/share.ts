@@ -6,14 +6,14 @@ import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.t
 import { isRead } from '../http/scope.ts'
 import { isStreamType } from '../http1/response-head.ts'
 import { endsWithHead } from '../http1/response-writer.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 
 /** The longest body (bytes) that is shared. A longer one goes only to the client that asked first, and the others ask for themselves. */
 export const LONGEST_SHARED: number = 128 * 1024
 
 /** A client that asks for a response that may be shared. */
 export interface Reader {
-  readonly exchange: Forwarded
+  readonly exchange: ForwardExchange
   readonly listener: ForwardListener
   /** The request as the device would see it (`keyOf`). */
   readonly key: string
@@ -25,11 +25,11 @@ export interface Reader {
 }
 
 /** Makes the test whether a request only reads one of the paths. */
-export function shareable(paths: readonly string[]): (request: Forward) => boolean {
+export function shareable(paths: readonly string[]): (exchange: Forward) => boolean {
   const find = createPathTable(paths.map((path) => [path, true] as const))
-  return (request) => {
-    if (!onlyReads(request)) return false
-    const path = pathOf(request.classified.target)
+  return (exchange) => {
+    if (!onlyReads(exchange)) return false
+    const path = pathOf(exchange.classified.target)
     return find(path) === true && !isAmbiguousPath(path)
   }
 }
@@ -55,8 +55,8 @@ const PER_CLIENT: ReadonlySet<string> = new Set(['x-request-id', 'x-forwarded-fo
  *
  * @param set the names of `upstream.headers`, as `asCgi` gives them: their values count, whatever their names
  */
-export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>): string {
-  const { head, classified, signedIn } = request
+export function keyOf(exchange: Forward, fields: Fields, set: ReadonlySet<string>): string {
+  const { head, classified, signedIn } = exchange
   const seen: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name = '', value = ''] = fields.slice(i, i + 2)
@@ -65,7 +65,7 @@ export function keyOf(request: Forward, fields: Fields, set: ReadonlySet<string>
     else if (lower === 'forwarded') seen.push(name, value.replace(/\b(?:for|by)=(?:"[^"]*"|[^;,\s]*)/gi, ''))
     else if (!PER_CLIENT.has(lower)) seen.push(name, value)
   }
-  const used = publicOrigin(request) ?? ''
+  const used = publicOrigin(exchange) ?? ''
   return `${head.method} ${classified.target} ${signedIn} ${used}\r\n${fieldLines(seen)}`
 }
 

@@ -2,7 +2,7 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Exchange, Forward, ForwardListener } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import { atForward } from './forwarded.ts'
+import { atForward } from './forward-exchange.ts'
 import { requestFields } from './request-fields.ts'
 import type { RoundTripService, Substitutes } from './round-trip-service.ts'
 import { keyOf, onlyReads, type Reader, shareable } from './share.ts'
@@ -63,11 +63,11 @@ function share(
     else askFor(reader)
   }
 
-  function forward(request: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
+  function forward(exchange: Forward, listener: ForwardListener, substitutes?: Substitutes): void {
     try {
-      inner(request, listener, undefined, substitutes)
+      inner(exchange, listener, undefined, substitutes)
     } catch (bug) {
-      listener.onBug(request, bug)
+      listener.onBug(exchange, bug)
     }
   }
 
@@ -90,7 +90,7 @@ function share(
     const givesUp = (reader: Reader, kind: Refusal['kind']): boolean =>
       kind === 'overloaded' ? clock.monotonic() - reader.since >= timeout : reader.again
     return {
-      ended(_request, refusal) {
+      ended(_exchange, refusal) {
         const { failure, cause } = asker.exchange
         const why: Refusal = refusal ?? { kind: 'upstream', failure: failure ?? 'http_response_incomplete' }
         for (const reader of response.dismiss()) {
@@ -101,26 +101,26 @@ function share(
           } else ask({ ...reader, again: reader.again || why.kind !== 'overloaded' })
         }
       },
-      onBug(request, bug) {
+      onBug(exchange, bug) {
         const waiting = response.dismiss()
         response.cut()
-        asker.listener.onBug(request, bug)
+        asker.listener.onBug(exchange, bug)
         for (const reader of waiting) if (reader !== asker) askAlone(reader)
       },
       refuses: asker.listener.refuses,
     }
   }
 
-  return atForward((request, listener: ForwardListener, now?: number) => {
-    if (!mayAsk(request) || request.classified.framing !== null) {
-      inner(request, listener, now)
+  return atForward((exchange, listener: ForwardListener, now?: number) => {
+    if (!mayAsk(exchange) || exchange.classified.framing !== null) {
+      inner(exchange, listener, now)
       return
     }
-    request.route = route
-    const fields = requestFields(request, null, settings.request)
-    const key = keyOf(request, fields, settings.request.set)
+    exchange.route = route
+    const fields = requestFields(exchange, null, settings.request)
+    const key = keyOf(exchange, fields, settings.request.set)
     const since = now ?? clock.monotonic()
-    ask({ exchange: request, listener, key, fields, since, again: false })
+    ask({ exchange, listener, key, fields, since, again: false })
   })
 }
 
@@ -131,20 +131,20 @@ class Changes {
 
   /** A number that grows when such a request is admitted, when its response begins, and when it has ended. */
   count(): number {
-    for (const request of this.#unanswered) {
-      if (!request.answered) continue
-      this.#unanswered.delete(request)
+    for (const exchange of this.#unanswered) {
+      if (!exchange.answered) continue
+      this.#unanswered.delete(exchange)
       this.#count += 1
     }
     return this.#count
   }
 
-  begin(request: Exchange): void {
+  begin(exchange: Exchange): void {
     this.#count += 1
-    this.#unanswered.add(request)
-    request.onEnd(() => {
+    this.#unanswered.add(exchange)
+    exchange.onEnd(() => {
       this.#count += 1
-      this.#unanswered.delete(request)
+      this.#unanswered.delete(exchange)
     })
   }
 }
@@ -163,8 +163,8 @@ export function createSharing(
   const paths = services.flatMap(({ share: { paths } }) => paths)
   const isShared = shareable(paths)
 
-  function isChange(request: Forward): boolean {
-    return !onlyReads(request) || (request.classified.target.includes('?') && !isShared(request))
+  function isChange(exchange: Forward): boolean {
+    return !onlyReads(exchange) || (exchange.classified.target.includes('?') && !isShared(exchange))
   }
 
   return {
@@ -179,8 +179,8 @@ export function createSharing(
     note:
       paths.length === 0
         ? undefined
-        : (request: Forward): void => {
-            if (isChange(request)) changes.begin(request)
+        : (exchange: Forward): void => {
+            if (isChange(exchange)) changes.begin(exchange)
           },
   }
 }

@@ -2,7 +2,7 @@ import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import type { RequestLine } from '../device/request.ts'
 import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
-import { type Fields, namesIn } from '../http/fields.ts'
+import { type Fields, fieldNamesIn } from '../http/fields.ts'
 import { isOverride } from '../http/overrides.ts'
 import { isRead } from '../http/scope.ts'
 import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
@@ -31,16 +31,16 @@ const MAX_NONCES = 4
  */
 export async function sendSignedIn(
   { fields: settings, uploadTimeout }: RoundTripService,
-  request: Forward,
+  exchange: Forward,
   signIn: SignIn,
   substitutes: Substitutes = {},
   send: (signedIn: SignedIn, onEnd: (end: RoundTripEnd) => void) => void,
 ): Promise<RoundTripEnd> {
-  const { client: inner = request, framing = request.classified.framing } = substitutes
-  const line = { method: request.head.method, target: request.classified.target }
-  const fields = substitutes.fields ?? requestFields(request, framing, settings.request)
+  const { client: inner = exchange, framing = exchange.classified.framing } = substitutes
+  const line = { method: exchange.head.method, target: exchange.classified.target }
+  const fields = substitutes.fields ?? requestFields(exchange, framing, settings.request)
   const hasBody = framing !== null && framing !== 0
-  const source = { [Symbol.asyncIterator]: () => request.body(uploadTimeout)[Symbol.asyncIterator]() }
+  const source = { [Symbol.asyncIterator]: () => exchange.body(uploadTimeout)[Symbol.asyncIterator]() }
   const body = substitutes.body ?? bufferBody(source)
 
   const failure = await signIn.ready(!isRead(line.method))
@@ -88,7 +88,7 @@ export async function sendSignedIn(
 
 /** Whether a request only reads. Some programs take the method from a field (`X-HTTP-Method-Override`). */
 function isPlainRead(method: string, fields: Fields): boolean {
-  return isRead(method) && !namesIn(fields).values().some(isOverride)
+  return isRead(method) && !fieldNamesIn(fields).values().some(isOverride)
 }
 
 /** What a response is judged by: the request as it was sent, and its credentials. */

@@ -8,7 +8,7 @@ import { type Fields, fieldLines, fieldValues, groupFields } from '../http/field
 import { limitFields } from '../http/limit-fields.ts'
 import { Activity } from '../system/activity.ts'
 import type { IdleList, Idling } from '../system/idle-list.ts'
-import type { Forwarded } from './forwarded.ts'
+import type { ForwardExchange } from './forward-exchange.ts'
 import { responseHead } from './response-fields.ts'
 import { RoundTrip } from './round-trip.ts'
 import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
@@ -32,23 +32,23 @@ const ACCEPTED: Buffer = Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${fiel
 /** Sends an upgrade to the device. */
 export function sendUpgrade(
   service: RoundTripService,
-  request: Forwarded<UpgradeExchange>,
+  exchange: ForwardExchange<UpgradeExchange>,
   rules: UpgradeRules,
   onEnd: (end: RoundTripEnd) => void,
 ): void {
-  if (request.answered) onEnd({ kind: 'abandoned' })
-  else new UpgradeTrip(service, request, onEnd, rules).attempt()
+  if (exchange.answered) onEnd({ kind: 'abandoned' })
+  else new UpgradeTrip(service, exchange, onEnd, rules).attempt()
 }
 
 /** A WebSocket handshake at the device. It ends with the tunnel, or like any other request if the device does not switch protocols. */
-class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> implements Idling {
+class UpgradeTrip extends RoundTrip<ForwardExchange<UpgradeExchange>, UpgradeRules> implements Idling {
   #handshake: Handshake | undefined
   /** The activity of the client's connection, once there is a tunnel. All data of both directions passes that connection. */
   #activity: Activity | undefined
 
   /** The client's connection. The cast holds because only HTTP/1 has upgrades, and its connections are sockets. */
   get #socket(): Socket {
-    return this.request.connection as Socket
+    return this.exchange.connection as Socket
   }
 
   /** Drops an interim response: a client that waits for its tunnel has no use for it. */
@@ -56,7 +56,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
 
   transmit(device: Socket, host: string): void {
     // An earlier connection broke without a response.
-    this.#handshake?.drop()
+    this.#handshake?.cut()
     const { target, fields: sent } = this.outgoing
     const isNamed = fieldValues(sent, 'host').length > 0
     const fields = [...(isNamed ? [] : ['Host', host]), ...sent, ...SWITCH]
@@ -65,7 +65,7 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
 
   /** Connects client and device. `rest`: the bytes that the device sent behind its 101. */
   switched({ status, reason, fields }: DeviceHead, _device: Socket, rest: Buffer): void {
-    const exchange = this.request
+    const exchange = this.exchange
     const handshake = this.#handshake
     // The client has got a 401 if its grant was revoked meanwhile.
     const refused = handshake === undefined || exchange.answered
@@ -98,13 +98,13 @@ class UpgradeTrip extends RoundTrip<Forwarded<UpgradeExchange>, UpgradeRules> im
   }
 
   onIdle(): void {
-    this.request.idle = true
-    this.request.cut()
+    this.exchange.idle = true
+    this.exchange.cut()
   }
 
   protected override finish(end: RoundTripEnd): void {
     this.substitutes.idle.leave(this)
-    this.#handshake?.drop()
+    this.#handshake?.cut()
     super.finish(end)
   }
 }
@@ -129,7 +129,8 @@ class OpenConnection extends Agent {
  * the client. The sockets themselves would break C23 and C24 (`passes/ws-incoming.js` of version 2.0.1):
  *
  * - Its listener for `response` writes the device's refusal to the client, behind the response that our own rules have written.
- * - `onOutgoingError` closes the client when the device's connection fails. The client gets no response, and the handshake no second attempt.
+ * - `onOutgoingError` closes the client when the device's connection fails. The client gets no response, and the handshake no second
+ * attempt.
  * - Node's parser closes the device's connection at a response that the tolerant rules accept.
  * - `socket.unshift` loses what a client sent before it closed its sending side: Node takes no bytes back after the end of a stream.
  */
@@ -180,7 +181,7 @@ class Handshake {
   }
 
   /** Ends the handshake. Before `accept`, neither socket is affected. */
-  drop(): void {
+  cut(): void {
     this.#device.destroy()
     this.#client.destroy()
   }

@@ -14,11 +14,16 @@ import { IdleList } from '../system/idle-list.ts'
 import { isBug } from '../system/setup-error.ts'
 import { cutOff } from './body-bound.ts'
 import { bufferBody, sendBuffered, type UploadBuffering } from './buffered-body.ts'
-import { atForward, type Forwarded } from './forwarded.ts'
+import { atForward, type ForwardExchange } from './forward-exchange.ts'
 import type { Learner } from './learner.ts'
-import { bodyRefusal, OVERLOADED, type Places, waitForPlace } from './place.ts'
+import { bodyRefusal, OVERLOADED, type QueuePlaces, waitForPlace } from './place.ts'
 import { forwardToDevice } from './round-trip.ts'
-import { nameOf, type RoundTripEnd, type RoundTripService, type Substitutes } from './round-trip-service.ts'
+import {
+  failureIn,
+  type RoundTripEnd,
+  type RoundTripService,
+  type Substitutes,
+} from './round-trip-service.ts'
 import { type SignedIn, sendSignedIn } from './signed-in-request.ts'
 import { TOO_MANY_STREAMS } from './streams.ts'
 import { sendUpgrade } from './upgrades.ts'
@@ -30,7 +35,7 @@ type UpstreamEvents = RoundTripService['events'] & {
 }
 
 /** `queue` bounds the requests at the device, and the requests that wait for a place there (C25). */
-export interface UpstreamDependencies extends RoundTripService, Places {
+export interface UpstreamDependencies extends RoundTripService, QueuePlaces {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
   /** How long a tunnel may carry no byte in either direction (ms). */
@@ -55,7 +60,7 @@ export interface UpstreamDependencies extends RoundTripService, Places {
  * @param substitutes only for a request without a body
  */
 export type Upstream = (
-  request: Forward,
+  exchange: Forward,
   listener: ForwardListener,
   now?: number,
   substitutes?: Substitutes,
@@ -86,51 +91,59 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   const othersWait = (): boolean => queue.waiting > 0
 
   /** The refusal if the device is known to be down. */
-  function down(request: Forwarded): Refusal | undefined {
+  function down(exchange: ForwardExchange): Refusal | undefined {
     const failure = breaker.refuse()
     if (failure === undefined) return undefined
-    request.failure = failure
+    exchange.failure = failure
     events.failed(failure)
     return unreached(failure)
   }
 
   /** Called from a socket event, where no caller would catch a bug. */
-  function onEnd(end: RoundTripEnd, request: Forwarded): void {
-    request.leavePlace?.()
+  function onEnd(end: RoundTripEnd, exchange: ForwardExchange): void {
+    exchange.leavePlace?.()
     if (learner?.watches) watchNoMore(learner)
     try {
       const whole = end.kind === 'relayed'
       if (whole) events.relayed()
-      request.listener?.ended(request, whole ? undefined : report(end, request))
+      exchange.listener?.ended(exchange, whole ? undefined : report(end, exchange))
     } catch (bug) {
-      request.listener?.onBug(request, bug)
+      exchange.listener?.onBug(exchange, bug)
     }
   }
 
   /** Reports the end of a request at the device, and returns the refusal for the client. Throws if a bug ended it. */
-  function report(end: Exclude<RoundTripEnd, { kind: 'relayed' }>, request: Forwarded): Refusal | undefined {
+  function report(
+    end: Exclude<RoundTripEnd, { kind: 'relayed' }>,
+    exchange: ForwardExchange,
+  ): Refusal | undefined {
     if (end.kind === 'abandoned') return undefined
     if (end.kind === 'failed' && end.error === TOO_MANY_STREAMS) return OVERLOADED
     if (end.kind === 'bug' || isBug(end.error)) throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
-    const failure = nameOf(end)
-    request.failure = failure
-    request.cause = faultOf(end.error)?.cause ?? ''
+    const failure = failureIn(end)
+    exchange.failure = failure
+    exchange.cause = faultOf(end.error)?.cause ?? ''
     breaker.failed(failure)
     events.failed(failure)
     if (end.kind !== 'failed') return undefined
     // A stale connection may have carried an earlier attempt.
-    return isUnreachable(failure) && request.attempts === 0
+    return isUnreachable(failure) && exchange.attempts === 0
       ? unreached(failure)
       : { kind: 'upstream', failure }
   }
 
-  function enqueue(request: Forwarded, listener: ForwardEnd, substitutes?: Substitutes, now?: number): void {
-    const isLong = longPaths?.any === true && longPaths.has(request.classified.target)
-    const leave = queue.tryEnter(request.client.key, isLong)
-    if (leave !== undefined) sendThenLeave(request, listener, substitutes, leave, now)
-    else guard(waitThenSend(request, listener, substitutes), request, listener)
+  function enqueue(
+    exchange: ForwardExchange,
+    listener: ForwardEnd,
+    substitutes?: Substitutes,
+    now?: number,
+  ): void {
+    const isLong = longPaths?.any === true && longPaths.has(exchange.classified.target)
+    const leave = queue.tryEnter(exchange.client.key, isLong)
+    if (leave !== undefined) sendThenLeave(exchange, listener, substitutes, leave, now)
+    else guard(waitThenSend(exchange, listener, substitutes), exchange, listener)
   }
 
   /** From now on the learner is told of each request at the device, also of those that are there. */
@@ -145,78 +158,78 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   async function waitThenSend(
-    request: Forwarded,
+    exchange: ForwardExchange,
     listener: ForwardEnd,
     substitutes?: Substitutes,
   ): Promise<void> {
     if (learner !== undefined) watch(learner)
-    const entry = await waitForPlace(deps, request, clock, substitutes?.client)
-    if (typeof entry === 'function') sendThenLeave(request, listener, substitutes, entry)
-    else listener.ended(request, entry)
+    const entry = await waitForPlace(deps, exchange, clock, substitutes?.client)
+    if (typeof entry === 'function') sendThenLeave(exchange, listener, substitutes, entry)
+    else listener.ended(exchange, entry)
   }
 
   /**
    * Starts an upload when its first byte has come: a client that sends no byte takes no place. Only then the breaker is asked, because such
    * a client would use up the one probe that shows whether the device is back.
    */
-  async function startLater(request: Forwarded, listener: ForwardListener): Promise<void> {
-    const refusal = await request.arrival(deps.uploadTimeout).then(() => down(request), bodyRefusal)
-    if (refusal !== undefined) listener.ended(request, refusal)
-    else start(request, listener)
+  async function startLater(exchange: ForwardExchange, listener: ForwardListener): Promise<void> {
+    const refusal = await exchange.arrival(deps.uploadTimeout).then(() => down(exchange), bodyRefusal)
+    if (refusal !== undefined) listener.ended(exchange, refusal)
+    else start(exchange, listener)
   }
 
-  function start(request: Forwarded, listener: ForwardListener): void {
-    if (request.classified.framing === 'chunked') startUnknown(request, listener)
-    else enqueue(request, listener)
+  function start(exchange: ForwardExchange, listener: ForwardListener): void {
+    if (exchange.classified.framing === 'chunked') startUnknown(exchange, listener)
+    else enqueue(exchange, listener)
   }
 
   /** Sends a body of unknown length, buffered or as it comes, and at most `maxBody` of it. */
-  function startUnknown(request: Forwarded, listener: ForwardListener): void {
+  function startUnknown(exchange: ForwardExchange, listener: ForwardListener): void {
     const most = deps.maxBody()
     const source = {
       [Symbol.asyncIterator]: () => {
-        const body = request.body(deps.uploadTimeout)
+        const body = exchange.body(deps.uploadTimeout)
         const bounded =
           most === Number.POSITIVE_INFINITY
             ? body
-            : cutOff(body, most, () => listener.refuses(request, OVERSIZED_BODY))
+            : cutOff(body, most, () => listener.refuses(exchange, OVERSIZED_BODY))
         return bounded[Symbol.asyncIterator]()
       },
     }
     if (buffering !== undefined) {
-      const send = (substitutes: Substitutes, end: ForwardEnd): void => enqueue(request, end, substitutes)
-      notify(sendBuffered(request, source, buffering, clock, send), request, listener)
-    } else if (most === Number.POSITIVE_INFINITY) enqueue(request, listener)
+      const send = (substitutes: Substitutes, end: ForwardEnd): void => enqueue(exchange, end, substitutes)
+      notify(sendBuffered(exchange, source, buffering, clock, send), exchange, listener)
+    } else if (most === Number.POSITIVE_INFINITY) enqueue(exchange, listener)
     // A request that Postern signs in may be sent twice, so the first 64 KiB of its body are kept.
     else
-      enqueue(request, listener, {
-        body: bufferBody(source, request.signedIn && signIn !== undefined ? undefined : 0),
+      enqueue(exchange, listener, {
+        body: bufferBody(source, exchange.signedIn && signIn !== undefined ? undefined : 0),
       })
   }
 
   /** Whether the length in the head is too long, and the request is refused because of it. */
-  function refusesLength(request: Forwarded, listener: ForwardListener): boolean {
-    const { framing } = request.classified
+  function refusesLength(exchange: ForwardExchange, listener: ForwardListener): boolean {
+    const { framing } = exchange.classified
     const isLonger = typeof framing === 'number' && framing > deps.maxBody()
-    return isLonger && listener.refuses(request, OVERSIZED_BODY)
+    return isLonger && listener.refuses(exchange, OVERSIZED_BODY)
   }
 
   function sendThenLeave(
-    request: Forwarded,
+    exchange: ForwardExchange,
     listener: ForwardEnd,
     substitutes: Substitutes | undefined,
     leave: Leave,
     now?: number,
   ): void {
     if (learner !== undefined && queue.inside > learner.calm.most) watch(learner)
-    request.othersWait = othersWait
-    request.leavePlace = leave
-    request.listener = listener
+    exchange.othersWait = othersWait
+    exchange.leavePlace = leave
+    exchange.listener = listener
     try {
       // The gate decides which requests get the login: one without a valid token gets it on a public path that is signed in only.
-      if (!request.signedIn || signIn === undefined) forwardToDevice(deps, request, onEnd, substitutes, now)
-      else if ((substitutes?.client ?? request).answered) onEnd({ kind: 'abandoned' }, request)
-      else sendAs(signIn, request, substitutes)
+      if (!exchange.signedIn || signIn === undefined) forwardToDevice(deps, exchange, onEnd, substitutes, now)
+      else if ((substitutes?.client ?? exchange).answered) onEnd({ kind: 'abandoned' }, exchange)
+      else sendAs(signIn, exchange, substitutes)
     } catch (bug) {
       leave()
       throw bug
@@ -224,22 +237,22 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** Separate from `sendThenLeave`: the closures would cost each request without a login the context that they share. */
-  function sendAs(account: SignIn, request: Forwarded, substitutes: Substitutes | undefined): void {
+  function sendAs(account: SignIn, exchange: ForwardExchange, substitutes: Substitutes | undefined): void {
     const send = (signedIn: SignedIn, resolve: (end: RoundTripEnd) => void): void =>
-      forwardToDevice(deps, request, resolve, signedIn)
-    sendSignedIn(deps, request, account, substitutes, send).then(
-      (end) => onEnd(end, request),
-      (error: unknown) => onEnd({ kind: 'bug', error }, request),
+      forwardToDevice(deps, exchange, resolve, signedIn)
+    sendSignedIn(deps, exchange, account, substitutes, send).then(
+      (end) => onEnd(end, exchange),
+      (error: unknown) => onEnd({ kind: 'bug', error }, exchange),
     )
   }
 
-  async function upgrade(request: Forwarded<UpgradeExchange>): Promise<Refusal | undefined> {
+  async function upgrade(exchange: ForwardExchange<UpgradeExchange>): Promise<Refusal | undefined> {
     if (isOld) return NO_UPGRADES
     if (upgrading.count >= deps.maxTunnels) return OVERLOADED
-    const refusal = down(request)
+    const refusal = down(exchange)
     if (refusal !== undefined) return refusal
     upgrading.count += 1
-    request.onEnd(() => {
+    exchange.onEnd(() => {
       upgrading.count -= 1
     })
     let tunnels = false
@@ -249,48 +262,48 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       events.tunnel(1)
     }
     const send = (signedIn: SignedIn | undefined, resolve: (end: RoundTripEnd) => void): void =>
-      sendUpgrade(deps, request, { ...signedIn, onTunnel, idle }, resolve)
-    request.watch()
-    const end = await (request.signedIn && signIn !== undefined
-      ? sendSignedIn(deps, request, signIn, undefined, send)
+      sendUpgrade(deps, exchange, { ...signedIn, onTunnel, idle }, resolve)
+    exchange.watch()
+    const end = await (exchange.signedIn && signIn !== undefined
+      ? sendSignedIn(deps, exchange, signIn, undefined, send)
       : new Promise<RoundTripEnd>((resolve) => send(undefined, resolve)))
     if (tunnels) events.tunnel(-1)
-    if (end.kind !== 'relayed') return report(end, request)
+    if (end.kind !== 'relayed') return report(end, exchange)
     // The device has refused the upgrade, and its response was relayed.
     if (!tunnels) events.relayed()
     return undefined
   }
 
-  return atForward((request, listener: ForwardListener, now?: number, substitutes?: Substitutes) => {
-    request.route = route
-    if (request.head.upgrade) {
+  return atForward((exchange, listener: ForwardListener, now?: number, substitutes?: Substitutes) => {
+    exchange.route = route
+    if (exchange.head.upgrade) {
       // The cast holds because the listener makes an `UpgradeExchange` of each head that asks for an upgrade.
-      notify(upgrade(request as Forwarded<UpgradeExchange>), request, listener)
+      notify(upgrade(exchange as ForwardExchange<UpgradeExchange>), exchange, listener)
       return
     }
-    const { framing } = request.classified
+    const { framing } = exchange.classified
     const hasBody = framing !== null
-    const broken = hasBody && request.broken
+    const broken = hasBody && exchange.broken
     if (isOld && buffering === undefined && framing === 'chunked') {
-      listener.ended(request, { kind: 'length-required' })
-    } else if (hasBody && refusesLength(request, listener)) {
-      listener.ended(request, OVERSIZED_BODY)
-    } else if (hasBody && request.arrived === 0 && !broken) {
-      guard(startLater(request, listener), request, listener)
+      listener.ended(exchange, { kind: 'length-required' })
+    } else if (hasBody && refusesLength(exchange, listener)) {
+      listener.ended(exchange, OVERSIZED_BODY)
+    } else if (hasBody && exchange.arrived === 0 && !broken) {
+      guard(startLater(exchange, listener), exchange, listener)
     } else {
-      const refusal = broken ? BROKEN_BODY : breaker.open ? down(request) : undefined
-      if (refusal !== undefined) listener.ended(request, refusal)
-      else if (hasBody) start(request, listener)
-      else enqueue(request, listener, substitutes, now)
+      const refusal = broken ? BROKEN_BODY : breaker.open ? down(exchange) : undefined
+      if (refusal !== undefined) listener.ended(exchange, refusal)
+      else if (hasBody) start(exchange, listener)
+      else enqueue(exchange, listener, substitutes, now)
     }
   })
 }
 
-function guard(work: Promise<void>, request: Exchange, listener: ForwardEnd): void {
-  work.catch((bug: unknown) => listener.onBug(request, bug))
+function guard(work: Promise<void>, exchange: Exchange, listener: ForwardEnd): void {
+  work.catch((bug: unknown) => listener.onBug(exchange, bug))
 }
 
-function notify(work: Promise<Refusal | undefined>, request: Exchange, listener: ForwardEnd): void {
-  const told = work.then((refusal) => listener.ended(request, refusal))
-  guard(told, request, listener)
+function notify(work: Promise<Refusal | undefined>, exchange: Exchange, listener: ForwardEnd): void {
+  const told = work.then((refusal) => listener.ended(exchange, refusal))
+  guard(told, exchange, listener)
 }

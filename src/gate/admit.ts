@@ -14,7 +14,7 @@ import { nameOfGrant, windowOfName } from '../http/scope.ts'
 import type { LimitPolicy } from '../limits/own-windows.ts'
 import type { WindowPolicy, WindowTable } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Later } from '../tokens/state.ts'
+import type { Later } from '../system/later.ts'
 import { type ClassifyRules, classify, readsSignedIn } from './classify.ts'
 import type { ClientOf } from './client-address.ts'
 import { corsFields } from './cors.ts'
@@ -26,7 +26,7 @@ import {
   HELD_BACK,
   identifyCredential,
   isOfSession,
-  type Judged,
+  type JudgedExchange,
 } from './credential.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
 
@@ -279,8 +279,8 @@ function authorize(
   return exchange.classified.fault ?? credentialFault(exchange, rules)
 }
 
-function isSignedIn(request: Judged, { findPublic }: GateRules): boolean {
-  return request.grant !== undefined || readsSignedIn(request, findPublic)
+function isSignedIn(exchange: JudgedExchange, { findPublic }: GateRules): boolean {
+  return exchange.grant !== undefined || readsSignedIn(exchange, findPublic)
 }
 
 /** The client of a request. It is kept with the head, beside what `classify` finds. */
@@ -303,7 +303,15 @@ export function judgeAnew(exchange: GateExchange, settings: GateSettings): Refus
   const classified = classify(head, rules)
   const client = clientIn(head, settings)
   // The record keeps the facts of the arrival.
-  const anew: Judged = { head, classified, client, identity, grant, scope: undefined, confined: false }
+  const anew: JudgedExchange = {
+    head,
+    classified,
+    client,
+    identity,
+    grant,
+    scope: undefined,
+    confined: false,
+  }
   if (!client.admitted) return ADDRESS_DENIED
   anew.identity = credentialAnew(anew, rules)
   anew.grant = undefined
@@ -324,7 +332,7 @@ export function judgeAnew(exchange: GateExchange, settings: GateSettings): Refus
  */
 function isFinal(
   { kind }: Refusal,
-  { classified, scope }: Pick<Judged, 'classified' | 'scope'>,
+  { classified, scope }: Pick<JudgedExchange, 'classified' | 'scope'>,
   { enforce }: GateRules,
 ): boolean {
   if (classified.ownEndpoint !== undefined || classified.fault !== undefined) return true

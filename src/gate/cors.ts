@@ -57,6 +57,6 @@ export function createPreflight(settings: {
     const allowed = ['Access-Control-Allow-Methods', method, 'Access-Control-Max-Age', MAX_AGE]
     if (names !== '') allowed.push('Access-Control-Allow-Headers', names)
     const status = settings.config.statusCodes === 'http' ? 204 : 200
-    return { reply: { status, fields: allowed, body: '' } }
+    return { response: { status, fields: allowed, body: '' } }
   }
 }

@@ -1,17 +1,18 @@
 import { type Identity, OWN_PATHS, type OwnEndpoint, type Presented } from '../http/admission.ts'
-import { isOfThisOrigin, SESSION_COOKIE, sessionIdsIn } from '../http/browsers.ts'
+import { DEVICE_LOGIN_COOKIE, isOfThisOrigin, sessionIdsIn } from '../http/browsers.ts'
 import { destinationOf, hasOverride } from '../http/overrides.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { loosePathOf } from '../http/request-path.ts'
 import { type Allows, isRead, nameOfGrant, type Scopes, UPGRADE } from '../http/scope.ts'
-import type { Sessions } from '../oauth/sessions.ts'
-import type { Later, Tokens } from '../tokens/state.ts'
+import type { Sessions } from '../oauth/browser-sessions.ts'
+import type { Later } from '../system/later.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import type { ClassifyRules, FindPublic } from './classify.ts'
 import type { GateExchange } from './gate-exchange.ts'
 import { REVOKED } from './live-exchanges.ts'
 
 /** A request, and what is found out about it while its credential is judged. */
-export type Judged = Pick<
+export type JudgedExchange = Pick<
   GateExchange,
   'head' | 'classified' | 'client' | 'identity' | 'grant' | 'scope' | 'confined'
 >
@@ -69,9 +70,9 @@ export function isOfSession(exchange: GateExchange, { sessions }: CredentialStor
   return presented.kind === 'session' && sessions.has(presented.id) && mayUseSession(exchange)
 }
 
-function mayUseSession(request: Judged): boolean {
-  const { method, upgrade } = request.head
-  return isOfThisOrigin(request, { typed: true, silent: isRead(method) && !upgrade })
+function mayUseSession(exchange: JudgedExchange): boolean {
+  const { method, upgrade } = exchange.head
+  return isOfThisOrigin(exchange, { typed: true, silent: isRead(method) && !upgrade })
 }
 
 /**
@@ -79,22 +80,22 @@ function mayUseSession(request: Judged): boolean {
  * holds. The access token may have expired since then, but a request ends with its grant, not with its token.
  */
 export function credentialAnew(
-  request: Judged,
+  exchange: JudgedExchange,
   { browser }: Pick<ClassifyRules, 'browser'>,
 ): Identity | undefined {
-  const { head, grant, identity } = request
+  const { head, grant, identity } = exchange
   // A token on a public path that did not admit the request counted as no token.
   if (identity?.kind === 'valid' && grant === undefined) return MISSING
   if (identity?.kind !== 'valid' || head.presented?.kind !== 'session') return identity
   if (!browser) return MISSING
-  return mayUseSession(request) ? identity : FOREIGN
+  return mayUseSession(exchange) ? identity : FOREIGN
 }
 
 /** A bearer token beats a session, even a malformed token. Another scheme is for the device's own login, and does not. */
 function presentedIn({ survey, fields }: GateExchange['head']): Presented {
   const bearer = readBearer(survey.authorization)
   const isShown = bearer.kind === 'token' || bearer.cause === 'malformed'
-  const [session] = isShown ? [] : sessionIdsIn(fields, SESSION_COOKIE)
+  const [session] = isShown ? [] : sessionIdsIn(fields, DEVICE_LOGIN_COOKIE)
   return session === undefined ? bearer : { kind: 'session', id: session }
 }
 
@@ -126,7 +127,7 @@ export function identifyCredential(
  * Every path but the sidecar's own endpoints needs a valid token, or the session of a browser, whose name has to allow the request. A
  * public path needs neither: there, a token that does not admit the request counts as no token.
  */
-export function credentialFault(exchange: Judged, rules: CredentialRules): Refusal | undefined {
+export function credentialFault(exchange: JudgedExchange, rules: CredentialRules): Refusal | undefined {
   const { classified, identity } = exchange
   if (classified.ownEndpoint !== undefined) return ownEndpointFault(exchange, classified.ownEndpoint)
   if (identity?.kind !== 'valid') {
@@ -144,21 +145,21 @@ export function credentialFault(exchange: Judged, rules: CredentialRules): Refus
 }
 
 /** The refusal for a missing or invalid token. A login at `/oauth/token/` or `//oauth/token` learns where tokens are issued. */
-function unauthorized({ head, classified: { target } }: Judged, cause: AuthFailure): Refusal {
+function unauthorized({ head, classified: { target } }: JudgedExchange, cause: AuthFailure): Refusal {
   const isMisplaced = head.method === 'POST' && loosePathOf(target) === OWN_PATHS.token
   return { kind: 'unauthorized', cause, ...(isMisplaced ? { misplaced: true } : {}) }
 }
 
 /** Whether the path of a request is public, and the path of its `Destination`, if there is one. Then marks the request as confined. */
-function admitAsPublic(exchange: Judged, rules: CredentialRules): boolean {
+function admitAsPublic(exchange: JudgedExchange, rules: CredentialRules): boolean {
   if (!isPublic(exchange, rules)) return false
   exchange.confined = true
   return true
 }
 
-function isPublic(request: Judged, { findPublic }: CredentialRules): boolean {
-  if (findPublic(request.classified.target) === undefined) return false
-  const destination = destinationOf(request)
+function isPublic(exchange: JudgedExchange, { findPublic }: CredentialRules): boolean {
+  if (findPublic(exchange.classified.target) === undefined) return false
+  const destination = destinationOf(exchange)
   return destination === undefined || findPublic(destination) !== undefined
 }
 
@@ -167,7 +168,7 @@ function isPublic(request: Judged, { findPublic }: CredentialRules): boolean {
  * trial: `gate/admit.ts` then only notes the refusal.
  */
 function scopeFault(
-  exchange: Judged,
+  exchange: JudgedExchange,
   grant: string,
   scopes: Scopes,
   rules: CredentialRules,
@@ -186,7 +187,7 @@ function scopeFault(
 }
 
 /** Whether `allow` admits the request, and its method for the path of its `Destination`, too. */
-function isAllowed(exchange: Judged, allows: Allows): boolean {
+function isAllowed(exchange: JudgedExchange, allows: Allows): boolean {
   const { head, classified } = exchange
   const method = head.upgrade ? UPGRADE : head.method
   if (!allows(method, classified.target)) return false
@@ -203,7 +204,7 @@ export const HELD_BACK: Refusal = { kind: 'insufficient-scope', override: true }
  * The fault of a request to an own endpoint, which finds its credential in the body of a POST. Login and logout also have a page, for GET,
  * and their POST must come from that page (login CSRF).
  */
-function ownEndpointFault(exchange: Judged, endpoint: OwnEndpoint): Refusal | undefined {
+function ownEndpointFault(exchange: JudgedExchange, endpoint: OwnEndpoint): Refusal | undefined {
   const { method } = exchange.head
   if (endpoint === 'preflight') return undefined
   const hasPage = endpoint === 'login' || endpoint === 'logout'

@@ -4,16 +4,16 @@ import type { OwnEndpoint } from '../http/admission.ts'
 import { isNavigation, showsToken } from '../http/browsers.ts'
 import type { Admission, Exchange, ForwardListener } from '../http/exchange.ts'
 import { fieldLines, fieldValues } from '../http/fields.ts'
-import type { Refusal, Reply } from '../http/refusal.ts'
+import type { LocalResponse, Refusal } from '../http/refusal.ts'
 import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Later } from '../tokens/state.ts'
+import type { Later } from '../system/later.ts'
 import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
 import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
 import { refusalPage } from './refusal-page.ts'
-import { type RefusalSettings, refusalReply } from './refusal-reply.ts'
+import { type RefusalSettings, refusalResponse } from './refusal-response.ts'
 import { requestIdOf } from './request-id.ts'
 
 export interface PassageDependencies {
@@ -146,7 +146,7 @@ export function createPassage(deps: PassageDependencies) {
     exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
     deps.onBug(error)
     deps.onUnrecordedRefusal(SERVER_ERROR)
-    exchange.reply(shownTo(exchange, SERVER_ERROR, refusalReply(SERVER_ERROR, settings.config)), true)
+    exchange.respond(shownTo(exchange, SERVER_ERROR, refusalResponse(SERVER_ERROR, settings.config)), true)
   }
 
   async function serveOwnEndpoint(exchange: GateExchange): Promise<void> {
@@ -156,29 +156,29 @@ export function createPassage(deps: PassageDependencies) {
     // A body that is too large may have arrived whole, but a request behind it is not read.
     if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
     exchange.grant = result.grant
-    exchange.reply(result.reply)
+    exchange.respond(result.response)
   }
 
   function refuse(exchange: GateExchange, refusal: Refusal, close: boolean): void {
     if (exchange.answered) return
     exchange.refusal = refusal
-    const reply = refusalReply(refusal, settings.config)
+    const response = refusalResponse(refusal, settings.config)
     // A request of a program is spared the call.
-    const shown = exchange.head.survey.mayNavigate ? shownTo(exchange, refusal, reply) : reply
-    exchange.reply(shown, close || leavesBody(exchange))
+    const shown = exchange.head.survey.mayNavigate ? shownTo(exchange, refusal, response) : response
+    exchange.respond(shown, close || leavesBody(exchange))
   }
 
-  /** The reply as the client should see it: a browser that opens a page gets a page (C18), every other client the same reply. */
-  function shownTo(exchange: Exchange, refusal: Refusal, reply: Reply): Reply {
+  /** The response as the client should see it: a browser that opens a page gets a page (C18), every other client the same one. */
+  function shownTo(exchange: Exchange, refusal: Refusal, response: LocalResponse): LocalResponse {
     const { head } = exchange
-    if (!isNavigation(head)) return reply
+    if (!isNavigation(head)) return response
     const { browser } = settings.gate
-    const login = browser ? deps.loginPageFor(exchange, refusal, reply) : undefined
+    const login = browser ? deps.loginPageFor(exchange, refusal, response) : undefined
     if (login !== undefined) return login
     const isOfProgram = refusal.kind === 'unauthorized' ? showsToken(head) : isTokenRequest(exchange)
     return isOfProgram
-      ? reply
-      : refusalPage(exchange, refusal, reply, { realm: settings.config.realm, browser })
+      ? response
+      : refusalPage(exchange, refusal, response, { realm: settings.config.realm, browser })
   }
 
   /** Refuses a request whose response has not begun. Cuts a response that has begun. */
@@ -215,7 +215,7 @@ export function createPassage(deps: PassageDependencies) {
     /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
     refusalMessage(refusal: Refusal): string {
       deps.onUnrecordedRefusal(refusal)
-      const { status, fields, body } = refusalReply(refusal, settings.config)
+      const { status, fields, body } = refusalResponse(refusal, settings.config)
       const lines = fieldLines([...fields, 'Connection', 'close'])
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
     },

@@ -1,13 +1,13 @@
 import { isOfThisOrigin } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
-import { documentOf, escapeHtml, fieldsBesideBody, htmlReply } from '../http/html.ts'
+import { documentOf, escapeHtml, fieldsBesideBody, htmlResponse } from '../http/html.ts'
 import { languageOf } from '../http/language.ts'
-import { isUnreachable, type Refusal, type Reply } from '../http/refusal.ts'
+import { isUnreachable, type LocalResponse, type Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
-import { type Message, WORDS } from './refusal-words.ts'
+import { type RefusalMessage, WORDS } from './refusal-words.ts'
 
-const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
+const MESSAGES: Readonly<Record<Refusal['kind'], RefusalMessage>> = {
   malformed: 'invalid',
   'invalid-request': 'invalid',
   'method-not-allowed': 'invalid',
@@ -33,12 +33,12 @@ const MESSAGES: Readonly<Record<Refusal['kind'], Message>> = {
   'server-error': 'fault',
 }
 
-function messageOf(refusal: Refusal): Message {
+function messageOf(refusal: Refusal): RefusalMessage {
   return refusal.kind === 'upstream' && isUnreachable(refusal.failure) ? 'down' : MESSAGES[refusal.kind]
 }
 
 /** The messages after which the same request may soon succeed. */
-const PASSING: ReadonlySet<Message> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
+const PASSING: ReadonlySet<RefusalMessage> = new Set(['limited', 'down', 'failed', 'busy', 'fault'])
 
 /** What a page offers: a link that loads it again, a link to the first page, or a sentence about the input that was sent. */
 type Offer = 'again' | 'open' | 'unsent' | 'unsure' | undefined
@@ -56,8 +56,8 @@ interface PageSettings {
 }
 
 /**
- * The same response as `reply` for a browser that opens a page: its status and fields, and a page that says what a person can do. The page
- * shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
+ * The same response as `response` for a browser that opens a page: its status and fields, and a page that says what a person can do. The
+ * page shows nothing of the request but its id. A page for GET loads again by itself after `Retry-After`.
  *
  * For a request of another origin, the page neither loads again nor offers to: the second request would be one of this origin, and carry
  * the session of the browser (CSRF).
@@ -65,11 +65,11 @@ interface PageSettings {
 export function refusalPage(
   exchange: Exchange,
   refusal: Refusal,
-  reply: Reply,
+  response: LocalResponse,
   { realm, browser }: PageSettings,
-): Reply {
+): LocalResponse {
   const { head, requestId } = exchange
-  const fields = fieldsBesideBody(reply)
+  const fields = fieldsBesideBody(response)
   const message = messageOf(refusal)
   const offer = offerOf(exchange, refusal, message, browser)
   // The device may have got the request, such as a reboot by GET. Then only the person repeats it.
@@ -79,8 +79,8 @@ export function refusalPage(
       : undefined
   const page = pageOf({ head, requestId, message, offer, wait, realm })
   // Not `<meta>`: axe takes it for a page that changes while it is read. This page announces the reload.
-  return htmlReply(
-    reply.status,
+  return htmlResponse(
+    response.status,
     page,
     wait === undefined ? fields : [...fields, 'Refresh', refreshOf(head.target, wait)],
   )
@@ -101,7 +101,7 @@ function secondsIn(retryAfter: string | undefined): number | undefined {
   return retryAfter === undefined ? undefined : Math.max(LEAST_WAIT, Number(retryAfter))
 }
 
-function offerOf(exchange: Exchange, refusal: Refusal, message: Message, browser: boolean): Offer {
+function offerOf(exchange: Exchange, refusal: Refusal, message: RefusalMessage, browser: boolean): Offer {
   const { head, attempts } = exchange
   if (!isRead(head.method)) return attempts > 0 || refusal.kind === 'server-error' ? 'unsure' : 'unsent'
   if (message === 'invalid' || message === 'foreign') return 'open'
@@ -113,7 +113,7 @@ function offerOf(exchange: Exchange, refusal: Refusal, message: Message, browser
 interface Shown {
   readonly head: Exchange['head']
   readonly requestId: string
-  readonly message: Message
+  readonly message: RefusalMessage
   readonly offer: Offer
   readonly wait: number | undefined
   readonly realm: string

@@ -1,5 +1,5 @@
 /** What a page says about a refusal. Kinds of refusals share a message if a person can do the same about them. */
-export type Message =
+export type RefusalMessage =
   | 'limited'
   | 'down'
   | 'failed'
@@ -19,7 +19,7 @@ type Told = readonly [title: string, advice: string]
  * request that is not a read. `id`: precedes the request id.
  */
 type Words = Readonly<
-  Record<Message, Told> & Record<'again' | 'open' | 'soon' | 'unsent' | 'unsure' | 'id', string>
+  Record<RefusalMessage, Told> & Record<'again' | 'open' | 'soon' | 'unsent' | 'unsure' | 'id', string>
 >
 
 /** By language: the languages of the login page. A new language needs only its lines here. */

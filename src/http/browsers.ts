@@ -11,15 +11,19 @@ export interface SessionCookie {
   readonly secure: boolean
   /** How long the browser keeps it (s); undefined: until it is closed. */
   readonly maxAge?: number
-  /** What the ids count for if a request has several. */
-  readonly several: 'none' | 'each'
+  /** If a request has several of these cookies: none of them counts, or each is tried until one has a session. */
+  readonly several: 'none-counts' | 'each-is-tried'
 }
 
 /**
- * The cookie of a browser's session. By the prefix `__Host-`, browsers accept it only over TLS and only from this host, and send it to no
- * other host of the domain. A browser sends one: a second one is an attempt to choose the session (cookie tossing).
+ * The cookie of a browser's session at the device. By the prefix `__Host-`, browsers accept it only over TLS and only from this host, and
+ * send it to no other host of the domain. A browser sends one: a second one is an attempt to choose the session (cookie tossing).
  */
-export const SESSION_COOKIE: SessionCookie = { name: '__Host-postern', secure: true, several: 'none' }
+export const DEVICE_LOGIN_COOKIE: SessionCookie = {
+  name: '__Host-postern',
+  secure: true,
+  several: 'none-counts',
+}
 
 /** The value of `Set-Cookie` for a session. An empty id, with a `maxAge` of 0, removes the cookie. */
 export function setCookie({ name, secure, maxAge }: SessionCookie, id: string): string {
@@ -28,7 +32,7 @@ export function setCookie({ name, secure, maxAge }: SessionCookie, id: string): 
 }
 
 /** The name of a cookie pair. `trim` also removes bytes that are no blanks in HTTP, such as 0xA0, because firmware may do the same. */
-function nameOf(pair: string): string {
+function cookieName(pair: string): string {
   return pair.split('=', 1)[0]?.trim() ?? ''
 }
 
@@ -43,24 +47,27 @@ function pairsIn(fields: readonly string[]): string[] {
 export function sessionIdsIn(fields: Fields, { name, several }: SessionCookie): readonly string[] {
   const cookies = fieldValues(fields, 'cookie').filter((value) => value.includes(name))
   const own = pairsIn(cookies).filter((pair) => pair.startsWith(`${name}=`))
-  return own.length > 1 && several === 'none' ? [] : own.map((pair) => pair.slice(name.length + 1))
+  return own.length > 1 && several === 'none-counts' ? [] : own.map((pair) => pair.slice(name.length + 1))
 }
 
-/** Postern's session cookies: those of browsers, and those of the live page (`admin/page-sessions.ts`), because cookies ignore ports. */
-const OWN_NAME = /^(?:__Host-postern|postern-[0-9a-f]{12})$/
+/** The name of the cookie of a session at the live page, before 12 hexadecimal digits. */
+export const VIEWER_COOKIE = 'postern-'
+
+/** Postern's session cookies. Those of the live page may come to the public listener, because cookies ignore ports. */
+const OWN_NAME = new RegExp(`^(?:${DEVICE_LOGIN_COOKIE.name}|${VIEWER_COOKIE}[0-9a-f]{12})$`)
 
 /** A `Cookie` field without Postern's session cookies: with them the device could act as the user. Undefined if no cookie is left. */
 export function withoutOwnCookies(cookies: string): string | undefined {
   if (!cookies.includes('postern')) return cookies
   const pairs = cookies.split(';')
-  const kept = pairs.filter((pair) => !OWN_NAME.test(nameOf(pair)))
+  const kept = pairs.filter((pair) => !OWN_NAME.test(cookieName(pair)))
   if (kept.length === pairs.length) return cookies
   const rest = withoutBlanks(kept.join(';'))
   return rest === '' ? undefined : rest
 }
 
 /** Some browsers take `=name=x` for a cookie without a name, and send back `name=x`. */
-const SETS_SESSION = /^[\s=]*__Host-postern\s*(?:=|;|$)/i
+const SETS_SESSION = new RegExp(String.raw`^[\s=]*${DEVICE_LOGIN_COOKIE.name}\s*(?:=|;|$)`, 'i')
 
 /** Whether a `Set-Cookie` of the device sets a cookie that would come back as the session cookie. The device must not choose a session. */
 export function setsSessionCookie(value: string): boolean {
@@ -73,7 +80,7 @@ export function setsSessionCookie(value: string): boolean {
  * first.
  */
 export function mergeCookies(client: readonly string[], session: string): string {
-  const names = new Set(session.split(';').map((pair) => looseCookieName(nameOf(pair))))
+  const names = new Set(session.split(';').map((pair) => looseCookieName(cookieName(pair))))
   return [session, ...pairsIn(client).filter((pair) => !mayName(pair, names))].join('; ')
 }
 
@@ -104,7 +111,7 @@ export function looseCookieName(name: string): string {
  * Python's `http.cookies` reads `secure sid=1` as an attribute and a cookie.
  */
 function mayName(pair: string, names: ReadonlySet<string>): boolean {
-  if (names.has(looseCookieName(nameOf(pair)))) return true
+  if (names.has(looseCookieName(cookieName(pair)))) return true
   return pair
     .split('=')
     .slice(0, -1)

@@ -3,7 +3,7 @@ import type { GateFacts } from './admission.ts'
 import type { Derived, DerivedByForward, DerivedByGate, DerivedByRecord } from './derived.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
-import type { Refusal, Reply, UpstreamFailure } from './refusal.ts'
+import type { LocalResponse, Refusal, UpstreamFailure } from './refusal.ts'
 
 /** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead extends Derived {
@@ -44,15 +44,15 @@ export type Outcome = 'complete' | 'aborted' | 'cut'
 /** The calls at the end of a forwarded request. For each request one of the two is called, once. */
 export interface ForwardEnd {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
-  readonly ended: (request: Exchange, refusal: Refusal | undefined) => void
+  readonly ended: (exchange: Exchange, refusal: Refusal | undefined) => void
   /** A bug of the sidecar ended the request. */
-  readonly onBug: (request: Exchange, bug: unknown) => void
+  readonly onBug: (exchange: Exchange, bug: unknown) => void
 }
 
 /** The calls from `forward/` about a request. */
 export interface ForwardListener extends ForwardEnd {
   /** Whether the refusal is sent. If not, the gate only observes (`enforce: false`): it records the refusal, and the request continues. */
-  readonly refuses: (request: Exchange, refusal: Refusal) => boolean
+  readonly refuses: (exchange: Exchange, refusal: Refusal) => boolean
 }
 
 /** The part of an exchange that the device's response is written to. */
@@ -138,10 +138,10 @@ export interface ClientFacts {
 }
 
 /**
- * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/exchange.ts`), filled in by each room
- * on its way, and recorded when it has ended. Each fact is written by one room and is read-only for the others: see `WrittenBy`.
+ * One request and its response, for HTTP/1 and HTTP/2. It is created when the head is read (`listen/listener-exchange.ts`), filled in by
+ * each room on its way, and recorded when it has ended. Each fact is written by one room and is read-only for the others: see `WrittenBy`.
  *
- * The response is one `reply`, or a `begin` followed by `write`s and an `end`, or a `cut`. The first call decides. A call that does not
+ * The response is one `respond`, or a `begin` followed by `write`s and an `end`, or a `cut`. The first call decides. A call that does not
  * belong to it does nothing.
  */
 export interface Exchange extends Readonly<GateFacts & InFlight & DeviceFacts & ClientFacts> {
@@ -158,7 +158,7 @@ export interface Exchange extends Readonly<GateFacts & InFlight & DeviceFacts & 
    * Sends a complete own response, with the rate-limit fields (C16) and the request id (C22). `close` ends the connection (in HTTP/2 the
    * stream) after the response: the exchange does not wait for the rest of the request, and no later byte is read as a request.
    */
-  reply(reply: Reply, close?: boolean): void
+  respond(response: LocalResponse, close?: boolean): void
   /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
   inform(status: number, fields: Fields): void
   /** Sends the head, with the rate-limit fields after its own fields (C16). */
@@ -211,7 +211,8 @@ declare const writer: unique symbol
 /**
  * An exchange as one room sees it: the facts of the room are writable. The mark exists only for the compiler. Without it the compiler would
  * accept any exchange, because it ignores `readonly` when it compares types. One file of each room makes the only cast to this view:
- * `gate/gate-exchange.ts`, `forward/forwarded.ts` and `record/recorded.ts`. `listen/` needs no view, because it owns the class.
+ * `gate/gate-exchange.ts`, `forward/forward-exchange.ts` and `record/record-exchange.ts`. `listen/` needs no view, because it owns the
+ * class.
  */
 export type WrittenBy<Room extends keyof Facts> = Exchange &
   Facts[Room] & {

@@ -27,7 +27,7 @@ export function fieldLines(fields: Fields): string {
 }
 
 /** The names of the fields, in lower case. */
-export function namesIn(fields: Fields): ReadonlySet<string> {
+export function fieldNamesIn(fields: Fields): ReadonlySet<string> {
   return new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
 }
 

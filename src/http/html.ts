@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Fields } from './fields.ts'
-import type { Reply } from './refusal.ts'
+import type { LocalResponse } from './refusal.ts'
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
@@ -30,10 +30,11 @@ button,a{display:block;border-color:transparent;font-weight:600;text-align:cente
 export const STYLE_SOURCE = `'sha256-${hash('sha256', STYLE, 'base64')}'`
 
 /**
- * The fields of every page. A page has no script and loads nothing from elsewhere. No other origin can show it in a frame (clickjacking) or
- * share its browsing context group. `Referrer-Policy` is not `no-referrer`, because browsers would then send `Origin: null` with the form.
+ * The fields of every page of the public listener. A page has no script and loads nothing from elsewhere. No other origin can show it in a
+ * frame (clickjacking) or share its browsing context group. `Referrer-Policy` is not `no-referrer`, because browsers would then send
+ * `Origin: null` with the form.
  */
-const PAGE_FIELDS: Fields = Object.entries({
+const PUBLIC_PAGE_FIELDS: Fields = Object.entries({
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
   'Content-Security-Policy': `default-src 'none'; img-src data:; style-src ${STYLE_SOURCE}; form-action 'self'; base-uri 'none'; frame-ancestors 'self'`,
@@ -44,10 +45,10 @@ const PAGE_FIELDS: Fields = Object.entries({
 }).flat()
 
 /** A response with an HTML page. `more`: further fields. It is `no-store`, so it needs no `Vary`. */
-export function htmlReply(status: number, body: string, more: Fields = []): Reply {
+export function htmlResponse(status: number, body: string, more: Fields = []): LocalResponse {
   return {
     status,
-    fields: [...PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
+    fields: [...PUBLIC_PAGE_FIELDS, 'Content-Length', String(Buffer.byteLength(body)), ...more],
     body,
   }
 }
@@ -55,8 +56,8 @@ export function htmlReply(status: number, body: string, more: Fields = []): Repl
 /** The fields that describe a body. */
 const ABOUT_BODY = /^(?:content-(?:type|length)|cache-control|pragma|x-content-type-options)$/i
 
-/** The fields of a reply without those that describe its body. */
-export function fieldsBesideBody({ fields }: Reply): Fields {
+/** The fields of a response without those that describe its body. */
+export function fieldsBesideBody({ fields }: LocalResponse): Fields {
   return fields.filter((_, i) => !ABOUT_BODY.test(fields[i - (i % 2)] ?? ''))
 }
 

@@ -1,7 +1,7 @@
 import type { Fields } from './fields.ts'
 
 /**
- * Every refusal of the sidecar, as data. Only `gate/refusal-reply.ts` turns a refusal into status, fields and body. The union is
+ * Every refusal of the sidecar, as data. Only `gate/refusal-response.ts` turns a refusal into status, fields and body. The union is
  * closed, so the compiler checks that it handles all of them.
  */
 export type Refusal =
@@ -117,7 +117,7 @@ export function bodyFault(error: unknown): Refusal | undefined {
 }
 
 /** A complete own response of the sidecar. */
-export interface Reply {
+export interface LocalResponse {
   readonly status: number
   readonly fields: Fields
   readonly body: string
@@ -125,18 +125,18 @@ export interface Reply {
   readonly reusable?: boolean
 }
 
-export type JsonContent = Pick<Reply, 'fields' | 'body'>
+export type JsonContent = Pick<LocalResponse, 'fields' | 'body'>
 
 /** The media type, spelt as in the device's documentation. */
 const JSON_TYPE = 'application/json;charset=UTF-8'
 
 /** A response with a JSON body. No cache may store it, because the body may hold tokens (RFC 6749 §5.1). */
-export function jsonReply(status: number, value: object, more: Fields = []): Reply {
+export function jsonResponse(status: number, value: object, more: Fields = []): LocalResponse {
   const { fields, body } = jsonContent(value)
   return { status, fields: [...fields, ...more], body }
 }
 
-/** The body of a `jsonReply` and the fields that describe it, for a caller that sends it often. */
+/** The body of a `jsonResponse` and the fields that describe it, for a caller that sends it often. */
 export function jsonContent(value: object): JsonContent {
   const body = JSON.stringify(value)
   return {

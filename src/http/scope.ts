@@ -23,11 +23,12 @@ export function isRead(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-const SAFE: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
+/** The safe methods (RFC 9110 §9.2.1): a request with one of them changes nothing at the device. */
+export const SAFE_METHODS: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 /** Whether a method is safe (RFC 9110 §9.2.1): GET, HEAD or OPTIONS. */
 export function isSafe(method: string): boolean {
-  return SAFE.includes(method)
+  return SAFE_METHODS.includes(method)
 }
 
 /** One entry of `allow`. Without `methods` it covers every method, but no upgrade; without `paths`, every path. */
@@ -37,7 +38,7 @@ export interface AllowRule {
 }
 
 /** The rules for which `allow: read` is the short form. */
-const READ: readonly AllowRule[] = [{ methods: SAFE }]
+const READ: readonly AllowRule[] = [{ methods: SAFE_METHODS }]
 
 interface CompiledRule extends AllowRule {
   /** The path of the rule that covers a request; `/` for a rule without paths; undefined if the rule does not cover the request. */

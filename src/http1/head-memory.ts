@@ -32,9 +32,9 @@ export class HeadMemory<Head> {
     if (last < 0 || after > end || after - start > LONGEST) return undefined
     const index = this.#indexOf(bytes, start, after)
     const known = this.#heads[index]
-    if (isSame(known, bytes, start, after)) return known
+    if (isSameHead(known, bytes, start, after)) return known
     const displaced = this.#heads[(index + 1) % this.#size]
-    return isSame(displaced, bytes, start, after) ? displaced : undefined
+    return isSameHead(displaced, bytes, start, after) ? displaced : undefined
   }
 
   /** Remembers the head of `length` bytes at `start`, perhaps in place of another one. False if it is too long. */
@@ -62,7 +62,12 @@ export class HeadMemory<Head> {
 }
 
 /** Compares bytes, not strings: a string for each request would be garbage. */
-function isSame(known: KnownHead<unknown> | undefined, bytes: Buffer, start: number, end: number): boolean {
+function isSameHead(
+  known: KnownHead<unknown> | undefined,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
   const size = end - start
   if (known?.bytes.length !== size) return false
   return size === bytes.length

@@ -1,4 +1,5 @@
 import { type Fields, TOKEN } from '../http/fields.ts'
+import { SAFE_METHODS } from '../http/scope.ts'
 
 export type HttpVersion = '1.0' | '1.1'
 
@@ -39,17 +40,9 @@ export function mayPersist({ method, framing, upgrade }: OutgoingRequest): boole
   return method !== 'HEAD' && upgrade !== true && (bodiless || WITH_BODY.has(method))
 }
 
-/** The safe methods (RFC 9110 §9.2.1). */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
-
-/** Whether a request with this method changes nothing at the device (RFC 9110 §9.2.1). */
-export function isSafe(method: string): boolean {
-  return SAFE.has(method)
-}
-
 /** Whether a request may be sent again although the device may have received it. */
 export function mayRepeat({ method, framing }: Pick<OutgoingRequest, 'method' | 'framing'>): boolean {
-  return framing === null && SAFE.has(method)
+  return framing === null && SAFE_METHODS.includes(method)
 }
 
 /**

@@ -48,7 +48,7 @@ export function mayRemember({ status, fields }: Http1ResponseHead): boolean {
   return status >= 200 && !fields.some((name, i) => i % 2 === 0 && SECRETS.has(name.toLowerCase()))
 }
 
-const TIMEOUT = /timeout=(\d+)/
+const KEEP_ALIVE_TIMEOUT = /timeout=(\d+)/
 const MOST = /max=(\d+)/
 
 const STREAM = /^(?:text\/event-stream|multipart\/x-mixed-replace)(?:[\s;]|$)/i
@@ -102,7 +102,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   // Firmware that announces a body for a bodiless response may also send the body.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
   const closes = !persists(version, connection)
-  const seconds = numberIn(keepAlive, TIMEOUT)
+  const seconds = numberIn(keepAlive, KEEP_ALIVE_TIMEOUT)
   return {
     status,
     reason,

@@ -24,7 +24,7 @@ export interface ResponseEvents {
   /** The device switched protocols, as the request asked. `rest`: the bytes after the head, which belong to the new protocol. */
   onSwitch?(head: Http1ResponseHead, rest: Buffer): void
   /** Called in `auto` when the tolerant rules accept a response that the strict rules refuse. */
-  onSloppy(deviation: Deviation): void
+  onMalformed(deviation: Deviation): void
 }
 
 /** The largest response head and the largest trailer section (bytes). */
@@ -176,7 +176,8 @@ export class ResponseReader {
     this.#tolerantEnd = undefined
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
     if (head === undefined) return this.#fail('malformed')
-    if (this.#rules === 'auto') this.#events.onSloppy(headDeviation(text.toString('latin1', from, end.body)))
+    if (this.#rules === 'auto')
+      this.#events.onMalformed(headDeviation(text.toString('latin1', from, end.body)))
     this.#rules = 'tolerant'
     this.#take(head, end.head - from)
     return end.body
@@ -218,7 +219,7 @@ export class ResponseReader {
     this.#taken = this.#pieces.taken
     if (body.deviation !== undefined && this.#rules === 'auto') {
       this.#rules = 'tolerant'
-      this.#events.onSloppy(body.deviation)
+      this.#events.onMalformed(body.deviation)
     }
     if (after >= 0 && body.done) {
       this.#end(data, after === end || onlyLineEnds(bytes, after, end))

@@ -93,7 +93,7 @@ export class WindowList<W extends Listed> {
     return this.overflow
   }
 
-  /** Opens a window for a key without one: see `find`. It must close last. */
+  /** Opens a window for a key without one: see `find`. It must close later than all others in the list. */
   open(key: string, now: number): W {
     const window = this.#make(now)
     window.key = key
@@ -101,7 +101,7 @@ export class WindowList<W extends Listed> {
     return window
   }
 
-  /** Changes when a window closes. One in the list must close last. */
+  /** Changes when a window closes. If the window is in the list, it must close later than all others from now on. */
   renew(window: W, closesAt: number): void {
     window.closesAt = closesAt
     // The overflow window, and one that was removed, have no place in the order.
@@ -195,7 +195,7 @@ export function createWindowTable(
     get size() {
       return windows.size
     },
-    usedUp: () => usedUp.open(clock.monotonic()),
+    usedUp: () => usedUp.stillOpen(clock.monotonic()),
     applyPolicy(next, most = maxKeys) {
       maxKeys = most
       if (isSamePolicy(next, current)) return
@@ -224,7 +224,7 @@ const KEPT = 1_000
 /**
  * The latest used-up windows of a table. To list them needs no search of the table.
  *
- * @param closesAt when a window closes (ms on the monotonic clock). `open` lists a window until then.
+ * @param closesAt when a window closes (ms on the monotonic clock). `stillOpen` lists a window until then.
  */
 export function createUsedUpWindows<W extends { readonly refused: number }>(closesAt: (window: W) => number) {
   const noted = new Map<string, W>()
@@ -238,7 +238,7 @@ export function createUsedUpWindows<W extends { readonly refused: number }>(clos
       if (noted.size > KEPT && oldest !== undefined) noted.delete(oldest)
     },
     /** The used-up windows that are still open, the latest first. */
-    open: (now: number): readonly UsedUpWindow[] =>
+    stillOpen: (now: number): readonly UsedUpWindow[] =>
       [...noted]
         .map(([key, window]) => ({ key, closesAt: closesAt(window), refused: window.refused }))
         .filter((each) => now < each.closesAt)

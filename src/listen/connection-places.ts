@@ -1,4 +1,4 @@
-import { type ClientAccount, type Holding, PATIENCE } from '../memory/account.ts'
+import { type ClientAccount, type Holding, UNTOUCHED_FOR } from '../memory/account.ts'
 import type { Clock } from '../system/clock.ts'
 
 interface ConnectionPlacesDependencies {
@@ -46,9 +46,9 @@ export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPla
     return victim
   }
 
-  /** A connection without work, at least `PATIENCE` old, of a client without a live grant. */
+  /** A connection without work, at least `UNTOUCHED_FOR` old, of a client without a live grant. */
   function idleWithoutGrant(): Holding | undefined {
-    const stale = clock.monotonic() - PATIENCE
+    const stale = clock.monotonic() - UNTOUCHED_FOR
     for (const [{ isProxy, grant }, connections] of clients) {
       if (isProxy || grant !== undefined) continue
       for (const [each, openedAt] of connections) if (openedAt <= stale && !each.holder.working) return each
@@ -64,7 +64,7 @@ export function createConnectionPlaces({ limits, clock, onTaken }: ConnectionPla
       if (victim === undefined) return false
       onTaken()
       release(victim)
-      victim.holder.drop()
+      victim.holder.cut()
       victim.close()
       return true
     },

@@ -5,7 +5,7 @@ import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tl
 import type { Clock, Timer } from '../system/clock.ts'
 import { HANDSHAKE_WORK, type TurnBudget } from '../system/turn-budget.ts'
 import type { FailedHandshake, ListenLimits } from './connection-caps.ts'
-import { LAST_REQUEST } from './http1/connection.ts'
+import { LAST_REQUEST } from './http1/http1-connection.ts'
 import type { Lingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 

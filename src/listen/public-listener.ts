@@ -19,9 +19,9 @@ import {
 } from './connection-caps.ts'
 import { createConnectionPlaces } from './connection-places.ts'
 import { createHandshakes } from './handshakes.ts'
-import type { Http1Handlers } from './http1/connection.ts'
-import { createHttp1Server } from './http1/server.ts'
-import { createHttp2Server } from './http2/server.ts'
+import type { Http1Handlers } from './http1/http1-connection.ts'
+import { createHttp1Server } from './http1/http1-server.ts'
+import { createHttp2Server } from './http2/http2-server.ts'
 import { createLingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
@@ -209,7 +209,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       return closed
     },
     /** Closes all remaining connections at once. */
-    destroy(): void {
+    cut(): void {
       for (const socket of holdings.keys()) socket.destroy()
       handshakes?.close()
     },
@@ -226,11 +226,11 @@ class Handshaking implements Holder {
     this.#socket = socket
   }
 
-  giveUpUnread(): number {
+  cutUnread(): number {
     return 0
   }
 
-  drop(): void {
+  cut(): void {
     this.#socket.destroy()
   }
 }

@@ -116,7 +116,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   /** Call this when the rest will never arrive, or the end of the body is uncertain. Drops the buffered bytes; reads fail from now on. */
   break(): void {
     if (this.#state === 'broken') return
-    this.drop()
+    this.discard()
     this.#onBroken?.()
   }
 
@@ -127,7 +127,7 @@ export class RequestBody implements AsyncIterable<Buffer, undefined> {
   }
 
   /** Discards the buffered bytes and all later ones. */
-  drop(): void {
+  discard(): void {
     if (this.#state === 'whole' && this.#pieces.length === 0) return
     this.#onHeld?.(-this.#cost)
     this.#pieces = []

@@ -76,7 +76,7 @@ type Pair = Pick<TlsMaterial, 'cert' | 'key'>
  * The subject of the server certificate. It must differ from the name of the CA: with equal subject and issuer the certificate counts as
  * self-issued (RFC 5280 §6.1).
  */
-const SUBJECT = nameOf('Postern server certificate')
+const SUBJECT = distinguishedName('Postern server certificate')
 
 /**
  * Makes a key, a CA certificate and a server certificate signed by that CA. Both certificates have the same key and are in one file, so a
@@ -89,7 +89,7 @@ const SUBJECT = nameOf('Postern server certificate')
 export function makeSelfSigned(host: string, names: readonly string[], wall: number): Pair {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: CURVE })
   // A CN has at most 64 characters (RFC 5280, upper bounds).
-  const authority = { name: nameOf(`Postern on ${host}`.slice(0, 64)), ...periodAt(wall) }
+  const authority = { name: distinguishedName(`Postern on ${host}`.slice(0, 64)), ...periodAt(wall) }
   return {
     cert: serverCertificate(privateKey, authority, names) + authorityCertificate(privateKey, authority),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
@@ -206,7 +206,7 @@ function alternativeName(name: string): Buffer {
 }
 
 /** A distinguished name with only a common name. */
-function nameOf(commonName: string): Buffer {
+function distinguishedName(commonName: string): Buffer {
   const pair = der(DER.sequence, derOid('550403'), der(DER.text, Buffer.from(commonName)))
   return der(DER.sequence, der(DER.set, pair))
 }

@@ -4,7 +4,13 @@ import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
-import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
+import {
+  type Certificates,
+  certificateName,
+  certificatesIn,
+  type PemFile,
+  privateKeyIn,
+} from '../system/pem.ts'
 import { reasonOf } from '../system/setup-error.ts'
 
 /** A certificate chain and its key, both in PEM, with which TLS handshakes succeed. */
@@ -39,13 +45,13 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
     cert: cert.text,
     key: key.text,
     valid: validPeriod(chain, cert.path),
-    names: namesIn(chain[0]),
+    names: subjectNames(chain[0]),
     authority: authorityOf(chain, secret),
   }
 }
 
 /** The DNS names and IP addresses of a certificate (RFC 5280 §4.2.1.6) in canonical form. Other kinds of names are left out. */
-function namesIn({ subjectAltName = '' }: X509Certificate): readonly string[] {
+function subjectNames({ subjectAltName = '' }: X509Certificate): readonly string[] {
   const found = Array.from(
     subjectAltName.matchAll(/(?:^|, )(?:DNS|IP Address):([^",]*)/g),
     ([, name = '']) => name,
@@ -99,7 +105,7 @@ function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string 
 
 /** The time in which all certificates of a chain are valid: a client refuses the chain when one of them is not. */
 function validPeriod(chain: Certificates, path: string): ValidPeriod {
-  const named = chain.map((certificate, i) => ({ certificate, of: nameOf(i, chain.length, path) }))
+  const named = chain.map((certificate, i) => ({ certificate, of: certificateName(i, chain.length, path) }))
   const begins = named.map(({ certificate, of }) => ({ of, at: certificate.validFromDate.getTime() }))
   const ends = named.map(({ certificate, of }) => ({ of, at: certificate.validToDate.getTime() }))
   return {

@@ -37,7 +37,7 @@ const SHED = ['streams', 'answer', 'connection', 'stream', 'request', 'upload'] 
 export type Shed = (typeof SHED)[number]
 
 /** How long (ms) an own response must be unread, or a connection idle, before the account may give it up. */
-export const PATIENCE = 1_000
+export const UNTOUCHED_FOR = 1_000
 
 /** The fewest streams that an HTTP/2 connection is offered. */
 const FEWEST_STREAMS = 8
@@ -54,14 +54,14 @@ export interface Holder {
   readonly working: boolean
   /** One of its requests was sent to the device and has not ended. */
   readonly atDevice: boolean
-  /** Gives up own responses that the client has not read for `PATIENCE`. Returns their number. */
-  giveUpUnread(now: number): number
+  /** Gives up own responses that the client has not read for `UNTOUCHED_FOR`. Returns their number. */
+  cutUnread(now: number): number
   /** Ends it at once. */
-  drop(): void
+  cut(): void
 }
 
 /** The holder of a closed holding. */
-const GONE: Holder = { working: false, atDevice: false, giveUpUnread: () => 0, drop() {} }
+const GONE: Holder = { working: false, atDevice: false, cutUnread: () => 0, cut() {} }
 
 /** What one client holds: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
 export class ClientAccount {
@@ -179,7 +179,7 @@ interface AccountDependencies {
  * read.
  */
 export class Account {
-  readonly limit: number
+  limit: number
   readonly sums: Sums = nothing()
   /** The bytes of all clients and of the kinds that no client is charged for. */
   total = 0
@@ -293,6 +293,12 @@ export class Account {
     this.#remembered.forget(grants)
   }
 
+  /** Has another limit (bytes) from now on. */
+  setLimit(limit: number): void {
+    this.limit = limit
+    this.#check()
+  }
+
   /** Sets the fullness by the measured memory of the process: 1 is its limit. */
   measured(fullness: number): void {
     this.#real = fullness
@@ -308,7 +314,7 @@ export class Account {
   readonly #check = (): void => {
     this.#checkSoon = undefined
     this.#settleStage()
-    if (this.fullness >= BEGINS.answers) this.#giveUpUnread()
+    if (this.fullness >= BEGINS.answers) this.#cutUnread()
     if (this.fullness >= BEGINS.idle) this.#closeIdle()
     if (this.fullness >= RELIEF) this.#relieve()
     this.#settleStage()
@@ -331,11 +337,11 @@ export class Account {
     this.#deps.onStage(stage)
   }
 
-  #giveUpUnread(): void {
+  #cutUnread(): void {
     const now = this.#deps.clock.monotonic()
     for (const { holdings } of [...this.#clients.values()]) {
       for (const { holder } of [...holdings]) {
-        for (let left = holder.giveUpUnread(now); left > 0; left -= 1) this.#deps.onShed('answers', 'answer')
+        for (let left = holder.cutUnread(now); left > 0; left -= 1) this.#deps.onShed('answers', 'answer')
       }
     }
   }
@@ -351,7 +357,7 @@ export class Account {
       for (const holding of [...client.holdings]) {
         const idleFor = this.#idleFor(holding, now)
         if (this.fullness < BEGINS.idle || client.bytes <= most) break
-        if (idleFor >= PATIENCE) this.#drop(holding, 'idle')
+        if (idleFor >= UNTOUCHED_FOR) this.#cut(holding, 'idle')
       }
     }
     this.#idleCheckedAt = now
@@ -378,16 +384,16 @@ export class Account {
         for (const holding of largest) {
           if (this.total <= enough || client.bytes <= most) break
           if (holding.holder.atDevice === busy)
-            this.#drop(holding, this.fullness < BEGINS.grants ? 'shares' : 'grants')
+            this.#cut(holding, this.fullness < BEGINS.grants ? 'shares' : 'grants')
         }
       }
     }
     this.#shareUntil = Number.NEGATIVE_INFINITY
   }
 
-  #drop(holding: Holding, stage: Stage): void {
+  #cut(holding: Holding, stage: Stage): void {
     this.#deps.onShed(stage, 'connection')
-    holding.holder.drop()
+    holding.holder.cut()
     // The rest of this check must see the freed bytes; the `close` event of the connection comes later.
     holding.close()
   }

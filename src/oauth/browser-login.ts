@@ -1,15 +1,15 @@
-import { type LoginPage, type Message, pageReply } from '../browser/login-page.ts'
+import { type LoginMessage, type LoginPage, pageResponse } from '../browser/login-page.ts'
 import { OWN_PATHS } from '../http/admission.ts'
 import { isOfThisOrigin, pageBehind, publicOrigin, showsToken } from '../http/browsers.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import { escapeHtml, fieldsBesideBody } from '../http/html.ts'
 import { isLoopback } from '../http/ip.ts'
-import type { Refusal, Reply } from '../http/refusal.ts'
+import type { LocalResponse, Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
+import { LOGIN_OFF, type Sessions } from './browser-sessions.ts'
 import { type FormSettings, readForm } from './form-request.ts'
-import { LOGIN_OFF, type Sessions } from './sessions.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
@@ -45,7 +45,11 @@ export function createBrowserLogin(
   settings: LoginSettings,
   clock: Pick<Clock, 'after'>,
 ) {
-  function page(exchange: Exchange, message: Message | undefined, action: LoginPage['action']): LoginPage {
+  function page(
+    exchange: Exchange,
+    message: LoginMessage | undefined,
+    action: LoginPage['action'],
+  ): LoginPage {
     const confidential = isConfidential(exchange)
     return {
       realm: settings.config.realm,
@@ -72,42 +76,42 @@ export function createBrowserLogin(
       return { kind: 'unauthorized', cause: 'missing' }
     }
     const more = ['Set-Cookie', cookie, ...cleared]
-    return { reply: loggedIn(exchange, askedFor(exchange), more), grant: issued.grant }
+    return { response: loggedIn(exchange, askedFor(exchange), more), grant: issued.grant }
   }
 
   /** Sends the browser to a path of the device. The documented API has no redirect, so with `status_codes: contract` a page does it. */
-  function loggedIn(exchange: Exchange, to: string, more: Fields): Reply {
+  function loggedIn(exchange: Exchange, to: string, more: Fields): LocalResponse {
     if (settings.config.statusCodes === 'http')
       return { status: 303, fields: ['Location', to, 'Cache-Control', 'no-store', ...more], body: '' }
-    const onward = page(exchange, undefined, { kind: 'open', to })
-    return pageReply(200, onward, more, leadingTo(to))
+    const onward = page(exchange, undefined, { kind: 'link-to-device', to })
+    return pageResponse(200, onward, more, leadingTo(to))
   }
 
   const logout: OwnEndpointHandler = async (exchange) => {
     const { method, fields } = exchange.head
-    const goodbye = page(exchange, 'out', { kind: 'login', to: '/' })
+    const goodbye = page(exchange, 'out', { kind: 'link-to-login', to: '/' })
     if (method === 'POST') {
       await sessions.end(fields)
       const more = ['Set-Cookie', sessions.clearedCookie, ...CLEARED_CACHE]
-      return { reply: pageReply(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
+      return { response: pageResponse(200, goodbye, more, leadingTo(OWN_PATHS.logout)) }
     }
     // A link of another site carries no cookie, so its request does not show whether there is a session.
     if (sessions.stateOf(fields) === 'open' || !isOfThisOrigin(exchange, { typed: true, silent: false }))
-      return { reply: pageReply(200, page(exchange, undefined, { kind: 'logout' })) }
-    return { reply: pageReply(200, goodbye, CLEARED_CACHE) }
+      return { response: pageResponse(200, page(exchange, undefined, { kind: 'logout' })) }
+    return { response: pageResponse(200, goodbye, CLEARED_CACHE) }
   }
 
   /** What the login page says and offers in place of a refused request. */
   function offered(exchange: Exchange, { kind }: Refusal): Pick<LoginPage, 'message' | 'action'> {
     const { head, classified } = exchange
     const to = askedFor(exchange)
-    const action = { kind: 'password', to: loginPath(to) } as const
+    const action = { kind: 'form', to: loginPath(to) } as const
     if (kind === 'invalid-grant') return { message: 'wrong', action }
     if (kind === 'rate-limited' || kind === 'wrong-passwords') return { message: 'wait', action }
     // The cookie is `SameSite=Strict`: this user may have a session, which a request by a link of this page would show.
     const mayBeLoggedIn = fieldValues(head.fields, 'sec-fetch-site').includes('cross-site')
     if (kind === 'cross-origin' || (kind === 'unauthorized' && mayBeLoggedIn))
-      return { message: 'foreign', action: { kind: 'open', to: '/' } }
+      return { message: 'foreign', action: { kind: 'link-to-device', to: '/' } }
     if (kind !== 'unauthorized') return { message: 'busy', action }
     if (classified.ownEndpoint !== undefined) return { message: reasonIn(exchange), action }
     if (!isRead(head.method)) return { message: 'unsent', action }
@@ -118,10 +122,10 @@ export function createBrowserLogin(
     login,
     logout,
     /**
-     * The login page, with the status and the fields of `reply`, for a browser that opens a page and is refused. Undefined if a login would
-     * not help.
+     * The login page, with the status and the fields of `response`, for a browser that opens a page and is refused. Undefined if a login
+     * would not help.
      */
-    pageFor(exchange: Exchange, refusal: Refusal, reply: Reply): Reply | undefined {
+    pageFor(exchange: Exchange, refusal: Refusal, response: LocalResponse): LocalResponse | undefined {
       const { head, classified } = exchange
       const { kind } = refusal
       const helps =
@@ -129,21 +133,21 @@ export function createBrowserLogin(
         kind === 'cross-origin' ||
         (classified.ownEndpoint === 'login' && kind !== 'address-denied')
       if (!helps || showsToken(head)) return undefined
-      const { status } = reply
-      const others = fieldsBesideBody(reply)
+      const { status } = response
+      const others = fieldsBesideBody(response)
       const { message, action } = offered(exchange, refusal)
       const shown = page(exchange, message, action)
       if (kind !== 'unauthorized' || shown.action === undefined || sessions.stateOf(head.fields) !== 'ended')
-        return pageReply(status, shown, others)
-      const again = classified.ownEndpoint === undefined && shown.action.kind === 'password'
+        return pageResponse(status, shown, others)
+      const again = classified.ownEndpoint === undefined && shown.action.kind === 'form'
       const next = again ? leadingTo(`${loginPath(askedFor(exchange))}&why=${message}`) : ''
-      return pageReply(status, shown, [...others, ...CLEARED_CACHE], next)
+      return pageResponse(status, shown, [...others, ...CLEARED_CACHE], next)
     },
   }
 }
 
 /** Why the page at `/oauth/login` is shown: the page that led there has written it into the query. */
-function reasonIn({ classified: { target } }: Exchange): Message | undefined {
+function reasonIn({ classified: { target } }: Exchange): LoginMessage | undefined {
   const why = new URLSearchParams(queryOf(target)).get('why')
   return why === 'ended' || why === 'unsent' ? why : undefined
 }

@@ -1,7 +1,8 @@
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import type { GrantSummary, Revocation } from '../tokens/state.ts'
+import type { GrantSummary } from '../tokens/grant-table.ts'
+import type { Revocation } from '../tokens/revocation.ts'
 
 /** The most clients that are remembered. One more makes the client with the oldest login or refresh forgotten. */
 export const MOST_KNOWN = 10_000

@@ -1,7 +1,9 @@
 import type { Exchange } from '../http/exchange.ts'
 import { nameOfGrant, type Scopes } from '../http/scope.ts'
 import { type Clock, nextTurn } from '../system/clock.ts'
-import type { LogIn, LogInResult, Revocation, Tokens } from '../tokens/state.ts'
+import type { LogIn, LogInResult } from '../tokens/issuing.ts'
+import type { Revocation } from '../tokens/revocation.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import { KnownClients, MOST_KNOWN } from './known-clients.ts'
 import { GUESSING, type GuessSummary, WrongPasswords } from './wrong-passwords.ts'
 
@@ -115,5 +117,5 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
 }
 
 function hasGrant(result: LogInResult): result is LogInResult & { readonly grant: string } {
-  return typeof result === 'object' && 'grant' in result && result.grant !== undefined
+  return typeof result === 'object' && 'grant' in result
 }

@@ -1,6 +1,6 @@
 import { Listed, WindowList } from '../limits/window-table.ts'
 import type { Clock, Timer } from '../system/clock.ts'
-import type { LogIn, LogInResult, LoginRequest } from '../tokens/state.ts'
+import type { LogIn, LogInResult, LoginRequest } from '../tokens/issuing.ts'
 import type { FormSettings } from './form-request.ts'
 import type { LoginHistory } from './login-history.ts'
 
@@ -102,6 +102,7 @@ export function slowLogins(
     const now = clock.monotonic()
     // A known client always has guesses of its own: the login history bounds how many clients are known.
     const most = history.isKnown(key) ? Number.POSITIVE_INFINITY : settings.config.limits.maxKeys
+    // `renew`, right below, gives it its time.
     const guesses = clients.find(key, now, most) ?? clients.open(key, now)
     clients.renew(guesses, now + MEMORY)
     return guesses

@@ -1,12 +1,14 @@
 import type { Exchange } from '../http/exchange.ts'
 import { type Form, required } from '../http/form.ts'
 import { secondsToReset } from '../http/limit-fields.ts'
-import { jsonReply, type Refusal, type Reply, type UpstreamFailure } from '../http/refusal.ts'
+import { jsonResponse, type LocalResponse, type Refusal, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
-import type { IssuedTokens, LogIn, Tokens } from '../tokens/state.ts'
+import type { LogIn } from '../tokens/issuing.ts'
+import type { IssuedTokens } from '../tokens/mint.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 
-/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/state.ts`. */
+/** A grant type. A new one needs a function that creates a `GrantType`, and a line in `compose/open-state.ts`. */
 export interface GrantType {
   /** The value of `grant_type`, and the `grant` label of the metric of issued tokens. */
   readonly name: string
@@ -14,8 +16,8 @@ export interface GrantType {
   exchange(form: Form, request: Exchange): Promise<IssuedTokens | Refusal>
 }
 
-/** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the reply, for the record. */
-type EndpointResult = { readonly reply: Reply; readonly grant?: string | undefined } | Refusal
+/** The result of a request to one of the sidecar's own endpoints. `grant`: the grant of the tokens in the response, for the record. */
+type EndpointResult = { readonly response: LocalResponse; readonly grant?: string | undefined } | Refusal
 
 export type OwnEndpointHandler = (exchange: Exchange) => Promise<EndpointResult>
 
@@ -50,7 +52,7 @@ export function createTokenEndpoint(
       refresh_token: refreshToken,
       access_token: accessToken,
     }
-    return { reply: jsonReply(200, members), grant }
+    return { response: jsonResponse(200, members), grant }
   }
 }
 
@@ -113,7 +115,7 @@ export function createRefreshGrant(
       if (typeof token !== 'string') return token
       const issued = await refresh(token)
       if (issued === 'unavailable') return { kind: 'store-unavailable' }
-      if (issued?.grant !== undefined) onRefreshed(request, issued.grant)
+      if (issued !== undefined) onRefreshed(request, issued.grant)
       return issued ?? { kind: 'invalid-grant', description: 'The refresh token is not valid.' }
     },
   }
@@ -134,6 +136,6 @@ export function createRevocationEndpoint(
     const token = required(form, 'token')
     if (typeof token !== 'string') return token
     const revoked = await revoke({ token }, 'client')
-    return revoked === 'unavailable' ? { kind: 'store-unavailable' } : { reply: jsonReply(200, {}) }
+    return revoked === 'unavailable' ? { kind: 'store-unavailable' } : { response: jsonResponse(200, {}) }
   }
 }

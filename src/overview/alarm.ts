@@ -37,7 +37,7 @@ function sentence(clause: string): string {
   return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}${clause.endsWith('?') ? '' : '.'}`
 }
 
-export function nameOf({ route }: ServiceCondition, { services }: Facts): string {
+export function serviceName({ route }: ServiceCondition, { services }: Facts): string {
   return services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
 }
 

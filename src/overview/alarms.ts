@@ -1,4 +1,4 @@
-import { count, type Facts, nameOf, type Rule, raise, words } from './alarm.ts'
+import { count, type Facts, type Rule, raise, serviceName, words } from './alarm.ts'
 import { DAY, HOUR, KINDS, MINUTE, SECOND } from './alarm-kinds.ts'
 import { crowdedLogins, guessing } from './guessing.ts'
 import { manyRefusals, memory, queueing, serverErrors, slowness } from './load-alarms.ts'
@@ -39,7 +39,7 @@ const outage: Rule = function* ({ facts }) {
     yield raise(name, {
       of: route,
       level: checked && !facts.ready ? 'critical' : KINDS[name].level,
-      what: `${nameOf(service, facts)} ${state}${failure === null ? '' : `: ${words(failure)}`}`,
+      what: `${serviceName(service, facts)} ${state}${failure === null ? '' : `: ${words(failure)}`}`,
       since: (up === false ? since : failedAt) ?? failedAt,
       remedy,
     })
@@ -89,7 +89,7 @@ const tolerance: Rule = function* ({ facts }) {
       malformed === null ? '' : `: ${malformed.request} had ${malformed.fault} (${malformed.bytes})`
     yield raise('MalformedHttp', {
       of: service.route,
-      what: `${nameOf(service, facts)} sends malformed HTTP, which is read by the tolerant rules${first}`,
+      what: `${serviceName(service, facts)} sends malformed HTTP, which is read by the tolerant rules${first}`,
       since: found?.since ?? null,
     })
   }
@@ -105,7 +105,7 @@ const ceilings: Rule = function* ({ facts }) {
   for (const service of facts.services) {
     const { ceiling, route } = service
     if (ceiling === null) continue
-    const [name, most] = [nameOf(service, facts), `more than ${count(ceiling.limit)} requests at once`]
+    const [name, most] = [serviceName(service, facts), `more than ${count(ceiling.limit)} requests at once`]
     if (ceiling.kind === 'guess')
       yield raise('DeviceCrowded', { of: route, what: `${name} has no room for ${most}` })
     else {

@@ -1,5 +1,6 @@
 import { type Clock, rest } from '../system/clock.ts'
-import type { GrantOwner, GrantSummary, Tokens } from '../tokens/state.ts'
+import type { GrantOwner, GrantSummary } from '../tokens/grant-table.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 import type { GrantRow, GrantsFound } from './model.ts'
 
 /** Searches for a text. `busy`: as many texts wait as one pass can search for. */
@@ -62,7 +63,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
     const shown = new Map([...matches].map(([text, ids]) => [text, ids.slice(-MOST_ROWS)]))
     const grants = await tokens.describe([...new Set([...shown.values()].flat())])
     if (grants === 'unavailable') return grants
-    const rows = new Map(grants.map((grant) => [grant.id, rowOf(grant)]))
+    const rows = new Map(grants.map((grant) => [grant.id, grantRow(grant)]))
     return new Map(
       [...matches].map(([text, ids]) => [
         text,
@@ -107,7 +108,7 @@ export function createGrantSearch(tokens: Pick<Tokens, 'owners' | 'describe'>, c
 }
 
 /** The row of a grant on the page. */
-export function rowOf({ id, client, label, issuedAt, expiresAt, usedAt }: GrantSummary): GrantRow {
+export function grantRow({ id, client, label, issuedAt, expiresAt, usedAt }: GrantSummary): GrantRow {
   const row = { id, client, issuedAt, expiresAt, usedAt }
   return label === undefined ? row : { ...row, label }
 }

@@ -1,7 +1,8 @@
 import type { UsedUpWindow } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { RecentGrants, Tokens } from '../tokens/state.ts'
-import { type GrantSearch, rowOf } from './grant-search.ts'
+import type { RecentGrants } from '../tokens/grant-table.ts'
+import type { Tokens } from '../tokens/token-store.ts'
+import { type GrantSearch, grantRow } from './grant-search.ts'
 import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 
 /** The sources of the live page. */
@@ -48,7 +49,7 @@ export function createGrantRows(tokens: Pick<Tokens, 'recentGrants'>, clock: Clo
 
 /** The rows, the most recently used first. A login is a use. */
 function rowsOf({ total, grants }: RecentGrants): GrantRows {
-  const rows = grants.map(rowOf).sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
+  const rows = grants.map(grantRow).sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
   return { total, rows }
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from '../system/clock.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { PasswordSourceState } from './source.ts'
-import { type NamedSource, NO_REPLACEMENT, type Replacement } from './sources.ts'
+import type { NamedSource, Replacement } from './sources.ts'
 import type { Verification, Verified } from './verifier.ts'
 import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
@@ -136,8 +136,8 @@ export function createDevicePassword(
       known === undefined ? undefined : fingerprintOf(known, salt),
     state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
     /** No file has the password. */
-    replace: async (_: readonly NamedSource[]): Promise<Replacement> => NO_REPLACEMENT,
-    close(): void {},
+    replace: async (_: readonly NamedSource[]): Promise<Replacement> => ({ swap() {}, discard() {} }),
+    [Symbol.dispose](): void {},
   }
 }
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { explainPathError, readWholeFile } from '../system/named-file.ts'
 import { codeOf, isBug } from '../system/setup-error.ts'
-import { type Absent, accountIn } from './account.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
+import { type Absent, accountIn } from './user-account.ts'
 
 /** Where a password is: the only line of a file, or the line of one user in an htpasswd or shadow file. */
 export interface PasswordLocation {
@@ -88,7 +88,7 @@ export function lineOf(content: Present | Absent): string {
 }
 
 /** Whether two reads of a source have the same result. */
-export function isSame(one: SourceContent, other: SourceContent): boolean {
+export function isSameContent(one: SourceContent, other: SourceContent): boolean {
   if ('credential' in one && 'credential' in other)
     return one.line === other.line && one.until === other.until
   if ('absent' in one && 'absent' in other) return one.absent === other.absent

@@ -3,11 +3,10 @@ import { type Clock, rest } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { Absent } from './account.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import {
   endsStart,
-  isSame,
+  isSameContent,
   lineOf,
   type PasswordLocation,
   type Present,
@@ -15,6 +14,7 @@ import {
   type SourceContent,
 } from './read-source.ts'
 import type { Credential } from './stored-line.ts'
+import type { Absent } from './user-account.ts'
 
 /** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
@@ -171,14 +171,14 @@ export class PasswordSource {
       await rest(this.#deps.clock, SETTLE)
       const again = await readUsable(this.#location, this.#deps)
       if (this.#closed) return
-      reads = isSame(content, again) ? reads + 1 : 1
+      reads = isSameContent(content, again) ? reads + 1 : 1
       content = again
       if (reads >= ('absent' in again && again.isGone ? READS_UNTIL_GONE : 2)) return this.#apply(again)
     }
   }
 
   #isNews(content: SourceContent): boolean {
-    return !isSame(content, this.#problem === undefined ? this.#content : { reason: this.#problem })
+    return !isSameContent(content, this.#problem === undefined ? this.#content : { reason: this.#problem })
   }
 
   #apply(content: SourceContent): void {

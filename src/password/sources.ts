@@ -41,9 +41,6 @@ export interface Replacement {
   discard(): void
 }
 
-/** Of a part that has nothing to replace. */
-export const NO_REPLACEMENT: Replacement = { swap() {}, discard() {} }
-
 /** A source, and where it reads. */
 interface Opened {
   readonly location: PasswordLocation
@@ -100,24 +97,17 @@ export async function openPasswords(
   /** Opens the sources that are not open yet. Rejects with `SetupError`, and opens none, if one cannot be used. */
   async function openAll(all: readonly NamedSource[]) {
     const next = new Map<string, Opened>()
-    const added: PasswordSource[] = []
-    const discard = (): void => {
-      for (const source of added) source.close()
+    using added = new DisposableStack()
+    for (const each of all) {
+      const { name, key: _, ...location } = each
+      const known = opened.get(name)
+      const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
+      const entry = isSame ? known : await open(each, all.length > 1)
+      if (!isSame) added.defer(() => entry.source.close())
+      next.set(name, entry)
     }
-    try {
-      for (const each of all) {
-        const { name, key: _, ...location } = each
-        const known = opened.get(name)
-        const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
-        const entry = isSame ? known : await open(each, all.length > 1)
-        if (!isSame) added.push(entry.source)
-        next.set(name, entry)
-      }
-    } catch (error) {
-      discard()
-      throw error
-    }
-    return { next, discard }
+    const kept = added.move()
+    return { next, discard: () => kept.dispose() }
   }
 
   /** Another file of a name is told as a change of the file is. An equal line in it is no change. */
@@ -171,6 +161,10 @@ export async function openPasswords(
   let reported = -1
 
   return {
+    /** Whether there is a source at all. */
+    get isSet(): boolean {
+      return opened.size > 0
+    },
     /**
      * Compares a password with the valid passwords of all names. If one of them changes meanwhile, the result is about an earlier
      * `generation`: verify again. A password that two names have is `wrong`. Logins that share a comparison each get a result for their own
@@ -230,7 +224,7 @@ export async function openPasswords(
       const { next, discard } = await openAll(all)
       return { swap: () => swap(next), discard }
     },
-    close,
+    [Symbol.dispose]: close,
   }
 }
 

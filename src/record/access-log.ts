@@ -5,7 +5,7 @@ import type { AuthFailure, Refusal, UpstreamFailure } from '../http/refusal.ts'
 import { isSafe, nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { OpenLog } from './log.ts'
-import { atRecord, type Recorded } from './recorded.ts'
+import { atRecord, type RecordExchange } from './record-exchange.ts'
 import { createRefusalLines } from './refusal-lines.ts'
 import { shownPath } from './shown-path.ts'
 
@@ -64,7 +64,7 @@ const CONNECTION_REFUSED = 'connection refused: see listen.allow'
  * The line that pino would write, with the level 30, `info`. It is built by hand, because every request writes one and this is faster. To
  * format a number with a fraction would cost more than the rest of the line, so the duration is formatted as two whole numbers.
  */
-function lineOf(exchange: Recorded, time: string): string {
+function lineOf(exchange: RecordExchange, time: string): string {
   const { status, requestBytes, responseBytes } = exchange
   const tenths = Math.round(exchange.duration * 10)
   const ms = Math.floor(tenths / 10)
@@ -79,15 +79,15 @@ function lineOf(exchange: Recorded, time: string): string {
 function unusualText(exchange: Exchange): string {
   const { refusal, wouldRefuse, endedFor, idle, outcome } = exchange
   let text = outcome === 'complete' ? '' : `,"end":"${outcome}"`
-  if (refusal !== undefined) text += `,"refusal":"${nameOf(refusal)}"`
+  if (refusal !== undefined) text += `,"refusal":"${refusalName(refusal)}"`
   if ((endedFor !== undefined || idle) && refusal === undefined)
     text += `,"ended_for":"${endingOf(exchange)}"`
-  if (wouldRefuse !== undefined) text += `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  if (wouldRefuse !== undefined) text += `,"would_refuse":"${refusalName(wouldRefuse)}"`
   return text
 }
 
 /** The members between id and status: grant, client and head. Repeated requests have the same, so the text is kept with the head. */
-function knownText({ head, client, endpoint, grant }: Recorded): string {
+function knownText({ head, client, endpoint, grant }: RecordExchange): string {
   const known = head.logged
   if (known?.client === client && known.grant === grant && known.endpoint === endpoint) return known.text
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}${namedText(grant)}`
@@ -108,7 +108,7 @@ function namedText(grant: string): string {
  * Whether a request may change something. A request with a safe method may not, unless it has a body, which some programs read as a form,
  * or a field that names another method, path or target. A tunnel may: its content is unknown. The result is kept with the head.
  */
-function mayChange({ head, classified: { framing } }: Recorded): boolean {
+function mayChange({ head, classified: { framing } }: RecordExchange): boolean {
   if (head.changes !== undefined) return head.changes
   const { method, upgrade, survey, fields } = head
   const reads = isSafe(method) && !framing
@@ -117,7 +117,7 @@ function mayChange({ head, classified: { framing } }: Recorded): boolean {
 }
 
 /** Whether the device got a request that may change something, although it was refused: for example, the response never came. */
-function mayHaveChanged(exchange: Recorded): boolean {
+function mayHaveChanged(exchange: RecordExchange): boolean {
   return exchange.attempts > 0 && mayChange(exchange)
 }
 
@@ -131,11 +131,11 @@ type RefusalName =
 
 /** The reason why Postern ended an admitted exchange, for the access log and for explanations. Call it only if Postern has ended it. */
 export function endingOf({ endedFor }: Pick<Exchange, 'endedFor'>): RefusalName | 'idle' {
-  return endedFor === undefined ? 'idle' : nameOf(endedFor)
+  return endedFor === undefined ? 'idle' : refusalName(endedFor)
 }
 
 /** The name of a refusal for the access log and for explanations. */
-export function nameOf(refusal: Refusal): RefusalName {
+export function refusalName(refusal: Refusal): RefusalName {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`

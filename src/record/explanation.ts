@@ -115,7 +115,7 @@ function issuedText(label: string | undefined): string {
 const namedText = (grant: string): string =>
   nameOfGrant(grant) === '' ? '' : `, of the password ${nameOfGrant(grant)}`
 
-/** The names (`nameOf`) of refusals without a sentence for the client. All failures of the device share two meanings. */
+/** The names (`refusalName`) of refusals without a sentence for the client. All failures of the device share two meanings. */
 type WithoutSentence =
   | Exclude<Exclude<Refusal, { readonly description: string }>['kind'], 'unauthorized'>
   | `unauthorized: ${AuthFailure}`
@@ -215,14 +215,15 @@ function deviceText(facts: RequestFacts): string {
 /** True if there is a response without an attempt: it is the response to another request. */
 const isShared = ({ attempts, deviceStatus }: RequestFacts): boolean => attempts === 0 && deviceStatus !== 0
 
-function sharedText({ deviceStatus, sentAfter, headAfter }: RequestFacts): string {
+function sharedText({ deviceStatus, ...facts }: RequestFacts): string {
+  const [sentAfter, headAfter] = [facts.sentAfter ?? 0, facts.headAfter ?? 0]
   const age = ms(headAfter - sentAfter)
   const asked = sentAfter < 0 ? `${ms(-sentAfter)} before this request came` : 'after this request came'
   return `it answered ${deviceStatus} to another request that it saw as the same, and that was sent to it ${asked}. The response was ${age} old when it began here: see upstream.share.`
 }
 
 function whyUnsent({ sentAfter, failure }: RequestFacts): string {
-  if (sentAfter === 0) return failure === '' ? '' : `: the device is known not to respond (${failure})`
+  if (sentAfter === null) return failure === '' ? '' : `: the device is known not to respond (${failure})`
   return failure === '' ? ': it ended before a connection was open' : `: it got no connection (${failure})`
 }
 
@@ -259,10 +260,12 @@ function timeText(facts: RequestFacts): string {
   const parts = [
     lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
     waited > 0 ? `${ms(waited)} waiting for a place at the device${ofPlaces(places)}` : '',
-    sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
-    headAfter > 0 ? `${ms(headAfter - sentAfter)} until the ${whose} response began` : '',
-    headAfter > 0 ? `${ms(duration - headAfter)} for the rest of the response` : '',
-    sentAfter > 0 && headAfter === 0
+    sentAfter !== null && sentAfter > 0
+      ? `${ms(sentAfter - lookup - waited)} for other work before it was sent`
+      : '',
+    headAfter !== null ? `${ms(headAfter - (sentAfter ?? 0))} until the ${whose} response began` : '',
+    headAfter !== null ? `${ms(duration - headAfter)} for the rest of the response` : '',
+    sentAfter !== null && headAfter === null
       ? `${ms(duration - sentAfter)} ${attempts === 0 ? 'for opening a connection' : 'at the device'}`
       : '',
   ].filter((part) => part !== '')

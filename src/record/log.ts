@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { type Clock, systemClock, waitAtMost } from '../system/clock.ts'
-import { type Severity, withSeverity } from '../system/journal.ts'
+import { type Severity, withSeverity } from '../system/journald.ts'
 
 export type { Logger } from 'pino'
 
@@ -196,7 +196,7 @@ function bufferedDestination(clock: Clock, sink: LogSink, readable: Readable): L
   }
 
   /** Makes room for one more line of at most `most` bytes, and starts the timer. False: the line is dropped, and counted. */
-  function hasRoom(most: number): boolean {
+  function reserve(most: number): boolean {
     if (unwritten > MOST_UNWRITTEN) {
       dropped += 1
       return false
@@ -211,7 +211,7 @@ function bufferedDestination(clock: Clock, sink: LogSink, readable: Readable): L
 
   function write(text: string): void {
     const most = MAX_BYTES_PER_UNIT * text.length
-    if (!hasRoom(most)) return
+    if (!reserve(most)) return
     if (most > BUFFER_SIZE) writeBytes(Buffer.from(text))
     else length += buffer.write(text, length)
   }
@@ -232,8 +232,8 @@ function bufferedDestination(clock: Clock, sink: LogSink, readable: Readable): L
       write(formOf(line))
       return
     }
-    const marking = marked === undefined ? line : marked(line)
-    if (hasRoom(marking.length)) length += buffer.write(marking, length, 'latin1')
+    const form = marked === undefined ? line : marked(line)
+    if (reserve(form.length)) length += buffer.write(form, length, 'latin1')
   }
 
   return {

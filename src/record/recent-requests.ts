@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import { type Explanation, explain, type RequestRow, summaryOf } from './explanation.ts'
-import { factsIn, type RequestFacts, rowOf, startOf } from './request-facts.ts'
+import { factsIn, type RequestFacts, requestRow, startOf } from './request-facts.ts'
 
 export type RecentRequests = ReturnType<typeof createRecentRequests>
 
@@ -132,7 +132,7 @@ function createRing(what: Remembered['what'], capacity: number) {
       }
       inSecond += 1
       if (inSecond > capacity / SECONDS) return
-      kept[next] = rowOf(exchange, wall)
+      kept[next] = requestRow(exchange, wall)
       next = (next + 1) % capacity
     },
     remembered(): Remembered {

@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
-import { endingOf, nameOf } from './access-log.ts'
-import { atRecord, type Recorded } from './recorded.ts'
+import { endingOf, refusalName } from './access-log.ts'
+import { atRecord, type RecordExchange } from './record-exchange.ts'
 import { shownPath } from './shown-path.ts'
 
 /** The longest values that are kept, in characters. In a row that is too long, the path loses its end. */
@@ -11,7 +11,7 @@ const LONGEST_ROW = 500
 /** All but visible ASCII, so that a request cannot send control sequences to a terminal. */
 const UNPRINTABLE = /[^ -~]/g
 
-type Value = string | number | boolean
+type Value = string | number | boolean | null
 
 /** The names of the facts, in the order of a row. */
 const COLUMNS = [
@@ -66,7 +66,7 @@ export type RequestFacts = ReturnType<typeof factsOf>
  *
  * @param wall when it ended (ms since the Unix epoch)
  */
-function factsOf(exchange: Recorded, wall: number) {
+function factsOf(exchange: RecordExchange, wall: number) {
   const {
     client,
     head,
@@ -93,9 +93,9 @@ function factsOf(exchange: Recorded, wall: number) {
     lookup: exchange.lookup,
     waited: exchange.waited,
     places: exchange.places,
-    /** When the first attempt to send the request to the device began, and when the head of the response came: ms since `time`. */
-    sentAfter: sentAt === 0 ? 0 : sentAt - start,
-    headAfter: headAt === 0 ? 0 : headAt - start,
+    /** When the first attempt to send the request to the device began, and when the head of the response came: ms since `time`; null: never. */
+    sentAfter: sentAt === 0 ? null : sentAt - start,
+    headAfter: headAt === 0 ? null : headAt - start,
     deviceStatus: exchange.deviceStatus,
     attempts: exchange.attempts,
     reused: exchange.reused,
@@ -124,12 +124,12 @@ function factsOf(exchange: Recorded, wall: number) {
     /** The grant of the tokens in the response, else that of a valid token in the request, even if the request was refused. */
     grant: exchange.grant ?? (identity?.kind === 'valid' ? identity.grant : ''),
     /** The name of the refusal in the access log. */
-    refusal: refusal === undefined ? ('' as const) : nameOf(refusal),
+    refusal: refusal === undefined ? ('' as const) : refusalName(refusal),
     /** The sentence of the refusal that the client got. */
     description: refusal !== undefined && 'description' in refusal ? refusal.description : '',
     /** Why Postern ended the request after admitting it. */
     endedFor: endedFor === undefined && !idle ? ('' as const) : endingOf(exchange),
-    wouldRefuse: wouldRefuse === undefined ? '' : nameOf(wouldRefuse),
+    wouldRefuse: wouldRefuse === undefined ? '' : refusalName(wouldRefuse),
     failure: (cause === '' ? failure : `${failure}: ${cause}`).replace(UNPRINTABLE, '?'),
     method: head.method.slice(0, LONGEST_METHOD).replace(UNPRINTABLE, '?'),
     path: (head.shown ?? shownPath(head)).slice(0, LONGEST_PATH).replace(UNPRINTABLE, '?'),
@@ -137,7 +137,7 @@ function factsOf(exchange: Recorded, wall: number) {
 }
 
 /** The facts of a request as a row of text. Without the names of the facts, it takes a third of the memory. */
-export const rowOf: (exchange: Exchange, wall: number) => string = atRecord(
+export const requestRow: (exchange: Exchange, wall: number) => string = atRecord(
   (exchange, wall: number): string => {
     const facts = factsOf(exchange, wall)
     const values: Value[] = []
@@ -157,6 +157,6 @@ export const startOf = (id: string): string => `[${JSON.stringify(id)},`
 /** The facts of a row. */
 export function factsIn(row: string): RequestFacts {
   const values: readonly unknown[] = JSON.parse(row)
-  // Proof of the cast: `rowOf` wrote the values of such facts.
+  // Proof of the cast: `requestRow` wrote the values of such facts.
   return Object.fromEntries(COLUMNS.map((name, i) => [name, values[i]])) as RequestFacts
 }

@@ -1,4 +1,4 @@
-import type { Recorded } from './recorded.ts'
+import type { RecordExchange } from './record-exchange.ts'
 
 /** Scheme, `user:password@`, host and port, and the rest. It also matches targets that are refused. */
 const PARTS = /^([a-z][a-z\d+.-]*:\/+)?([^/?#]*@)?([^/?#]*)(.*)$/is
@@ -11,7 +11,7 @@ const AUTHORITY = /^(?:[^:]*|\[[^\]]*\])(?::\d*)?$/
  * fragment), and in absolute form without user info. If a password in the user info has an unencoded `?`, `#` or `/`, that ends the
  * authority, and the rest of the password looks like a path, query or fragment: then only the scheme is shown.
  */
-export function shownPath(head: Recorded['head']): string {
+export function shownPath(head: RecordExchange['head']): string {
   const { target } = head
   head.shown = target.startsWith('/') ? pathOf(target) : withoutUserInfo(target)
   return head.shown

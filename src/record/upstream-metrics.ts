@@ -16,6 +16,10 @@ export type UpstreamMetrics = ReturnType<ReturnType<typeof createUpstreamMetrics
 /** After this many failed answers in a row, the service counts as down: it answers, but with garbage. */
 const FAILED_ANSWERS = 5
 
+/** The value of a gauge: 1, 0, or none. */
+const numberOf = (up: boolean | null | undefined): number | undefined =>
+  typeof up === 'boolean' ? Number(up) : undefined
+
 export type StrikeKind = 'guess' | 'broke' | 'barred'
 const STRIKE_KINDS: readonly StrikeKind[] = ['guess', 'broke', 'barred']
 
@@ -27,7 +31,7 @@ const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
  * service.
  */
 export function createUpstreamMetrics(
-  { counter, gauge, readGauge, histogram }: MetricRegistry,
+  { counter, gauge, readGauge, readGauges, histogram }: MetricRegistry,
   load: () => DeviceLoad | undefined,
   clock: Clock,
 ) {
@@ -47,14 +51,22 @@ export function createUpstreamMetrics(
     ['device', 'kept'],
   )
   // No sample before the first request: a 0 would raise an alarm.
-  const mainUp = gauge(
+  readGauge(
     'upstream_up',
     'Whether the device answers: 0 when it cannot be reached, and after five failed answers in a row.',
+    () => numberOf(services.get(undefined)?.condition().up),
   )
-  const routeUp = gauge(
+  readGauges(
     'route_up',
     'Whether a service of upstream.routes answers, by path: 0 when it cannot be reached, and after five failed answers in a row.',
-    ['route'],
+    'route',
+    () => {
+      const known = [...services].flatMap(([route, each]) => {
+        const up = numberOf(each.condition().up)
+        return route === undefined || up === undefined ? [] : [[route, up] as const]
+      })
+      return Object.fromEntries(known)
+    },
   )
   const present = (name: string, help: string, member: keyof DeviceLoad): void => {
     readGauge(name, help, () => Number((load() ?? IDLE)[member]))
@@ -88,17 +100,16 @@ export function createUpstreamMetrics(
 
   const services = new Map<string | undefined, ReturnType<typeof serviceMetrics>>()
 
-  function serviceMetrics(route: string | undefined) {
+  function serviceMetrics() {
     let state: { readonly up: boolean | null; readonly since: number | null } = { up: null, since: null }
     let last: { readonly failure: string | null; readonly failedAt: number | null } = NO_FAILURE
     let failedAnswers = 0
     let failedSinceCheck = false
+    let isServed = true
     let onChange: ((up: boolean, failure: string | null) => void) | undefined
     function set(up: boolean): void {
-      if (up === state.up) return
+      if (up === state.up || !isServed) return
       state = { up, since: clock.wall() }
-      const series = route === undefined ? mainUp() : routeUp(route)
-      series.value = Number(up)
       onChange?.(up, last.failure)
     }
     function note(failure: string): void {
@@ -153,22 +164,37 @@ export function createUpstreamMetrics(
        * Null: the service was not asked yet, or has not failed.
        */
       condition: () => ({ ...state, ...last }),
-      /** Calls `listener` when the service answers for the first time, goes down, or comes up again. A new listener replaces the last. */
+      /**
+       * The configuration has the service from now on. Calls `listener` when the service answers for the first time, goes down, or comes up
+       * again. A new listener replaces the last.
+       */
       watch(listener: NonNullable<typeof onChange>): void {
         onChange = listener
+        isServed = true
+      },
+      /**
+       * Forgets whether the service answers, because another device serves it now.
+       *
+       * @param served whether the configuration still has the service; otherwise its last requests do not say that it answers
+       */
+      forget(served: boolean): void {
+        state = { up: null, since: null }
+        last = NO_FAILURE
+        failedAnswers = 0
+        failedSinceCheck = false
+        isServed = served
       },
     }
   }
 
   return {
     /**
-     * The metrics of one service. Returns the same object on each call: `upstream_up` is set only on a change, so one object has to see
-     * every response.
+     * The metrics of one service. Returns the same object on each call, because one object has to see every response.
      *
      * @param route the path of a route's service; undefined for the main service
      */
     service(route: string | undefined) {
-      const metrics = services.get(route) ?? serviceMetrics(route)
+      const metrics = services.get(route) ?? serviceMetrics()
       services.set(route, metrics)
       return metrics
     },

@@ -6,15 +6,15 @@ import { KeptCookies } from './kept-cookies.ts'
 import type { Session } from './scheme.ts'
 import {
   cookiesSetBy,
+  type DeviceCookie,
   isExpired,
-  type SessionCookie,
   type SessionNames,
   sessionNames,
 } from './session-cookies.ts'
 import { isByCookies, isSendable, tokenCookie, tokenIn, unwrapped } from './session-token.ts'
 
 /** The names under which a session travels: those in the configuration, and those of its cookies. */
-export function namesOf(settings: SessionSettings, cookies: readonly SessionCookie[] = []): SessionNames {
+export function namesOf(settings: SessionSettings, cookies: readonly DeviceCookie[] = []): SessionNames {
   const named = [tokenCookie(settings), settings.send?.header.cookie].filter((name) => name !== undefined)
   return sessionNames([...named, ...cookies.map(({ name }) => name)], sessionFields(settings))
 }
@@ -42,7 +42,7 @@ export function sessionIn(
 /** A session of cookies, a token, or both. Responses to clients replace neither, because they may be about another account. */
 function createSession(
   settings: SessionSettings,
-  set: readonly SessionCookie[],
+  set: readonly DeviceCookie[],
   opened: string | undefined,
   clock: Clock,
 ): Session {

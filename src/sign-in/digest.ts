@@ -62,7 +62,7 @@ function understood(parameters: Parameters): DigestChallenge | undefined {
   }
 }
 
-export interface Account {
+export interface DigestAccount {
   readonly user: string
   readonly password: string
 }
@@ -76,7 +76,7 @@ interface DigestUse extends RequestLine {
 }
 
 /** H(A1) of RFC 7616 §3.4.2, the only part that depends on the password. With `-sess` it is bound to `cnonce` and to the first nonce. */
-export function digestKey(challenge: DigestChallenge, account: Account, cnonce: string): string {
+export function digestKey(challenge: DigestChallenge, account: DigestAccount, cnonce: string): string {
   const { hash, realm, nonce, session } = challenge
   const key = digest(hash, `${wire(account.user)}:${realm}:${wire(account.password)}`)
   return session ? digest(hash, `${key}:${nonce}:${cnonce}`) : key

@@ -4,7 +4,7 @@ import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { parseChallenges, parseParameters } from './challenge.ts'
 import {
-  type Account,
+  type DigestAccount,
   type DigestChallenge,
   digestAuthorization,
   digestChallenge,
@@ -87,7 +87,7 @@ const MAX_NONCES = 64
  * own challenge. Other requests share that nonce only after the device has accepted it. Otherwise concurrent requests would invalidate each
  * other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
-function createDigestSession(first: DigestChallenge, account: Account): Session {
+function createDigestSession(first: DigestChallenge, account: DigestAccount): Session {
   const nonces = new LRUCache<string, NonceState>({ max: MAX_NONCES })
   let shared = begin(first)
   let reusable = false

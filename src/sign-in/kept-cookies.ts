@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
+import { type DeviceCookie, isExpired, matchesPath } from './session-cookies.ts'
 
 /** What a cookie means, by its name. */
 interface Meaning {
@@ -13,11 +13,11 @@ interface Meaning {
 export class KeptCookies {
   readonly #clock: Clock
   readonly #meaning: Meaning
-  #kept: readonly SessionCookie[]
+  #kept: readonly DeviceCookie[]
   #deleted = false
   #replaced = false
 
-  constructor(cookies: readonly SessionCookie[], meaning: Meaning, clock: Clock) {
+  constructor(cookies: readonly DeviceCookie[], meaning: Meaning, clock: Clock) {
     this.#clock = clock
     this.#meaning = meaning
     this.#kept = cookies
@@ -34,7 +34,7 @@ export class KeptCookies {
   }
 
   /** The cookies that a request for this target carries. */
-  for(target: string): readonly SessionCookie[] {
+  for(target: string): readonly DeviceCookie[] {
     return this.#kept.filter((each) => matchesPath(each, target) && !this.#isOver(each))
   }
 
@@ -44,12 +44,12 @@ export class KeptCookies {
   }
 
   /** @param own the response is to a request of the sidecar itself. Only such a response may change the value */
-  take(cookie: SessionCookie, target: string, own: boolean): void {
+  take(cookie: DeviceCookie, target: string, own: boolean): void {
     const same = this.#kept.filter(({ name }) => name === cookie.name)
     const sent = same.filter((each) => matchesPath(each, target))
     // The request did not carry the cookie, so its response says nothing about it.
     if (sent.length === 0) return
-    const others = (): readonly SessionCookie[] => this.#kept.filter((each) => !same.includes(each))
+    const others = (): readonly DeviceCookie[] => this.#kept.filter((each) => !same.includes(each))
     const known = sent.find(({ value }) => value === cookie.value)
     if (this.#isOver(cookie)) {
       if (!sent.some(({ path }) => path === cookie.path)) return
@@ -62,7 +62,7 @@ export class KeptCookies {
   }
 
   /** An empty value deletes a cookie, too. */
-  #isOver(cookie: SessionCookie): boolean {
+  #isOver(cookie: DeviceCookie): boolean {
     return cookie.value === '' || isExpired(cookie, this.#clock.monotonic())
   }
 }

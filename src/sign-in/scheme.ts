@@ -67,7 +67,7 @@ export interface Scheme {
    * Asks the device whether it still takes the session; undefined if its response does not say. Present only if devices of this scheme may
    * act on a request and still challenge it. Rejects with a `DeviceFault` if the device does not respond.
    */
-  look?(session: Session): Promise<boolean | undefined>
+  probe?(session: Session): Promise<boolean | undefined>
 }
 
 /** How many nonces a login tries if each becomes stale before it is used. */

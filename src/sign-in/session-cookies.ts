@@ -4,7 +4,7 @@ import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 
 /** A cookie of the device (RFC 6265 §5.3), with the attributes that matter for one host and one session. */
-export interface SessionCookie {
+export interface DeviceCookie {
   readonly name: string
   readonly value: string
   readonly path: string
@@ -37,9 +37,9 @@ const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
  * The cookies that a response sets, each as it was set last (RFC 6265 §5.3). Cookies that it deletes are included, as expired. Malformed
  * ones are left out.
  */
-export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly SessionCookie[] {
+export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly DeviceCookie[] {
   const date = Date.parse(fieldValues(fields, 'date')[0] ?? '')
-  const cookies = new Map<string, SessionCookie>()
+  const cookies = new Map<string, DeviceCookie>()
   for (const line of fieldValues(fields, 'set-cookie')) {
     const cookie = parseSetCookie(line, target, clock, date)
     if (cookie !== undefined) cookies.set(`${cookie.name};${cookie.path}`, cookie)
@@ -47,12 +47,12 @@ export function cookiesSetBy(fields: Fields, target: string, clock: Clock): read
   return [...cookies.values()]
 }
 
-export function isExpired({ until }: Pick<SessionCookie, 'until'>, now: number): boolean {
+export function isExpired({ until }: Pick<DeviceCookie, 'until'>, now: number): boolean {
   return until !== undefined && until <= now
 }
 
 /** Whether the path of a cookie matches the request target (RFC 6265 §5.1.4). */
-export function matchesPath({ path }: SessionCookie, target: string): boolean {
+export function matchesPath({ path }: DeviceCookie, target: string): boolean {
   const asked = pathOf(target)
   if (!asked.startsWith(path)) return false
   return asked.length === path.length || path.endsWith('/') || asked[path.length] === '/'
@@ -70,7 +70,7 @@ export function withoutSession(fields: Fields, { cookies, headers }: SessionName
   })
 }
 
-function parseSetCookie(line: string, target: string, clock: Clock, date: number): SessionCookie | undefined {
+function parseSetCookie(line: string, target: string, clock: Clock, date: number): DeviceCookie | undefined {
   const [pair = '', ...rest] = line.split(';')
   const [name, value] = nameAndValue(pair)
   if (!pair.includes('=') || !isToken(name) || !VALUE.test(value)) return undefined

@@ -1,6 +1,6 @@
 import type { Clock } from '../system/clock.ts'
 
-/** A session that was seen alive within this time (ms) needs no look. */
+/** A session that was seen alive within this time (ms) needs no probe. */
 const SHORTEST_LIFE = 5_000
 
 /** How long ago the present session was seen alive, compared with how long sessions of this device live without a request. */

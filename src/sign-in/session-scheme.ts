@@ -62,7 +62,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     return { kind: 'unusable', reason: `the login at ${login.path} answered ${status}${missing}` }
   }
 
-  const look: Scheme['look'] = async (session) => {
+  const probe: Scheme['probe'] = async (session) => {
     const line = { method: 'GET', target: checkPath ?? '/' }
     const { fields, nonce } = session.credentialsFor(line)
     const response = await device.ask({ ...line, fields })
@@ -75,7 +75,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
     isChallenge,
     names: namesOf(settings),
     // A device with tokens reports an expired one by a status, and then it has not acted on the request.
-    ...((byCookies || checkPath !== undefined) && { look }),
+    ...((byCookies || checkPath !== undefined) && { probe }),
     login: (password) =>
       checkPath === undefined
         ? submit(password)

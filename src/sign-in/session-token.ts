@@ -2,7 +2,7 @@ import type { SessionSettings } from '../config/auth-fields.ts'
 import type { SentField } from '../config/sent-field.ts'
 import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
-import type { SessionCookie } from './session-cookies.ts'
+import type { DeviceCookie } from './session-cookies.ts'
 
 /** Text that can be a field value: visible ASCII, with spaces inside only. */
 const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
@@ -27,7 +27,7 @@ export function tokenPlace(token: NonNullable<SessionSettings['token']>): string
 export function tokenIn(
   { fields, body }: OwnResponse,
   { token, send }: SessionSettings,
-  cookies: readonly SessionCookie[],
+  cookies: readonly DeviceCookie[],
 ): string | undefined {
   if (token === undefined) return undefined
   const text =

@@ -11,7 +11,7 @@ import { PresentSession } from './present-session.ts'
 import type { Credentials, Scheme, Session } from './scheme.ts'
 import { type SessionNames, withoutSession } from './session-cookies.ts'
 import { SessionLife } from './session-life.ts'
-import { createSessionLook } from './session-look.ts'
+import { createSessionProbe } from './session-probe.ts'
 
 /** The credentials that were sent with one request. They tell `renew` and `accepted` which session the response is about. */
 export interface SentCredentials extends Credentials {
@@ -58,7 +58,7 @@ export function createSignIn(
   const budget = new LoginBudget(clock, events.changing)
   const record = new PasswordRecord(clock)
   const logins = createLogins({ scheme, readPassword, adopted, clock, present, life, budget, record, events })
-  const sessionLook = createSessionLook({ scheme, present, life, logins })
+  const sessionProbe = createSessionProbe({ scheme, present, life, logins })
 
   function retireIfOver(): void {
     const session = present.inUse?.session
@@ -75,8 +75,8 @@ export function createSignIn(
     async ready(changes = false): Promise<UpstreamFailure | undefined> {
       retireIfOver()
       if (present.inUse === undefined || present.inUse.doubted) return logins.signIn()
-      if (!changes || !sessionLook.isDue()) return undefined
-      const failure = await sessionLook.look()
+      if (!changes || !sessionProbe.isDue()) return undefined
+      const failure = await sessionProbe.probe()
       retireIfOver()
       return failure ?? (present.inUse === undefined ? logins.signIn() : undefined)
     },

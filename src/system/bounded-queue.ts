@@ -39,12 +39,7 @@ type Waiter = (refused?: Exclude<Entry, { kind: 'entered' }>) => void
 /** The wait is over. */
 const ENDED: Timer = { cancel() {} }
 
-/** A queue for the same places, which gets no new callers any more. */
-interface Predecessor {
-  readonly inside: number
-  readonly waiting: number
-  passOn(to: { readonly fill: () => void }): void
-}
+type QueueClock = Pick<Clock, 'after' | 'every' | 'monotonic'>
 
 /** How often it is looked at whether only callers that stay long come (ms). */
 const QUIET = 1_000
@@ -55,101 +50,57 @@ interface Owner {
   servedAt: number
 }
 
-/**
- * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
- *
- * Some callers stay long (`isLong`). While others come, too, they get at most half of the places: the others would wait for all of them.
- *
- * @param before what is inside there is inside here, too
- */
-export function createBoundedQueue(
-  clock: Pick<Clock, 'after' | 'every' | 'monotonic'>,
-  bounds: QueueBounds,
-  before?: Predecessor,
-) {
-  const waiters = createFairQueue<Waiter>()
-  const longWaiters = createFairQueue<Waiter>()
-  const owners = new Map<string, Owner>()
-  const most: Bound = typeof bounds.inside === 'number' ? { places: bounds.inside } : bounds.inside
-  let inside = 0
-  let longInside = 0
+/** Who is inside and who waits, of all queues for the same places. */
+export class Line {
+  /** How many may be inside: as the queue that is in effect says. */
+  most: Bound
+  inside = 0
+  readonly #clock: QueueClock
+  readonly #waiters = createFairQueue<Waiter>()
+  readonly #longWaiters = createFairQueue<Waiter>()
+  readonly #owners = new Map<string, Owner>()
+  #longInside = 0
   /** Others than those that stay long have come: lately, and since the last look. */
-  let othersCome = true
-  let othersCame = true
-  let looks: Timer | undefined
-  /** It has the places that are left here. */
-  let successor: { readonly fill: () => void } | undefined
-  let earlier = before
+  #othersCome = true
+  #othersCame = true
+  #looks: Timer | undefined
 
-  const hasHalf = (): boolean => longInside >= Math.max(1, most.places >> 1)
+  constructor(clock: QueueClock, most: Bound) {
+    this.#clock = clock
+    this.most = most
+  }
 
-  /** Those that stay long go first: they are few, and get no more than half. */
-  const next = (): Waiter | undefined =>
-    (hasHalf() ? undefined : longWaiters.next()) ??
-    waiters.next() ??
-    (othersCome ? undefined : longWaiters.next())
+  get waiting(): number {
+    return this.#waiters.size + this.#longWaiters.size
+  }
 
-  /**
-   * Lets waiters in while places are free. Call it when there are more places. A place passes directly to the next waiter and is never
-   * free in between, so `tryEnter` cannot overtake a waiter.
-   */
-  const fill = (): void => {
-    if (earlier?.inside === 0 && earlier.waiting === 0) earlier = undefined
-    while (inside + (earlier?.inside ?? 0) < most.places) {
-      const waiter = next()
+  readonly fill = (): void => {
+    while (this.inside < this.most.places) {
+      const waiter = this.#next()
       if (waiter === undefined) return
       waiter()
     }
   }
 
-  const occupy = (isLong: boolean): Leave => {
-    inside += 1
-    if (isLong) longInside += 1
-    let left = false
-    return () => {
-      if (left) return
-      left = true
-      inside -= 1
-      if (isLong) longInside -= 1
-      if (waiters.size + longWaiters.size > 0) fill()
-      if (successor !== undefined) successor.fill()
-    }
+  readonly tryEnter = (owner = '', isLong = false): Leave | undefined => {
+    if (!isLong) this.#othersCome = this.#othersCame = true
+    if (this.waiting > 0) this.fill()
+    if (this.inside >= this.most.places) return undefined
+    if (isLong && this.#othersCome && this.#hasHalf()) return undefined
+    if (this.#owners.size > 0) this.#served(owner)
+    return this.#occupy(isLong)
   }
 
-  /**
-   * Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter.
-   *
-   * @param isLong the caller stays long
-   */
-  const tryEnter = (owner = '', isLong = false): Leave | undefined => {
-    if (!isLong) othersCome = othersCame = true
-    if (waiters.size + longWaiters.size > 0) fill()
-    if (inside + (earlier?.inside ?? 0) >= most.places) return undefined
-    if (isLong && othersCome && hasHalf()) return undefined
-    if (owners.size > 0) served(owner)
-    return occupy(isLong)
+  makeRoomFor(owner: string): Waiter | undefined {
+    return this.#longWaiters.makeRoomFor(owner) ?? this.#waiters.makeRoomFor(owner)
   }
 
-  function served(owner: string): void {
-    const waits = owners.get(owner)
-    if (waits !== undefined) waits.servedAt = clock.monotonic()
-  }
-
-  /** Gives all places to those that stay long when no others come. */
-  function look(): void {
-    othersCome = othersCame
-    othersCame = false
-    fill()
-    if (longWaiters.size > 0) return
-    looks?.cancel()
-    looks = undefined
-  }
-
-  const wait = (owner: string, onWait: OnWait | undefined, isLong: boolean): Promise<Entry> =>
-    new Promise((resolve) => {
-      const queue = isLong ? longWaiters : waiters
-      const waits = owners.get(owner) ?? { waiting: 0, servedAt: Number.NEGATIVE_INFINITY }
-      owners.set(owner, waits)
+  wait(owner: string, maxWait: number, onWait: OnWait | undefined, isLong: boolean): Promise<Entry> {
+    const clock = this.#clock
+    return new Promise((resolve) => {
+      const queue = isLong ? this.#longWaiters : this.#waiters
+      const waits = this.#owners.get(owner) ?? { waiting: 0, servedAt: Number.NEGATIVE_INFINITY }
+      this.#owners.set(owner, waits)
       waits.waiting += 1
       const since = clock.monotonic()
       const settle: Waiter = (refused) => {
@@ -158,40 +109,106 @@ export function createBoundedQueue(
         timer.cancel()
         timer = ENDED
         waits.waiting -= 1
-        if (waits.waiting === 0) owners.delete(owner)
+        if (waits.waiting === 0) this.#owners.delete(owner)
         if (refused !== undefined) resolve(refused)
         else {
           waits.servedAt = clock.monotonic()
-          resolve({ kind: 'entered', leave: occupy(isLong) })
+          resolve({ kind: 'entered', leave: this.#occupy(isLong) })
         }
       }
       const end = (): void => {
-        const left = Math.max(since, waits.servedAt) + bounds.maxWait - clock.monotonic()
+        const left = Math.max(since, waits.servedAt) + maxWait - clock.monotonic()
         if (left > 0) timer = clock.after(left, end)
         else settle(LATE)
       }
-      let timer = clock.after(bounds.maxWait, end)
+      let timer = clock.after(maxWait, end)
       queue.join(owner, settle)
-      if (isLong) looks ??= clock.every(Math.min(QUIET, bounds.maxWait / 4), look)
+      if (isLong) this.#looks ??= clock.every(Math.min(QUIET, maxWait / 4), () => this.#look())
       onWait?.(() => settle(WITHDRAWN))
     })
+  }
+
+  #hasHalf(): boolean {
+    return this.#longInside >= Math.max(1, this.most.places >> 1)
+  }
+
+  /** Those that stay long go first: they are few, and get no more than half. */
+  #next(): Waiter | undefined {
+    return (
+      (this.#hasHalf() ? undefined : this.#longWaiters.next()) ??
+      this.#waiters.next() ??
+      (this.#othersCome ? undefined : this.#longWaiters.next())
+    )
+  }
+
+  #occupy(isLong: boolean): Leave {
+    this.inside += 1
+    if (isLong) this.#longInside += 1
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      this.inside -= 1
+      if (isLong) this.#longInside -= 1
+      if (this.waiting > 0) this.fill()
+    }
+  }
+
+  #served(owner: string): void {
+    const waits = this.#owners.get(owner)
+    if (waits !== undefined) waits.servedAt = this.#clock.monotonic()
+  }
+
+  /** Gives all places to those that stay long when no others come. */
+  #look(): void {
+    this.#othersCome = this.#othersCame
+    this.#othersCame = false
+    this.fill()
+    if (this.#longWaiters.size > 0) return
+    this.#looks?.cancel()
+    this.#looks = undefined
+  }
+}
+
+/**
+ * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
+ *
+ * Some callers stay long (`isLong`). While others come, too, they get at most half of the places: the others would wait for all of them.
+ *
+ * @param before a queue for the same places. Both have one line; the bound of the new queue holds from `before.passOn` on
+ */
+export function createBoundedQueue(clock: QueueClock, bounds: QueueBounds, before?: { readonly line: Line }) {
+  const most: Bound = typeof bounds.inside === 'number' ? { places: bounds.inside } : bounds.inside
+  const line = before?.line ?? new Line(clock, most)
 
   return {
+    line,
+    most,
     get inside(): number {
-      return inside + (earlier?.inside ?? 0)
+      return line.inside
     },
     get waiting(): number {
-      return waiters.size + longWaiters.size
+      return line.waiting
     },
     /** How many callers may be inside now. */
     get places(): number {
       return most.places
     },
-    fill,
-    tryEnter,
-    /** Another queue for the same places: what is inside here counts there, and the waiters here go first. */
-    passOn(to: { readonly fill: () => void }): void {
-      successor = to
+    /**
+     * Lets waiters in while places are free. Call it when there are more places. A place passes directly to the next waiter and is never
+     * free in between, so `tryEnter` cannot overtake a waiter.
+     */
+    fill: line.fill,
+    /**
+     * Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter.
+     *
+     * @param isLong the caller stays long
+     */
+    tryEnter: line.tryEnter,
+    /** The bound of `next`, a queue for the same places, holds from now on. */
+    passOn(next: { readonly most: Bound }): void {
+      line.most = next.most
+      line.fill()
     },
     /**
      * Enters as soon as a place is free. Owners are served in turn (round robin), the waiters of one owner in order of arrival. If the
@@ -203,14 +220,14 @@ export function createBoundedQueue(
      * @param isLong the caller stays long
      */
     async enter(owner = '', onWait?: OnWait, isLong = false): Promise<Entry> {
-      const leave = tryEnter(owner, isLong)
+      const leave = line.tryEnter(owner, isLong)
       if (leave !== undefined) return { kind: 'entered', leave }
-      if (waiters.size + longWaiters.size >= bounds.waiting) {
-        const displaced = longWaiters.makeRoomFor(owner) ?? waiters.makeRoomFor(owner)
+      if (line.waiting >= bounds.waiting) {
+        const displaced = line.makeRoomFor(owner)
         if (displaced === undefined) return FULL
         displaced(FULL)
       }
-      return wait(owner, onWait, isLong)
+      return line.wait(owner, bounds.maxWait, onWait, isLong)
     },
   }
 }

@@ -142,7 +142,7 @@ export function rest(clock: Pick<Clock, 'after'>, time: number, signal?: AbortSi
   return untilOver((over) => clock.after(time, over), signal)
 }
 
-/** A signal that aborts when `time` is over, unless its scope has ended. */
+/** A signal that aborts after `time` (ms). Disposal of the result ends the timer. */
 export function abortAfter(
   clock: Pick<Clock, 'after'>,
   time: number,

@@ -23,8 +23,8 @@ function describe(shown: X509Certificate): DetailedPeerCertificate {
   return {
     raw: shown.raw,
     ca: shown.ca,
-    subject: namesIn(shown.subject),
-    issuer: namesIn(shown.issuer),
+    subject: attributesIn(shown.subject),
+    issuer: attributesIn(shown.issuer),
     ...(shown.subjectAltName === undefined ? {} : { subjectaltname: shown.subjectAltName }),
     valid_from: shown.validFrom,
     valid_to: shown.validTo,
@@ -58,7 +58,7 @@ function keyIn(shown: X509Certificate): Pick<PeerCertificate, 'bits' | 'asn1Curv
  * and plus signs within values. So no value can be taken for another attribute. `text` is undefined for an empty name, although Node's
  * types say otherwise.
  */
-function namesIn(text: string | undefined): Certificate {
+function attributesIn(text: string | undefined): Certificate {
   if (text === undefined) return {}
   const pairs = text.split(/\n| \+ /).map((pair) => pair.split(/=(.*)/s))
   const grouped = Object.groupBy(pairs, ([name = '']) => name)

@@ -21,7 +21,7 @@ export function certificatesIn(file: PemFile): Certificates | string {
     try {
       certificates.push(new X509Certificate(text))
     } catch (error) {
-      return `${nameOf(certificates.length, blocks.length, file.path)} is damaged: ${reasonOf(error)}`
+      return `${certificateName(certificates.length, blocks.length, file.path)} is damaged: ${reasonOf(error)}`
     }
   }
   const [first, ...others] = certificates
@@ -46,7 +46,7 @@ export function privateKeyIn(file: PemFile): KeyObject | string {
 }
 
 /** The name of a certificate in messages, by its index in the file. */
-export function nameOf(index: number, count: number, path: string): string {
+export function certificateName(index: number, count: number, path: string): string {
   return count === 1 ? `the certificate in ${path}` : `certificate ${index + 1} of ${count} in ${path}`
 }
 

@@ -38,14 +38,23 @@ export interface SetupErrorDetails {
 }
 
 /**
+ * The failure that ended a scope. If its parts could not be closed either, `using` throws a `SuppressedError`, whose message names no
+ * failure.
+ */
+export function firstOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstOf(error.suppressed) : error
+}
+
+/**
  * Whether an error is a bug of the sidecar, such as a call of `undefined`, and not a fault of the device or the operator. Bugs are
  * JavaScript's own error types without a code. Node's errors for a bad value have a code, and such values come from outside.
  */
 export function isBug(error: unknown): boolean {
+  const first = firstOf(error)
   const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
-    (type) => error instanceof type,
+    (type) => first instanceof type,
   )
-  return ofLanguage && codeOf(error) === ''
+  return ofLanguage && codeOf(first) === ''
 }
 
 /** The `code` of an error from Node or the system; empty for any other error. */
@@ -58,8 +67,9 @@ const SHORT: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBU
 
 /** Whether an error, or one of its causes, is a lack of descriptors or memory: the same attempt may succeed later. */
 export function lacksResources(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return SHORT.has(codeOf(error)) || lacksResources(error.cause)
+  const first = firstOf(error)
+  if (!(first instanceof Error)) return false
+  return SHORT.has(codeOf(first)) || lacksResources(first.cause)
 }
 
 /** The flag of Node that grants each permission. The first two flags take a path. */
@@ -89,8 +99,9 @@ export function reasonOf(error: unknown): string {
 
 /** The fields of a log line about a failure: its reason and its remedy; for a bug, the error with its stack. */
 export function causeOf(error: unknown): object {
-  if (isBug(error)) return { err: error }
-  if (!(error instanceof SetupError)) return { reason: reasonOf(error) }
-  const { reason, remedy } = error
+  const first = firstOf(error)
+  if (isBug(first)) return { err: first }
+  if (!(first instanceof SetupError)) return { reason: reasonOf(first) }
+  const { reason, remedy } = first
   return { reason, ...(remedy !== undefined && { remedy }) }
 }

@@ -1,4 +1,5 @@
 // The rules of a grant (C6). The store of this process and the shared store call the same functions: the stores hold records and no rules.
+// Each function is pure: it gets the grant, the time and the policy, and changes nothing.
 
 export type TokenKind = 'access' | 'refresh'
 
@@ -66,6 +67,21 @@ export interface Lifetimes {
   readonly grantLifetime?: number | 'off'
 }
 
+/** The default of `TokenPolicy.issued`. Bounded, because each issued token is a long-lived secret that its owner may forget. */
+export const MOST_ISSUED = 100
+
+export interface TokenPolicy extends Lifetimes {
+  /** The maximum number of tokens, both kinds together. */
+  readonly capacity: number
+  /** The maximum number of issued grants (`Handout`), which do not count towards `capacity`; default: `MOST_ISSUED`. */
+  readonly issued?: number
+  readonly rotateRefresh: boolean
+  /** How long a retry with a spent refresh token gets the same response (ms). */
+  readonly refreshGrace: number
+  /** How long this sidecar accepts its copies of tokens while it hears nothing from a shared store (ms); default: 0. */
+  readonly offlineGrace?: number
+}
+
 /**
  * The latest end of a login, on the clock of `granted` (ms); infinite if `grantLifetime` is `off`. No token of the login is valid longer,
  * so a check of a token is enough.
@@ -77,17 +93,53 @@ export function endOfGrant(granted: number, { grantLifetime }: Pick<Lifetimes, '
 }
 
 /** The lifetimes of tokens that are issued `left` ms before the end of their login. */
-export function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
+function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
   return {
     accessLifetime: Math.min(accessLifetime, left),
     refreshLifetime: Math.min(refreshLifetime, left),
   }
 }
 
+/** The lifetimes of the tokens of a new login. */
+export function lifetimesOfLogin(policy: Lifetimes): Lifetimes {
+  return lifetimesWithin(policy, endOfGrant(0, policy))
+}
+
 /**
- * True if the login is about to end, so a new access token would get `expires_in` 0. Many clients take 0 for a token that never expires
- * (`golang.org/x/oauth2` does), and would not log in again.
+ * How a refresh token is exchanged. `rotates`: new tokens of both kinds replace the presented token, which becomes spent, as does the live
+ * refresh token of the grant if that is another one. Otherwise the presented token stays, with its expiry.
  */
-export function endsTooSoon({ accessLifetime }: Pick<Lifetimes, 'accessLifetime'>): boolean {
-  return accessLifetime < 1_000
+interface ExchangePlan {
+  readonly rotates: boolean
+  readonly lifetimes: Lifetimes
+}
+
+/**
+ * Plans the exchange of a refresh token, whose use `refreshMeans` has classified. Undefined if the login is about to end, so a new access
+ * token would get `expires_in` 0: many clients take 0 for a token that never expires (`golang.org/x/oauth2` does), and would not log in
+ * again.
+ *
+ * A spent token is exchanged within its grace if its response is lost, as after a restart: the earlier process may have ended before the
+ * client got the response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not
+ * have, becomes spent: one live refresh token remains, and reuse is still detected.
+ *
+ * @param granted the time of the login, on the clock of `now`
+ */
+export function planExchange(
+  { spent, granted }: { readonly spent: Spent | undefined; readonly granted: number },
+  now: number,
+  policy: Lifetimes & { readonly rotateRefresh: boolean },
+): ExchangePlan | undefined {
+  const lifetimes = lifetimesWithin(policy, endOfGrant(granted, policy) - now)
+  if (lifetimes.accessLifetime < 1_000) return undefined
+  return { rotates: policy.rotateRefresh || spent !== undefined, lifetimes }
+}
+
+/**
+ * The most logins of a store that counts grants and evicts whole ones: a login has two tokens at first.
+ *
+ * @param capacity `tokens.capacity`
+ */
+export function mostLogins(capacity: number): number {
+  return Math.floor(capacity / 2)
 }

@@ -2,7 +2,33 @@ import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import { endOfGrant, type Lifetimes, type Spent, shareOf, surplusOf, type TokenKind } from './grant-rules.ts'
 import type { Digest } from './mint.ts'
-import type { GrantSummary } from './state.ts'
+
+/** A grant as `postern status` shows it. Times are on the wall clock (ms). */
+export interface GrantSummary {
+  readonly id: string
+  readonly client: string
+  readonly issuedAt: number
+  /** When the last of its tokens expires. */
+  readonly expiresAt: number
+  /** The last request or refresh that this sidecar saw; null if it saw none since its start. */
+  readonly usedAt: number | null
+  readonly accessTokens: number
+  /** 1, or 0 once the refresh token has expired. An issued grant has none. */
+  readonly refreshTokens: number
+  /** Only for an issued grant (`Handout`); empty if the operator gave no label. */
+  readonly label?: string
+}
+
+/** The fields of a grant that a search compares. */
+export type GrantOwner = Pick<GrantSummary, 'id' | 'client' | 'label'>
+
+/** The grants that were used last. */
+export interface RecentGrants {
+  /** All live grants. */
+  readonly total: number
+  /** The issued grants, then the others, the most recently used first. A login is a use. */
+  readonly grants: readonly GrantSummary[]
+}
 
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {

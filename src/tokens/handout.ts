@@ -1,4 +1,34 @@
-import type { GrantSummary, HandedOut, Handout, IssuedGrant, StateDependencies } from './state.ts'
+import type { GrantSummary } from './grant-table.ts'
+import type { Outlets } from './state-events.ts'
+
+/**
+ * An operator's request for one access token without a refresh token, for a client that cannot log in. Its grant is called an issued grant.
+ * No login evicts an issued grant, and a change of its password revokes it like every other (C8).
+ */
+export interface Handout {
+  /** The name of the password, which gives the token its `allow` and whose change revokes it; empty for `password`. */
+  readonly name: string
+  /** The operator's name for the token; may be empty. */
+  readonly label: string
+  /** Milliseconds. */
+  readonly lifetime: number
+}
+
+export interface HandedOut {
+  readonly accessToken: string
+  /** The id of its grant. */
+  readonly grant: string
+  /** On the wall clock (ms). */
+  readonly expiresAt: number
+}
+
+/** The maximum number of issued grants exists. `longestUnused`: the one with the longest time since its last use. */
+export interface AllIssued {
+  readonly longestUnused: GrantSummary | undefined
+}
+
+/** A live issued grant. An alarm names it before its token ends. */
+export type IssuedGrant = GrantSummary & { readonly label: string }
 
 /** The `grant` label of issued grants in `postern_tokens_issued_total`. */
 export const ISSUED = 'issued'
@@ -35,7 +65,7 @@ export function unreplaced(issued: readonly IssuedGrant[]): readonly IssuedGrant
 
 /** Counts and logs that the operator issued a token. Never logs the token itself. */
 export function reportHandOut(
-  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
+  { log, metrics }: Outlets,
   { label, name }: Handout,
   { grant, expiresAt }: HandedOut,
 ): void {

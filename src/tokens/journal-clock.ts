@@ -1,10 +1,10 @@
 import type { Clock } from '../system/clock.ts'
 import type { Uptime } from '../system/clock-steps.ts'
 import { createLastingClock } from '../system/lasting-clock.ts'
+import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
-import type { TokenPolicy } from './state.ts'
 import {
   type JournalListener,
   latestOf,

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { causeOf, reasonOf } from '../system/setup-error.ts'
 import { DATABASE } from './journal-database.ts'
-import type { StateDependencies } from './state.ts'
+import type { Outlets } from './state-events.ts'
 import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 
 const SET_ASIDE = 'token file: unusable, set aside; starting empty'
@@ -22,10 +22,7 @@ const CLOCK_BEHIND =
  * Counts and logs what happens to the token file in this folder. The journal retries every five seconds while the file fails. Each failure
  * is counted, and only the first one with the same message and reason is logged until the file works again.
  */
-export function journalLog(
-  stateDir: string,
-  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
-): JournalListener {
+export function journalLog(stateDir: string, { log, metrics }: Outlets): JournalListener {
   const path = join(stateDir, DATABASE)
   /** The messages and reasons that were logged since the file last worked. */
   const logged = new Set<string>()

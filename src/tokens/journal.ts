@@ -1,11 +1,11 @@
 import type { Clock } from '../system/clock.ts'
 import type { Uptime } from '../system/clock-steps.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
+import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
-import type { TokenPolicy } from './state.ts'
 import { isSameFile } from './state-folder.ts'
 import {
   COPIED,

@@ -11,19 +11,16 @@ import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
 import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
-import { issuedOf, reportHandOut } from './handout.ts'
+import { issuedOf } from './handout.ts'
+import { type Agreement, createIssuing } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
-import {
-  grantsInFlight,
-  reportAbsent,
-  type State,
-  type StateDependencies,
-  sourceEvents,
-  tokenEvents,
-} from './state.ts'
+import { createMemoryBackend } from './memory-backend.ts'
+import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
+import type { State, StateDependencies } from './state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
-import { createTokenStore, PASSWORD_CHANGED } from './token-store.ts'
+import { createTokenStore } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
@@ -44,7 +41,8 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
         })
   const listener = tokenEvents(deps)
   const { live } = deps
-  const tokens = createTokenStore({ policy, clock, journal, table, listener, live })
+  const backend = createMemoryBackend({ policy, clock, journal, table, listener, live })
+  const tokens = createTokenStore({ policy, backend, listener, live })
 
   /** @param name of a password that has changed; empty for `password` */
   const revokeOf = (name: string): void => {
@@ -59,7 +57,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   async function settle(fingerprint: DevicePassword['fingerprint']): Promise<void> {
     if (journal === undefined) return
     // The tokens of the former password leave the journal before the new fingerprint enters it: a restart in between would accept the rest.
-    await tokens.removed()
+    await backend.removed()
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (generation !== password.generation) return settle(fingerprint)
@@ -70,7 +68,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     const isSame = comparePasswords(text, stored ?? '', heir)
     const grants = [...tokens.grants().map(({ id }) => id), ...grantsInFlight(live)]
     for (const name of new Set(grants.map(nameOfGrant))) if (!isSame(name)) revokeOf(name)
-    await tokens.removed()
+    await backend.removed()
     if (generation !== password.generation) return settle(fingerprint)
     journal.setMeta(SALT, salt)
     journal.setMeta(FINGERPRINT, text)
@@ -99,6 +97,18 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   // Without tokens, the first login saves the fingerprint: its derivation takes 15 ms.
   if (tokens.grants().length > 0) await settled()
 
+  /**
+   * No token is issued before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
+   * password and revoke it.
+   */
+  const agreement: Agreement = {
+    settle: settled,
+    async present() {
+      await settled()
+      return { kind: 'agreed', generation: password.generation, epoch: '' }
+    },
+  }
+  const { logIn, handOut } = createIssuing({ ...deps, password, agreement, tokens })
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
@@ -107,45 +117,17 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       tokens.revoke(which, reason)
       return true
     },
-    issued: () => issuedOf(tokens.issued()),
-    async handOut(handout) {
-      if (checkedByDevice(config)) return 'checked-by-device'
-      const { name } = handout
-      for (;;) {
-        const { generation } = password
-        await settled()
-        if (generation !== password.generation) continue
-        if (!deps.hasName(name)) return 'unknown-name'
-        if (!password.has(name)) return 'no-password'
-        const handedOut = tokens.handOut(handout)
-        if ('accessToken' in handedOut) reportHandOut(deps, handout, handedOut)
-        return handedOut
-      }
-    },
-    /**
-     * Issues no token before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
-     * password and revoke it.
-     */
-    async logIn(candidate, request, grantType, username) {
-      const { client } = request
-      for (;;) {
-        const verified = await password.verify(candidate, client.key, username, (left) => request.onEnd(left))
-        if ('unavailable' in verified) return verified
-        const { result, generation, name = '' } = verified
-        if (result === 'right') await settled()
-        if (generation !== password.generation) continue
-        if (result !== 'right') return result
-        return deps.hasName(name) ? tokens.issue(client.address, grantType, name) : 'wrong'
-      }
-    },
+    issued: () => issuedOf(backend.issued()),
+    logIn,
+    handOut: (handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
     unsaved: () => journal?.unsaved(),
     copiedAt: () => journal?.copiedAt(),
     store: () => undefined,
     troubles: () => [],
     async close() {
       sweeping.close()
-      password.close()
-      tokens.close()
+      password[Symbol.dispose]()
+      backend.close()
       journal?.close()
     },
   }

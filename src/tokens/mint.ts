@@ -1,6 +1,14 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Lifetimes, TokenKind } from './grant-rules.ts'
-import type { IssuedTokens } from './state.ts'
+
+export interface IssuedTokens {
+  /** The id of their grant. */
+  readonly grant: string
+  readonly accessToken: string
+  readonly refreshToken: string
+  /** Whole seconds. */
+  readonly expiresIn: number
+}
 
 /** A source of random bytes, such as `crypto.randomBytes`. */
 export type RandomBytes = (size: number) => Buffer
@@ -52,36 +60,19 @@ export interface Minted {
   readonly added: readonly NewToken[]
 }
 
-/** The tokens of a new grant. */
-export function mintPair({ accessLifetime, refreshLifetime }: Lifetimes, random: RandomBytes): Minted {
-  const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
-  return {
-    response: { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) },
-    added: [
-      { kind: 'access', digest: digestToken(accessToken), lifetime: accessLifetime },
-      { kind: 'refresh', digest: digestToken(refreshToken), lifetime: refreshLifetime },
-    ],
-  }
-}
-
 /**
- * The tokens for a presented refresh token (C6).
+ * A new access token, and a new refresh token unless one is `kept`.
  *
- * @param rotates whether a new refresh token replaces the presented one; if not, the presented one stays, with its expiry
+ * @param kept the presented refresh token (C6), which stays, with its expiry
  */
-export function mintExchange(
-  presented: string,
-  rotates: boolean,
+export function mintTokens(
   { accessLifetime, refreshLifetime }: Lifetimes,
   random: RandomBytes,
+  kept?: string,
 ): Minted {
-  const accessToken = mintToken(random)
-  const refreshToken = rotates ? mintToken(random) : presented
-  const access: NewToken = { kind: 'access', digest: digestToken(accessToken), lifetime: accessLifetime }
-  return {
-    response: { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) },
-    added: rotates
-      ? [{ kind: 'refresh', digest: digestToken(refreshToken), lifetime: refreshLifetime }, access]
-      : [access],
-  }
+  const [accessToken, refreshToken] = [mintToken(random), kept ?? mintToken(random)]
+  const added: NewToken[] = [{ kind: 'access', digest: digestToken(accessToken), lifetime: accessLifetime }]
+  if (kept === undefined)
+    added.unshift({ kind: 'refresh', digest: digestToken(refreshToken), lifetime: refreshLifetime })
+  return { response: { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }, added }
 }

@@ -1,9 +1,8 @@
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { endOfGrant, type Lifetimes, spentMeans } from './grant-rules.ts'
+import { endOfGrant, type Lifetimes, spentMeans, type TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
-import type { TokenPolicy } from './state.ts'
 
 /**
  * Why an existing file is not used: it is damaged, from a newer version, or from another program. `unread`: it could not be opened at the

@@ -1,6 +1,6 @@
-import type { Asked } from './exchange.ts'
-import { type Limit, limitFieldsOf, type ServerClock } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
+import type { Asked } from './question.ts'
+import { type Limit, limitFieldsOf, type ServerClock } from './stated-limits.ts'
 import type { Findings } from './verdict.ts'
 
 /** A departure of a burst of requests. */

@@ -15,11 +15,11 @@ import { type Fields, groupFields } from '../http/fields.ts'
 import { abortAfter, type Clock } from '../system/clock.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
 import { codeOf } from '../system/setup-error.ts'
-import { failureOf, foldFields, type Question, type Received, UNPROCESSED } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
+import { clientFailure, foldFields, type Question, type Received, UNPROCESSED } from './question.ts'
 
 /** A way to the server: one or more connections of one HTTP version. */
-export interface Client {
+export interface VerifyClient {
   /** Never rejects for a fault of the server: a missing or broken response is a `Received` with a `failure`. */
   send(question: Question): Promise<Received>
   close(): void
@@ -82,7 +82,7 @@ export function createHttp1Client(
   clock: Clock,
   connections = 1,
   timeout: number = RESPONSE_TIMEOUT,
-): Client {
+): VerifyClient {
   const { url } = target
   const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo', timeout: FRESH } as const
   const agent =
@@ -131,7 +131,7 @@ export async function createHttp2Client(
   target: Target,
   clock: Clock,
   timeout: number = RESPONSE_TIMEOUT,
-): Promise<Client | string> {
+): Promise<VerifyClient | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
   using deadline = abortAfter(clock, timeout)
   const { signal } = deadline
@@ -155,7 +155,7 @@ export async function createHttp2Client(
     return 'the server does not offer it'
   } catch (error) {
     socket.destroy()
-    return failureOf(error, undefined, timeout)
+    return clientFailure(error, undefined, timeout)
   }
 }
 
@@ -226,7 +226,7 @@ async function exchange(
     }
     return received
   } catch (error) {
-    const failure = failureOf(over.signal.aborted ? over.signal.reason : error, received?.status, timeout)
+    const failure = clientFailure(over.signal.aborted ? over.signal.reason : error, received?.status, timeout)
     const unreachable = UNREACHABLE.test(codeOf(error)) ? { unreachable: true as const } : {}
     return { ...(received ?? arrived({ status: 0, fields: new Map() })), failure, ...unreachable }
   }

@@ -1,9 +1,9 @@
 import type { Endpoint } from '../http/admission.ts'
 import { groupFields } from '../http/fields.ts'
 import { escapeHtml } from '../http/html.ts'
-import { dateOf, described, type Question, type Received, textMember } from './exchange.ts'
-import { type Limit, limitFieldFaults, retryAfterFaults, type ServerClock } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
+import { dateOf, described, type Question, type Received, textMember } from './question.ts'
+import { type Limit, limitFieldFaults, retryAfterFaults, type ServerClock } from './stated-limits.ts'
 import type { Findings } from './verdict.ts'
 
 /** The most different departures of one promise in a report: more would hide those of other promises. */

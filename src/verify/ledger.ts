@@ -1,5 +1,11 @@
-import type { Observation } from './exchange.ts'
-import { type Limit, limitFieldsOf, retryAfterFaults, type ServerClock, statedReset } from './limit-fields.ts'
+import type { Observation } from './question.ts'
+import {
+  type Limit,
+  limitFieldsOf,
+  retryAfterFaults,
+  type ServerClock,
+  statedReset,
+} from './stated-limits.ts'
 
 /** A fault of a window or of responses. `promise` is undefined for responses with a fault that is not about the limits. */
 interface LedgerFault {
@@ -7,7 +13,7 @@ interface LedgerFault {
   readonly text: string
 }
 
-export interface Account {
+export interface LedgerResult {
   /** Whether every response stated its window. Otherwise the windows of a long flood cannot be distinguished. */
   readonly told: boolean
   /** Requests that passed in each window, in the order of the windows. */
@@ -25,7 +31,7 @@ export interface Account {
 export interface Ledger {
   /** `expected`: the status of a request that passes the limit. `more`: further faults of the response, in words. */
   add(expected: number, observation: Observation, more?: readonly string[]): void
-  account(): Account
+  account(): LedgerResult
 }
 
 /** One window, identified by its X-RateLimit-Reset. `reset` is undefined until a response states a plausible one. */

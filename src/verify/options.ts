@@ -1,6 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
-import type { Limit } from './limit-fields.ts'
 import type { OutsideId } from './promises.ts'
+import type { Limit } from './stated-limits.ts'
 
 /** The options of a run. The values are within `BOUNDS`. */
 export interface VerifyOptions {

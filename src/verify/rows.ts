@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Fields, listMembers } from '../http/fields.ts'
+import type { VerifyOptions } from './options.ts'
+import type { OutsideId } from './promises.ts'
 import {
   apiRequest,
   described,
@@ -17,9 +19,7 @@ import {
   UNSUPPORTED_GRANT,
   unauthorized,
   withParameter,
-} from './exchange.ts'
-import type { VerifyOptions } from './options.ts'
-import type { OutsideId } from './promises.ts'
+} from './question.ts'
 import type { FloodFigures } from './verdict.ts'
 
 /** A condition on a response. */

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../http/admission.ts'
-import { described, type Received } from './exchange.ts'
 import type { VerifyOptions } from './options.ts'
 import { type OutsideId, PROMISES } from './promises.ts'
+import { described, type Received } from './question.ts'
 
 /** A response or a window that the clause forbids. No text contains a password or a token. */
 export interface Departure {

@@ -13,6 +13,9 @@ it('H152 with a password nothing of the page is served without a login, not even
     'no-store',
   ])
   expect(page.text).toContain('action="page/login"')
+  expect(page.text).toContain('<title>Sign in to Postern</title>')
+  // Password managers keep the password under this name.
+  expect(page.text).toContain('<input type="text" autocomplete="username" value="postern" readonly hidden>')
   for (const path of ['/page/events', '/page/requests', '/page/requests?id=1']) {
     expect((await viewed.ask(path)).status, path).toBe(401)
   }

@@ -24,6 +24,7 @@ it('H152 no session outlives a password that changes while the login ends', asyn
     sessions,
     log: createLogOn('silent', { write() {} }),
     password: {
+      isSet: true,
       async verify() {
         verifications += 1
         return { result: 'right', generation }

@@ -10,7 +10,7 @@ import type { Condition, GrantRow, Point, TimelineEntry } from '../../src/overvi
 import type { Overview } from '../../src/overview/overview.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { listen } from '../../src/system/listen.ts'
-import type { Unavailable } from '../../src/tokens/state.ts'
+import type { Unavailable } from '../../src/tokens/backend.ts'
 import { secondOf } from '../page/calm.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'

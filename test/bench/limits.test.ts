@@ -6,9 +6,9 @@ import {
   WITHOUT_TOKEN,
   withToken,
 } from '../../bench/limits/request-kind.ts'
-import { refusalReply } from '../../src/gate/refusal-reply.ts'
-import { foldFields, type Observation } from '../../src/verify/exchange.ts'
-import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import { refusalResponse } from '../../src/gate/refusal-response.ts'
+import { createLedger, type Ledger, type LedgerResult } from '../../src/verify/ledger.ts'
+import { foldFields, type Observation } from '../../src/verify/question.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000
@@ -41,7 +41,7 @@ function passed(
 
 test('a 429 is judged by the body that Postern sends', () => {
   const settings = { statusCodes: 'contract', realm: 'r' } as const
-  expect(refusalReply({ kind: 'rate-limited', retryAfter: 1 }, settings).body).toBe(REFUSAL_BODY)
+  expect(refusalResponse({ kind: 'rate-limited', retryAfter: 1 }, settings).body).toBe(REFUSAL_BODY)
 })
 
 function refused({ at = NOW, body = REFUSAL_BODY, headers = {} }: Changes = {}): Observation {
@@ -57,7 +57,7 @@ function add(ledger: Ledger, kind: RequestKind, observation: Observation): void 
   ledger.add(kind.status, observation, faultsOf(kind, observation, LIMIT))
 }
 
-function account(observations: readonly Observation[], windows = 1): Account {
+function account(observations: readonly Observation[], windows = 1): LedgerResult {
   const ledger = createLedger(LIMIT, windows)
   for (const observation of observations) add(ledger, withToken('t'), observation)
   return ledger.account()
@@ -155,7 +155,7 @@ test('it is a fault of a 401 when its challenge or its code is missing', () => {
 })
 
 /** The faults with the promises that they break. */
-function textsOf({ faults }: Account): string {
+function textsOf({ faults }: LedgerResult): string {
   return faults.map(({ promise = '', text }) => `${promise} ${text}`).join('\n')
 }
 

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
 import { loginPage } from '../../src/admin/page-login.ts'
-import { type LoginPage, type Message, pageReply, WORDS } from '../../src/browser/login-page.ts'
+import { type LoginMessage, type LoginPage, pageResponse, WORDS } from '../../src/browser/login-page.ts'
 
 const PAGE: LoginPage = {
   realm: 'device',
   languages: undefined,
   message: undefined,
-  action: { kind: 'password', to: '/' },
+  action: { kind: 'form', to: '/' },
 }
 
 /** The text of a page that differs from the usual one in these. */
-const bodyOf = (page: Partial<LoginPage> = {}): string => `${pageReply(200, { ...PAGE, ...page }).body}`
+const bodyOf = (page: Partial<LoginPage> = {}): string => `${pageResponse(200, { ...PAGE, ...page }).body}`
 
 const ACCEPTED: readonly (readonly [languages: string | undefined, language: string])[] = [
   [undefined, 'en'],
@@ -41,8 +41,8 @@ it.each(ACCEPTED)('H187 the login page for Accept-Language %j is in %s', (langua
 })
 
 it('H187 the login page says in each language what has happened: news as a status, all else as an alert', () => {
-  const news: readonly Message[] = ['out', 'ended', 'foreign']
-  const alerts: readonly Message[] = ['wrong', 'wait', 'busy', 'cleartext', 'unsent']
+  const news: readonly LoginMessage[] = ['out', 'ended', 'foreign']
+  const alerts: readonly LoginMessage[] = ['wrong', 'wait', 'busy', 'cleartext', 'unsent']
   for (const [language, words] of Object.entries(WORDS)) {
     for (const message of [...news, ...alerts]) {
       const role = news.includes(message) ? 'status' : 'alert'
@@ -64,10 +64,10 @@ it('H187 the field is described by the message, and marked as invalid if the pas
 it('H187 the login page has one way on: the password, a log-out, a link or none', () => {
   const [password, logout, open, login, none] = (
     [
-      { kind: 'password', to: '/oauth/login?to=%2Fa%3Fb%3Dc%26d' },
+      { kind: 'form', to: '/oauth/login?to=%2Fa%3Fb%3Dc%26d' },
       { kind: 'logout' },
-      { kind: 'open', to: '/a?b=c&d' },
-      { kind: 'login', to: '/a?b=c&d' },
+      { kind: 'link-to-device', to: '/a?b=c&d' },
+      { kind: 'link-to-login', to: '/a?b=c&d' },
       undefined,
     ] as const
   ).map((action) => bodyOf({ action }))
@@ -103,7 +103,7 @@ it('H355 the fields of both login pages hide the password, and no script is in t
 })
 
 it('H187 the login page has its length in bytes, its further fields and the further elements of its head', () => {
-  const { status, fields, body } = pageReply(
+  const { status, fields, body } = pageResponse(
     401,
     { ...PAGE, languages: 'ja' },
     ['X-A', 'b'],

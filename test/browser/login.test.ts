@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { WORDS_OF_401 } from '../../src/gate/refusal-reply.ts'
+import { WORDS_OF_401 } from '../../src/gate/refusal-response.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 import type { Response } from '../support/message.ts'
 import { explained } from '../support/records.ts'

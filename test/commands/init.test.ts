@@ -498,6 +498,8 @@ describe('postern init on a terminal', () => {
     const type = where === 'within the password' ? onRealTerminal : onTerminal
     const { code, screen } = await type([], ...typed)
     expect(screen).toContain('postern init: cancelled; nothing is written\n')
+    // No other question is asked.
+    expect(screen.match(/cancelled/g)).toHaveLength(1)
     expect([code, readdirSync(folder)]).toEqual([2, []])
   })
 })

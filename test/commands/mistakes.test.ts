@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
-import { warningsOf } from '../../src/compose/config-warnings.ts'
+import { configWarnings } from '../../src/compose/config-warnings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { UNSAFE_FILES, UNSAFE_SETTINGS, type UnsafeSetting, unsafeSettings } from '../../src/config/unsafe.ts'
@@ -454,7 +454,7 @@ describe('H225 a password that protects little', () => {
     for (const [, line] of LINES) {
       writeFileSync(file, `${line}\n`)
       chmodSync(file, 0o644)
-      for (const { meaning } of await warningsOf(config)) found.add(meaning)
+      for (const { meaning } of await configWarnings(config)) found.add(meaning)
     }
     // The mode of the file is the last row.
     expect(UNSAFE_FILES.filter(({ meaning }) => !found.has(meaning))).toEqual([])
@@ -482,6 +482,8 @@ describe('H225 a password that protects little', () => {
       ['admin.password_file', 'it holds the password in plain text'],
       ['admin.password_file', 'the password has fewer than 8 characters'],
     ])
+    const who = warnings.flatMap((each) => /every (\w+) has to log in again/.exec(each)?.[1] ?? [])
+    expect(who).toEqual(['client', 'viewer'])
   })
 })
 

@@ -317,7 +317,7 @@ describe('H301 propose leaves out, counts and shows', () => {
     [
       'fields that name another request',
       linesOf({ would_refuse: 'insufficient-scope: override' }),
-      'will not reach',
+      '1 request with a field that names another request',
     ],
     ['methods with a second path', linesOf({}, { method: 'MOVE', path: '/a' }), 'MOVE and COPY'],
   ])('H301 warns of a log with %s', async (_what, log, warning) => {

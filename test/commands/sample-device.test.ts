@@ -95,6 +95,17 @@ test('the console answers its commands and echoes everything else', async () => 
   await once(socket, 'close')
 })
 
+test('a message to the console has 64 KiB at most', async () => {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/console`)
+  await once(socket, 'open')
+  socket.send('x'.repeat(64 * 1024))
+  const [data] = await once(socket, 'message')
+  expect(String(data)).toHaveLength(64 * 1024)
+  socket.send('x'.repeat(64 * 1024 + 1))
+  const [code] = await once(socket, 'close')
+  expect(code).toBe(1009)
+})
+
 test('an upgrade on any other path than the console is refused', async () => {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/api/system`)
   const [error] = await once(socket, 'error')

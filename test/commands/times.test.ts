@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { spanOf, timeOf } from '../../src/commands/times.ts'
+import { spanOf, timeText } from '../../src/commands/times.ts'
 
 it('H233 a length of time is in its largest unit, and a time has no milliseconds', () => {
   const minute = 60_000
@@ -11,5 +11,5 @@ it('H233 a length of time is in its largest unit, and a time has no milliseconds
     '47h',
     '7d',
   ])
-  expect(timeOf(1_500)).toBe('1970-01-01T00:00:01Z')
+  expect(timeText(1_500)).toBe('1970-01-01T00:00:01Z')
 })

@@ -111,6 +111,11 @@ describe('the options of postern verify', () => {
     ])
   })
 
+  it('are no place to hide a bug: its error is not a problem of the command line', async () => {
+    const only = 13 as unknown as string // the caller has a bug
+    await expect(optionsOf({ only })).rejects.toThrow(TypeError)
+  })
+
   it.each<readonly [content: string, says: string]>([
     ['', 'is empty'],
     ['hello', 'holds no certificate in PEM'],

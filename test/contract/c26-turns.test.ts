@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { ListenerExchange } from '../../src/listen/exchange.ts'
+import { ListenerExchange } from '../../src/listen/listener-exchange.ts'
 import { turnOfLoop } from '../../src/system/clock.ts'
 import { PER_TURN, REQUEST_WORK } from '../../src/system/turn-budget.ts'
 import { rawConnection } from '../support/raw.ts'

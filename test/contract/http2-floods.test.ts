@@ -303,6 +303,18 @@ describe('H38 Floods of frames that cost work and carry no request', () => {
     session.raw.end()
   })
 
+  it('C26 a hundred requests with heads of 8,000 bytes are served, and are no overhead', async () => {
+    const session = await rawSession(sidecar.url)
+    const fields = requestFields([...authorization(), 'x-large', 'x'.repeat(8_000)])
+    for (const id of streams(100)) {
+      session.send(headers(id, fields))
+      expect(await session.status(id)).toBe(200)
+    }
+    await sendAndJudge(session, windowUpdate(0, 1), 1)
+    expect(session.farewell).toBeUndefined()
+    session.raw.end()
+  })
+
   it('H38 20,000 window updates of one byte (CVE-2019-9511) cost less than 50 µs each', async () => {
     const session = await rawSession(sidecar.url)
     const begun = process.cpuUsage()

@@ -13,7 +13,7 @@ import { AMPLE_CAPACITY, type Capacity, Turns } from '../../src/device/turns.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { passUntil, stillClock } from '../support/clock.ts'
+import { type MovableClock, passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK, startRawDevice } from '../support/raw-device.ts'
@@ -159,15 +159,19 @@ describe('a device that crashes', () => {
   })
 })
 
+/** The pauses between the connections to a device whose places are free. */
+const turnsOn = (clock: MovableClock): Turns =>
+  new Turns(
+    clock,
+    () => true,
+    PATIENCE,
+    () => {},
+  )
+
 describe('what a device needs between two connections', () => {
   it('H47 a shorter pause that worked is kept, also by a connection beside others', () => {
     const clock = stillClock()
-    const turns = new Turns(
-      clock,
-      () => true,
-      PATIENCE,
-      () => {},
-    )
+    const turns = turnsOn(clock)
     const openSocket = Object.assign(() => new Socket(), { isResolving: () => false, forgetAddress() {} })
     const deadlines = { connect: PATIENCE, response: PATIENCE, idle: PATIENCE }
     const events = {
@@ -185,12 +189,7 @@ describe('what a device needs between two connections', () => {
 
   it('H47 a dropped request is tried on a connection that lives twice as long, by at most 250 ms', async () => {
     const clock = stillClock()
-    const turns = new Turns(
-      clock,
-      () => true,
-      PATIENCE,
-      () => {},
-    )
+    const turns = turnsOn(clock)
     const opening = clock.monotonic()
     expect(turns.trial(opening)).toBe(10)
     await clock.advance(20)

@@ -56,6 +56,20 @@ function startFleet() {
 const sharesOf = (...sidecars: readonly Sidecar[]) => sidecars.map(({ share }) => share)
 
 describe('H286 the places of a fleet', () => {
+  it('are asked for every ten seconds by a sidecar without requests, and every second by one that has some', async () => {
+    const { join, pass, fields } = startFleet()
+    const sidecar = await join('a', 2)
+    const joined = fields.get('a')
+    await pass(9)
+    expect(fields.get('a')).toBe(joined)
+    await pass(1)
+    const asked = fields.get('a')
+    expect(asked).not.toBe(joined)
+    sidecar.inside = 1
+    await pass(1)
+    expect(fields.get('a')).not.toBe(asked)
+  })
+
   it('are those at which the device broke, with what the other sidecars had there; one outage counts once', async () => {
     const { join, pass, clock } = startFleet()
     const [a, b, c] = [await join('a', 2), await join('b', 3), await join('c', 9)]

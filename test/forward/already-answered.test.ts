@@ -3,7 +3,7 @@ import { createBreaker } from '../../src/device/breaker.ts'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import type { ResponseHandler } from '../../src/device/request.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import type { Forwarded } from '../../src/forward/forwarded.ts'
+import type { ForwardExchange } from '../../src/forward/forward-exchange.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import { sendUpgrade } from '../../src/forward/upgrades.ts'
@@ -26,11 +26,13 @@ const UPGRADE: HeadPart = {
 }
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
-function refusedExchange(part: Partial<UpgradeExchange> = {}): Forwarded<BareExchange & UpgradeExchange> {
+function refusedExchange(
+  part: Partial<UpgradeExchange> = {},
+): ForwardExchange<BareExchange & UpgradeExchange> {
   const head = requestHead(part.connection === undefined ? {} : UPGRADE)
   const request = Object.assign(admitted(head), { answered: true, cut: vi.fn() })
   // All that an upgrade calls.
-  return Object.assign(request, part) as Forwarded<BareExchange & UpgradeExchange>
+  return Object.assign(request, part) as ForwardExchange<BareExchange & UpgradeExchange>
 }
 
 function targetOf(origin: string): UpstreamTarget {

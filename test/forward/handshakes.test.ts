@@ -38,7 +38,7 @@ function headOf(received: string): string[] {
   return head.split('\r\n').filter((line) => !/^(?:x-ratelimit-|x-request-id)/i.test(line))
 }
 
-const SLOPPY: readonly (readonly [name: string, response: string, fields: readonly string[]])[] = [
+const MALFORMED: readonly (readonly [name: string, response: string, fields: readonly string[]])[] = [
   ['bare LF', `${SWITCHING}${UPGRADE}X-A: 1\r\n\r\n`.replaceAll('\r', ''), ['X-A: 1']],
   ['a folded field', `${SWITCHING}${UPGRADE}X-A: 1,\r\n 2\r\n\r\n`, ['X-A: 1, 2']],
   ['a blank before a colon', `${SWITCHING}${UPGRADE}X-A : 1\r\n\r\n`, ['X-A: 1']],
@@ -50,7 +50,7 @@ const SLOPPY: readonly (readonly [name: string, response: string, fields: readon
 
 describe('The response of the device to a handshake', () => {
   it.each(
-    SLOPPY.flatMap(([name, response, fields]) => [
+    MALFORMED.flatMap(([name, response, fields]) => [
       { name, fields, split: 'in one packet', packets: [response], parser: 'tolerant' as const },
       { name, fields, split: 'in many packets', packets: [...response], parser: 'auto' as const },
     ]),
@@ -68,12 +68,15 @@ describe('The response of the device to a handshake', () => {
     client.reset()
   })
 
-  it.each(SLOPPY.slice(0, 2))('H65 with %s is malformed if the rules are strict', async (_name, response) => {
-    const { client, sidecar } = await attempt([response], 'strict')
-    await client.waitFor('\r\n\r\n')
-    expect(client.received).toMatch(/^HTTP\/1\.1 500 [\s\S]*http_protocol_error/)
-    expect(await sidecar.metric('postern_tunnels')).toBe(0)
-  })
+  it.each(MALFORMED.slice(0, 2))(
+    'H65 with %s is malformed if the rules are strict',
+    async (_name, response) => {
+      const { client, sidecar } = await attempt([response], 'strict')
+      await client.waitFor('\r\n\r\n')
+      expect(client.received).toMatch(/^HTTP\/1\.1 500 [\s\S]*http_protocol_error/)
+      expect(await sidecar.metric('postern_tunnels')).toBe(0)
+    },
+  )
 
   it.each([
     ['an unknown coding', 'HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: identity\r\n\r\nno'],

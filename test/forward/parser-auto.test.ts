@@ -4,7 +4,7 @@ import { expectError, proxyError } from '../support/expectations.ts'
 import { nextRequest, OK, startCannedDevice, startRawDevice } from '../support/raw-device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-const SLOPPY = 'http/1.1 200 ok\nX-A : b\nContent-Length: 2\nContent-Length: 2\n\nhi'
+const MALFORMED = 'http/1.1 200 ok\nX-A : b\nContent-Length: 2\nContent-Length: 2\n\nhi'
 
 /** The warnings in the log. */
 /** Without that of the password, which these sidecars have in plain text. */
@@ -13,8 +13,8 @@ function warnings(lines: readonly string[]): string[] {
 }
 
 describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) => {
-  it('auto reads the first sloppy response, warns once, and stays tolerant', async () => {
-    const device = await startCannedDevice(SLOPPY)
+  it('auto reads the first malformed response, warns once, and stays tolerant', async () => {
+    const device = await startCannedDevice(MALFORMED)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     expect(await sidecar.metric('postern_upstream_tolerant')).toBe(0)
@@ -30,7 +30,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
   })
 
   it('auto also reads the first response to a POST, and sends the request once', async () => {
-    const device = await startCannedDevice(SLOPPY)
+    const device = await startCannedDevice(MALFORMED)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     for (const times of [1, 2]) {
@@ -40,7 +40,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
   })
 
   it.each(['HTTP/1.1 200 O\x01K', 'HTTP/1.1 200 \0', 'HTTP/1.1 200 OK\x7f'])(
-    'auto treats the status line as sloppy for clients of any protocol: %j',
+    'auto treats the status line as malformed for clients of any protocol: %j',
     async (line) => {
       const device = await startCannedDevice(`${line}\r\nContent-Length: 2\r\n\r\nhi`)
       const sidecar = await startSidecar({ transport, device })
@@ -58,18 +58,18 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
     expect(await sidecar.metric('postern_upstream_tolerant')).toBe(0)
   })
 
-  it('strict refuses every sloppy response', async () => {
-    const device = await startCannedDevice(SLOPPY)
+  it('strict refuses every malformed response', async () => {
+    const device = await startCannedDevice(MALFORMED)
     const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
     const token = await sidecar.token()
     for (let i = 0; i < 2; i += 1) expect((await sidecar.request({ token })).status).toBe(500)
     expect(device.peers).toHaveLength(2)
   })
 
-  it('tolerant reads a sloppy response from the start, without a warning', async () => {
+  it('tolerant reads a malformed response from the start, without a warning', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
-      peer.end(SLOPPY)
+      peer.end(MALFORMED)
     })
     const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'tolerant' } } })
     const token = await sidecar.token()

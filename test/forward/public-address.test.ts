@@ -43,7 +43,7 @@ describe('C22 What a trusted proxy says of its client', () => {
     expect(got('x-forwarded-proto', ['X-Forwarded-Proto', given])).toEqual([scheme])
   })
 
-  it.each(['', 'https', '-1', '65536', '8080a', '0x50'])(
+  it.each(['0', '00000', '', 'https', '-1', '65536', '8080a', '0x50'])(
     'C22 X-Forwarded-Port: "%s" is no port, and left aside',
     (given) => {
       expect(got('x-forwarded-port', ['X-Forwarded-Port', given])).toEqual(['8443'])

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { createBreaker } from '../../src/device/breaker.ts'
 import { createConnections } from '../../src/device/connections.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import type { Forwarded } from '../../src/forward/forwarded.ts'
+import type { ForwardExchange } from '../../src/forward/forward-exchange.ts'
 import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { RoundTripEnd, RoundTripService } from '../../src/forward/round-trip-service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
@@ -62,11 +62,11 @@ export async function startFront(
     const empty = framing === 0 && fieldValues(fields, 'content-length').length === 0
     const classified = { ...exchange.classified, target: path, framing: empty ? null : framing }
     // Only the gate makes one: here it is missing.
-    const request = Object.assign(exchange, { classified }) as Forwarded
+    const request = Object.assign(exchange, { classified }) as ForwardExchange
     const onEnd = (end: RoundTripEnd): void => {
       ends.push(end)
       changes.emit('end', end)
-      if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
+      if (end.kind === 'failed') exchange.respond({ status: 502, fields: [], body: '' })
     }
     forwardToDevice(service, request, onEnd, { fields: endToEnd(fields) })
   }

@@ -3,14 +3,14 @@ import { createGate, type GateDependencies, type GateSettings } from '../../src/
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
-import { refusalReply } from '../../src/gate/refusal-reply.ts'
+import { refusalResponse } from '../../src/gate/refusal-response.ts'
 import type { Per } from '../../src/http/admission.ts'
 import type { Admission, Exchange, Forward, RequestHead } from '../../src/http/exchange.ts'
 import { parseCidr } from '../../src/http/ip.ts'
-import type { Refusal, Reply } from '../../src/http/refusal.ts'
+import type { LocalResponse, Refusal } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { TokenLookup } from '../../src/tokens/state.ts'
+import type { TokenLookup } from '../../src/tokens/look-up.ts'
 import { startHttp1Server } from '../listen/http1-server.ts'
 import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
@@ -96,13 +96,15 @@ for (const per of ['client', 'grant', 'device'] as const) {
       classified: { ambiguous: false },
     })
     expect(
-      refusalReply({ kind: 'store-unavailable' }, { statusCodes: 'contract', realm: 'r' }),
+      refusalResponse({ kind: 'store-unavailable' }, { statusCodes: 'contract', realm: 'r' }),
     ).toMatchObject({
       status: 500,
       fields: expect.arrayContaining(['Proxy-Status', 'postern; error=proxy_internal_error']),
       body: expect.stringContaining('"server_error"'),
     })
-    expect(refusalReply({ kind: 'store-unavailable' }, { statusCodes: 'http', realm: 'r' }).status).toBe(503)
+    expect(refusalResponse({ kind: 'store-unavailable' }, { statusCodes: 'http', realm: 'r' }).status).toBe(
+      503,
+    )
   })
 
   it(`H128 no token is looked up for the endpoints of the sidecar, with a limit per ${per}`, async () => {
@@ -144,10 +146,10 @@ it('C13 a request past the limit causes no token lookup', async () => {
   expect(lookups).toBe(LIMIT)
 })
 
-/** An exchange without a connection: records its replies. */
-function recordedExchange(): { exchange: Exchange; replies: readonly Reply[]; leave: () => void } {
+/** An exchange without a connection: records its responses. */
+function recordedExchange(): { exchange: Exchange; responses: readonly LocalResponse[]; leave: () => void } {
   const exchange = new BareExchange(withToken)
-  return { exchange, replies: exchange.replies, leave: () => exchange.finish('aborted') }
+  return { exchange, responses: exchange.responses, leave: () => exchange.finish('aborted') }
 }
 
 /** A passage with an asynchronous token lookup; `lookup` is its result. */
@@ -191,7 +193,7 @@ function createWaitingPassage(): WaitingPassage {
         forwarded.push(request)
         let body = ''
         if (request.classified.framing !== null) for await (const chunk of request.body(1000)) body += chunk
-        request.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
+        request.respond({ status: 200, fields: ['Content-Length', String(body.length)], body })
       },
     },
     live,
@@ -227,24 +229,24 @@ const settled = nextTurn
 
 it('a request whose token is valid is forwarded after the lookup', async () => {
   const { pass, lookup, forwarded, records } = createWaitingPassage()
-  const { exchange, replies } = recordedExchange()
+  const { exchange, responses } = recordedExchange()
   pass(exchange)
   expect([forwarded, records]).toEqual([[], []])
   lookup.resolve(VALID)
   await settled()
   expect(forwarded).toMatchObject([{ kind: 'forward', grant: 'c0ffee' }])
-  expect(replies.map(({ status }) => status)).toEqual([200])
+  expect(responses.map(({ status }) => status)).toEqual([200])
   expect(records).toMatchObject([{ grant: 'c0ffee', status: 200 }])
 })
 
 it('a request whose token is unknown is refused after the lookup', async () => {
   const { pass, lookup, forwarded, records } = createWaitingPassage()
-  const { exchange, replies } = recordedExchange()
+  const { exchange, responses } = recordedExchange()
   pass(exchange)
   lookup.resolve(UNKNOWN)
   await settled()
   expect(forwarded).toEqual([])
-  expect(replies.map(({ status }) => status)).toEqual([401])
+  expect(responses.map(({ status }) => status)).toEqual([401])
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'unknown' } }])
 })
 
@@ -261,25 +263,25 @@ it('C24 a request whose client leaves during the lookup is not forwarded, and re
 
 it('C8 a request whose grant is revoked during the lookup is refused, even if the lookup succeeds', async () => {
   const { pass, lookup, revoke, forwarded, records } = createWaitingPassage()
-  const { exchange, replies } = recordedExchange()
+  const { exchange, responses } = recordedExchange()
   pass(exchange)
   lookup.resolve(VALID)
   revoke('c0ffee')
   await settled()
   expect(forwarded).toEqual([])
-  expect(replies.map(({ status }) => status)).toEqual([401])
+  expect(responses.map(({ status }) => status)).toEqual([401])
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'revoked' } }])
 })
 
 it('H209 a request that waits for its lookup while a reload comes is judged by the new rules', async () => {
   const { pass, lookup, reload, forwarded, records } = createWaitingPassage()
-  const { exchange, replies } = recordedExchange()
+  const { exchange, responses } = recordedExchange()
   pass(exchange)
   reload({ ...settingsOf(), clientOf: createClientAddress([], false, () => false) })
   lookup.resolve(VALID)
   await settled()
   expect(forwarded).toEqual([])
-  expect(replies.map(({ status }) => status)).toEqual([400])
+  expect(responses.map(({ status }) => status)).toEqual([400])
   expect(records).toMatchObject([{ refusal: { kind: 'address-denied' } }])
 })
 
@@ -304,13 +306,13 @@ it('the revocation of another grant during the lookup, or of the same grant befo
 
 it('H149 a failed lookup is reported and counted as a bug, and the request is not forwarded', async () => {
   const { pass, lookup, forwarded, bugs, unrecorded } = createWaitingPassage()
-  const { exchange, replies } = recordedExchange()
+  const { exchange, responses } = recordedExchange()
   const bug = new Error('bug')
   pass(exchange)
   lookup.reject(bug)
   await settled()
   expect([forwarded, bugs, unrecorded]).toEqual([[], [bug], [{ kind: 'server-error' }]])
-  expect(replies.map(({ status }) => status)).toEqual([500])
+  expect(responses.map(({ status }) => status)).toEqual([500])
 })
 
 for (const [what, befalls] of [
@@ -320,11 +322,11 @@ for (const [what, befalls] of [
 ] as const satisfies readonly (readonly [string, (passage: WaitingPassage) => void])[]) {
   it(`C22 a request that waits for its lookup has an id when ${what}`, async () => {
     const passage = createWaitingPassage()
-    const { exchange, replies } = recordedExchange()
+    const { exchange, responses } = recordedExchange()
     passage.pass(exchange)
     befalls(passage)
     await settled()
-    expect(replies).toHaveLength(1)
+    expect(responses).toHaveLength(1)
     expect(exchange.requestId).toMatch(MINTED)
   })
 }
@@ -339,7 +341,7 @@ it('C22 a request on which the gate fails at once has an id, and so has one whos
   const failed = recordedExchange()
   reload({ ...settingsOf(), clientOf: () => expect.fail('a bug') })
   pass(failed.exchange)
-  expect(failed.replies.map(({ status }) => status)).toEqual([500])
+  expect(failed.responses.map(({ status }) => status)).toEqual([500])
   expect([records[0]?.requestId, failed.exchange.requestId]).toEqual([
     expect.stringMatching(MINTED),
     expect.stringMatching(MINTED),

@@ -7,7 +7,7 @@ import {
   type CredentialStores,
   credentialAnew,
   credentialFault,
-  type Judged,
+  type JudgedExchange,
 } from '../../src/gate/credential.ts'
 import type { Identity, Presented } from '../../src/http/admission.ts'
 import { compileAllow, type Scope } from '../../src/http/scope.ts'
@@ -29,14 +29,14 @@ const MISSING: Identity = { kind: 'refused', cause: 'missing' }
 const of = (...fields: readonly string[]): readonly string[] => ['Host', 'device.example', ...fields]
 
 /** A request whose credential came out as `identity`. */
-function judged(part: HeadPart, identity?: Identity): Judged {
+function judged(part: HeadPart, identity?: Identity): JudgedExchange {
   const head = requestHead(part)
   const client = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hops: 0, admitted: true }
   const found = { grant: undefined, scope: undefined, confined: false }
   return { head, classified: classify(head, RULES), client, identity, ...found }
 }
 
-const valid = (part: HeadPart): Judged => judged(part, VALID)
+const valid = (part: HeadPart): JudgedExchange => judged(part, VALID)
 
 const SAME = ['Sec-Fetch-Site', 'same-origin']
 
@@ -108,8 +108,8 @@ describe('H193 the name of a grant', () => {
     allows: allow === undefined ? undefined : compileAllow(allow),
     onTrial: false,
   })
-  const by = (request: Judged, scope: Scope | undefined, publicPaths: readonly string[] = []) =>
-    credentialFault(request, {
+  const by = (exchange: JudgedExchange, scope: Scope | undefined, publicPaths: readonly string[] = []) =>
+    credentialFault(exchange, {
       findPublic: createPublicPaths(publicPaths),
       scopes: new Map(scope === undefined ? [] : [[scope.name, scope]]),
     })?.kind
@@ -164,7 +164,7 @@ describe('H193 the name of a grant', () => {
 })
 
 describe('H209 by the rules of a reload', () => {
-  const anew = (presented: Presented | undefined, given: Partial<Judged>, browser = true) => {
+  const anew = (presented: Presented | undefined, given: Partial<JudgedExchange>, browser = true) => {
     const request = { ...valid({}), grant: 'reader.c0ffee', ...given }
     return credentialAnew({ ...request, head: { ...request.head, presented } }, { browser })
   }

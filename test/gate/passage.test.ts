@@ -4,10 +4,10 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage, type PassageDependencies } from '../../src/gate/passage.ts'
 import type { Exchange, ForwardListener } from '../../src/http/exchange.ts'
-import type { Refusal, Reply } from '../../src/http/refusal.ts'
+import type { LocalResponse, Refusal } from '../../src/http/refusal.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { TokenLookup } from '../../src/tokens/state.ts'
+import type { TokenLookup } from '../../src/tokens/look-up.ts'
 import { gateRules, NO_SESSIONS } from '../support/admitted.ts'
 import { stillClock } from '../support/clock.ts'
 import { BareExchange, type HeadPart, requestHead } from '../support/exchange.ts'
@@ -28,7 +28,7 @@ function noting(grants: string[]): { grant: string | undefined } {
   }
 }
 
-/** An exchange that notes whether a reply closes its connection, and the grants that its account is told of. */
+/** An exchange that notes whether a response closes its connection, and the grants that its account is told of. */
 class Asked extends BareExchange {
   readonly closes: boolean[] = []
   readonly grants: string[] = []
@@ -44,9 +44,9 @@ class Asked extends BareExchange {
     return this.leavesBody
   }
 
-  override reply(reply: Reply, close = false): void {
+  override respond(response: LocalResponse, close = false): void {
     if (!this.answered) this.closes.push(close)
-    super.reply(reply)
+    super.respond(response)
   }
 }
 
@@ -60,7 +60,7 @@ interface Site {
 /** A passage behind a real gate. */
 function site({
   identify = () => VALID,
-  upstream = (exchange) => exchange.reply({ status: 200, fields: [], body: '' }),
+  upstream = (exchange) => exchange.respond({ status: 200, fields: [], body: '' }),
   ownEndpoint = () => expect.fail('unexpected call'),
   browser = false,
 }: Site = {}) {
@@ -90,7 +90,7 @@ function site({
     live,
     clock,
     settings,
-    loginPageFor: (_exchange, _refusal, reply) => ({ ...reply, body: 'a page' }),
+    loginPageFor: (_exchange, _refusal, response) => ({ ...response, body: 'a page' }),
     records: [(exchange) => records.push(exchange)],
     onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (bug) => bugs.push(bug),
@@ -207,7 +207,7 @@ it.each([
 
 it('an own endpoint answers for the grant of its tokens, which is not in flight', async () => {
   const here = site({
-    ownEndpoint: async () => ({ reply: { status: 200, fields: [], body: '{}' }, grant: 'f00d' }),
+    ownEndpoint: async () => ({ response: { status: 200, fields: [], body: '{}' }, grant: 'f00d' }),
   })
   const request = here.pass(LOGIN)
   expect(inFlight(here)).toBe(0)
@@ -251,7 +251,7 @@ it('the wait for a shared store is part of the record, and its watch for revocat
 
 it('H188 only with browser.login, and only for a navigation, a refusal may become the login page', () => {
   const bodiesFor = (fields: readonly string[]) =>
-    [false, true].map((browser) => site({ browser }).pass({ fields }).replies[0]?.body)
+    [false, true].map((browser) => site({ browser }).pass({ fields }).responses[0]?.body)
   const host = ['Host', 'device.example']
   expect(bodiesFor([...host, 'Sec-Fetch-Mode', 'navigate'])).toEqual([
     expect.stringContaining('<h1>A login is needed</h1>'),
@@ -268,7 +268,8 @@ it('H316 a stream for which there is no place is asked for again by a person onl
         Object.assign(exchange, { attempts })
         listener.ended(exchange, { kind: 'overloaded', retryAfter: 1 })
       },
-    }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'none'] }).replies[0]?.fields
+    }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Site', 'none'] }).responses[0]
+      ?.fields
   expect(fieldsAfter(0)).toEqual(expect.arrayContaining(['Retry-After', '1', 'Refresh', '5; url=/']))
   expect(fieldsAfter(1)).toContain('Retry-After')
   expect(fieldsAfter(1)).not.toContain('Refresh')
@@ -278,9 +279,11 @@ it('H315 a bug of the gate is a page for a navigation, with the request id', () 
   const identify = () => {
     throw new Error('a bug')
   }
-  const { replies, requestId } = site({ identify }).pass({ fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate'] })
-  expect(replies[0]?.body).toContain('<h1>The request failed</h1>')
-  expect(replies[0]?.body).toContain(`<code>${requestId}</code>`)
+  const { responses, requestId } = site({ identify }).pass({
+    fields: [...TOKEN, 'Sec-Fetch-Mode', 'navigate'],
+  })
+  expect(responses[0]?.body).toContain('<h1>The request failed</h1>')
+  expect(responses[0]?.body).toContain(`<code>${requestId}</code>`)
 })
 
 it('C20 the response for bytes that are no request is whole, closes the connection, and is counted', () => {

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import {
   fieldLines,
+  fieldNamesIn,
   fieldValues,
   groupFields,
   keepFields,
   listMembers,
-  namesIn,
   withoutBlanks,
 } from '../../src/http/fields.ts'
 
@@ -33,7 +33,7 @@ it('fieldLines writes the lines of a head unchanged', () => {
 it('keepFields preserves casing and order, and namesIn lists each name once', () => {
   expect(keepFields(fields, (name) => name !== 'via')).toEqual(['Host', 'x'])
   expect(keepFields(fields, (_, value) => value.includes('c'))).toEqual(['VIA', '2 c'])
-  expect([...namesIn(fields)]).toEqual(['via', 'host'])
+  expect([...fieldNamesIn(fields)]).toEqual(['via', 'host'])
 })
 
 it('groupFields groups repeated fields as Node does, even one named __proto__', () => {

@@ -6,7 +6,7 @@ export interface ResponseComparison {
   /** Whether the strict rules accept the bytes. */
   readonly strict: boolean
   /** Whether only `auto` accepts them. */
-  readonly sloppy: boolean
+  readonly tolerated: boolean
   readonly disagreements: readonly string[]
 }
 
@@ -71,8 +71,8 @@ export async function compareResponses(
     expectSame('strict beside Node', { interim, head, body }, node)
   }
   if (strict.end !== 'malformed') expectSame('auto beside strict', auto, strict)
-  else if (auto.sloppy && strict.head === undefined && strict.interim.length === 0)
-    expectSame('auto beside tolerant', auto, { ...tolerant, sloppy: true })
+  else if (auto.tolerated && strict.head === undefined && strict.interim.length === 0)
+    expectSame('auto beside tolerant', auto, { ...tolerant, tolerated: true })
   const lenient = await readByNode(bytes, { method, lenient: true })
   if (
     tolerant.end === 'whole' &&
@@ -87,7 +87,7 @@ export async function compareResponses(
     )
   return {
     strict: strict.end === 'whole',
-    sloppy: strict.end === 'malformed' && auto.end === 'whole',
+    tolerated: strict.end === 'malformed' && auto.end === 'whole',
     disagreements,
   }
 }

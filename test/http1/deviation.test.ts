@@ -15,7 +15,7 @@ function deviationOf(response: string): Deviation | undefined {
   const reader = new ResponseReader(
     {
       ...{ onInterim: ignore, onHead: ignore, onBody: ignore, onWhole: ignore, onFault: ignore },
-      onSloppy(deviation) {
+      onMalformed(deviation) {
         found = deviation
       },
     },

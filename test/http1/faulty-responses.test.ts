@@ -149,7 +149,7 @@ it.each(ROWS)('$name', ({ bytes, method, strict, others = strict, tolerant = oth
       expect([rules, told(read)]).toEqual([rules, expected])
       expect(read.interim.length).toBeLessThanOrEqual(16)
       expect(read.interim.map(([status]) => status)).not.toContain(100)
-      if (rules === 'auto') expect(read.sloppy).toBe(others === '"hi"' && strict === 'malformed')
+      if (rules === 'auto') expect(read.tolerated).toBe(others === '"hi"' && strict === 'malformed')
     }
   }
 })
@@ -181,8 +181,8 @@ it.each(HEADS)(
       for (const stray of STRAYS)
         for (const rules of ['strict', 'auto', 'tolerant'] as const) {
           const bytes = Buffer.from(`${line}X-A: b\r\n${framing}\r\n${stray}`)
-          const { end, body, sloppy } = readResponse([bytes], method, rules)
-          expect([framing, stray, end.startsWith('whole'), body, sloppy]).toEqual([
+          const { end, body, tolerated } = readResponse([bytes], method, rules)
+          expect([framing, stray, end.startsWith('whole'), body, tolerated]).toEqual([
             framing,
             stray,
             true,

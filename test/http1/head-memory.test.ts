@@ -89,7 +89,7 @@ it('C21 requests on one connection are read the same when their heads repeat, cu
   const seen: string[] = []
   const url = await startHttp1Server((exchange) => {
     seen.push(`${exchange.head.method} ${exchange.head.target}`)
-    exchange.reply({ status: 200, fields: [], body: 'ok' })
+    exchange.respond({ status: 200, fields: [], body: 'ok' })
   })
   const repeated = ['GET /a HTTP/1.1\r\nHost: d\r\n\r\n', '\r\nGET /b HTTP/1.1\r\nHost: d\r\n\r\n']
   const sent: string[] = []

@@ -56,7 +56,7 @@ export async function readInPieces(
       },
       bodyBroken() {
         fault = 'broken'
-        bodies.at(-1)?.drop()
+        bodies.at(-1)?.discard()
       },
       waits() {},
       keepsHead() {},
@@ -84,7 +84,7 @@ export async function readInPieces(
   }
   const left = intake.stop().length
   await nextTurn()
-  for (const body of bodies) body.drop()
+  for (const body of bodies) body.discard()
   return {
     messages: await Promise.all(
       messages.map(async ({ head, body, whole }) => ({ head, body: await body, whole })),

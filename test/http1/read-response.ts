@@ -14,7 +14,7 @@ export interface Read {
   readonly head: readonly [number, string, readonly string[]] | undefined
   readonly body: string
   /** Whether the strict rules refuse a part of it. */
-  readonly sloppy: boolean
+  readonly tolerated: boolean
   readonly end: 'whole' | 'whole, with more after it' | 'open' | string
 }
 
@@ -32,7 +32,7 @@ export function readResponse(
   let head: Read['head']
   let body = ''
   let end = 'open'
-  let sloppy = false
+  let tolerated = false
   const take = (chunk: Buffer | undefined): void => {
     body += chunk?.toString('latin1') ?? ''
   }
@@ -50,8 +50,8 @@ export function readResponse(
       finish(clean ? 'whole' : 'whole, with more after it')
     },
     onFault: finish,
-    onSloppy() {
-      sloppy = true
+    onMalformed() {
+      tolerated = true
     },
   }
   const reading = new ResponseReader(events, known)
@@ -63,7 +63,7 @@ export function readResponse(
   }
   if (end === 'open') reading.finish(true)
   reading.close()
-  return { interim, head, body, end, sloppy }
+  return { interim, head, body, end, tolerated }
 }
 
 /** The reading of a response by the client of Node. */

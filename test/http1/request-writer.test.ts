@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { isSafe } from '../../src/http/scope.ts'
 import {
-  isSafe,
   mayPersist,
   mayRepeat,
   type OutgoingRequest,

@@ -13,7 +13,7 @@ const whole = (head: Read['head'], body: string): Read => ({
   head,
   body,
   end: 'whole',
-  sloppy: false,
+  tolerated: false,
 })
 
 /** Responses of every kind that a device sends. */
@@ -101,7 +101,7 @@ describe('a response of the device', () => {
   it('H51 with a long line that ends with LF alone is noticed at that LF, though little more of the line has come', () => {
     const pieces = [`HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ${'y'.repeat(1500)}`, 'y\n\n'].map(latin1)
     expect(readResponse(pieces).end).toBe('malformed')
-    expect(readResponse(pieces, 'GET', 'auto')).toMatchObject({ end: 'whole', sloppy: true })
+    expect(readResponse(pieces, 'GET', 'auto')).toMatchObject({ end: 'whole', tolerated: true })
   })
 
   it('C24 is reported up to its fault', () => {
@@ -121,7 +121,7 @@ describe('the responses on one connection', () => {
         onBody: (bytes) => told.push(`${bytes}`),
         onWhole: (last, clean) => told.push([last?.toString(), clean]),
         onFault: (fault) => told.push(fault),
-        onSloppy: ({ fault }) => told.push(fault),
+        onMalformed: ({ fault }) => told.push(fault),
         onSwitch: ({ status }, rest) => told.push([status, `${rest}`]),
       },
       new HeadMemory(4),
@@ -208,7 +208,7 @@ describe('the responses on one connection', () => {
     const ignore = (): void => {}
     const reader = new ResponseReader(
       {
-        ...{ onInterim: ignore, onHead: ignore, onWhole: ignore, onFault: ignore, onSloppy: ignore },
+        ...{ onInterim: ignore, onHead: ignore, onWhole: ignore, onFault: ignore, onMalformed: ignore },
         onBody: (piece) => pieces.push(piece),
       },
       new HeadMemory(4),
@@ -344,7 +344,7 @@ const mutated = fc
   )
 
 /** Responses that violate RFC 9112 the way old firmware does. */
-const sloppyResponse = mutated.chain((text) =>
+const malformedResponse = mutated.chain((text) =>
   fc.constantFrom(
     text.replaceAll('\r\n', '\n'),
     text.replace('HTTP/', 'http/'),
@@ -371,22 +371,22 @@ describe('the response reader', () => {
 
   it('agrees with Node where the strict rules accept, falls back from `auto` to the tolerant rules, and ignores how the bytes are split', async () => {
     let accepted = 0
-    let sloppy = 0
+    let tolerated = 0
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(mutated, sloppyResponse),
+        fc.oneof(mutated, malformedResponse),
         cuts,
         fc.constantFrom('GET', 'HEAD'),
         async (text, places, method) => {
           const found = await compareResponses(piecesOf(latin1(text), places), method)
           if (found.strict) accepted += 1
-          if (found.sloppy) sloppy += 1
+          if (found.tolerated) tolerated += 1
           expect(found.disagreements).toEqual([])
         },
       ),
       { numRuns: 2000 },
     )
     expect(accepted).toBeGreaterThan(200)
-    expect(sloppy).toBeGreaterThan(120)
+    expect(tolerated).toBeGreaterThan(120)
   })
 })

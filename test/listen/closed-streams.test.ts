@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, it, onTestFinished } from 'vitest'
-import { ListenerExchange } from '../../src/listen/exchange.ts'
+import { ListenerExchange } from '../../src/listen/listener-exchange.ts'
 import { collectGarbage } from '../support/processes.ts'
 import { startSidecar } from '../support/sidecar.ts'
 

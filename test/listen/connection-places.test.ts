@@ -40,8 +40,8 @@ function bench(most: number): Bench {
     open: (key, count, state = {}) =>
       Array.from({ length: count }, () => {
         expect(mayOpen(key)).toBe(true)
-        const drop = (): void => void lost.push(key)
-        const holder = { working: false, atDevice: false, giveUpUnread: () => 0, drop, ...state }
+        const cut = (): void => void lost.push(key)
+        const holder = { working: false, atDevice: false, cutUnread: () => 0, cut, ...state }
         const holding = account.open(account.client(key, key === 'proxy'), holder)
         places.take(holding)
         return holding
@@ -65,7 +65,7 @@ it('H268 a connection without work goes first, and none with a request at the de
   expect(mayOpen('modest')).toBe(false)
   const idle = bench(3)
   idle.open('greedy', 1, { working: true })
-  idle.open('greedy', 1, { working: true, drop: () => expect.fail('it works, and another does not') })
+  idle.open('greedy', 1, { working: true, cut: () => expect.fail('it works, and another does not') })
   idle.open('greedy', 1)
   idle.open('modest', 1)
   expect(idle.lost).toEqual(['greedy'])
@@ -91,8 +91,8 @@ it('H268 a client with a live grant goes before one without', () => {
   const spare = account.open(account.client('back', false), {
     working: true,
     atDevice: false,
-    giveUpUnread: () => 0,
-    drop() {},
+    cutUnread: () => 0,
+    cut() {},
   })
   spare.client.grant = 'another grant'
   open('back', 1)

@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { jsonReply } from '../../src/http/refusal.ts'
+import { jsonResponse } from '../../src/http/refusal.ts'
 import { bodyOf } from '../../src/listen/http2/upload.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { TurnBudget } from '../../src/system/turn-budget.ts'
@@ -49,9 +49,9 @@ async function echo(exchange: Exchange): Promise<void> {
   const pieces: Buffer[] = []
   try {
     for await (const piece of exchange.body(STALL_TIMEOUT)) pieces.push(piece)
-    exchange.reply(jsonReply(200, { got: Buffer.concat(pieces).toString() }))
+    exchange.respond(jsonResponse(200, { got: Buffer.concat(pieces).toString() }))
   } catch {
-    exchange.reply(jsonReply(400, { got: 'broken' }))
+    exchange.respond(jsonResponse(400, { got: 'broken' }))
   }
 }
 
@@ -115,6 +115,24 @@ it('a server that stops serves a request that waits for its turn', async () => {
   expect(await client.closed).toContain('HTTP/1.1 200')
 })
 
+it('a bug in reading what waited for its turn is reported, and closes the connection', async () => {
+  const bug = new Error('a bug')
+  const bugs: unknown[] = []
+  const { url } = await startStoppableHttp1Server(() => {}, {}, stillClock(), {
+    refusalMessage() {
+      throw bug
+    },
+    onBug: (error) => bugs.push(error),
+  })
+  const client = await rawConnection(url)
+  const turns = holdTurns()
+  client.write('no request\r\n\r\n')
+  await expect.poll(turns.waiting).toBe(1)
+  turns.release()
+  expect(await client.closed).toBe('')
+  expect(bugs).toEqual([bug])
+})
+
 it('C26 an upload whose next bytes wait for their turn has not stalled', async () => {
   const { client, clock } = await startEcho()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n')
@@ -130,6 +148,7 @@ it('C26 an upload whose next bytes wait for their turn has not stalled', async (
 
 it.each([
   ['has not stalled if its next bytes wait for their turn', 'abc', 'abc'],
+  ['has not stalled if a single byte waits for its turn', 'a', 'a'],
   ['has stalled if only a read waits', '', 'stalled'],
 ])('C26 an upload over HTTP/2 %s', async (_what, arrives, expected) => {
   const source = new PassThrough()

@@ -19,7 +19,7 @@ it('C26 requests that wait for a later turn are not served when their client has
   let served = 0
   const { url, account } = await startStoppableHttp1Server((exchange) => {
     served += 1
-    exchange.reply(OK)
+    exchange.respond(OK)
     if (served === 1) client.reset()
   })
   const client = await rawConnection(url)
@@ -34,7 +34,7 @@ it('C26 requests that wait for a later turn are not served when their client has
 })
 
 it('C20 a client that closes its side behind many requests gets all of the responses', async () => {
-  const { url } = await startStoppableHttp1Server((exchange) => exchange.reply(OK))
+  const { url } = await startStoppableHttp1Server((exchange) => exchange.respond(OK))
   const client = await rawConnection(url)
   client.end(GET.repeat(5000))
   expect(countOf(await client.closed)).toBe(5000)
@@ -53,7 +53,7 @@ it('C26 when the sidecar stops, a request that waits for a later turn is served,
   let served = 0
   const { url, drain } = await startStoppableHttp1Server((exchange) => {
     served += 1
-    exchange.reply(OK)
+    exchange.respond(OK)
     if (served === 1) queueMicrotask(drain)
   })
   const client = await rawConnection(url)
@@ -67,7 +67,7 @@ it('C26 bytes that wait for a later turn are charged to their client, and no mor
   let most = 0
   const { url, account } = await startStoppableHttp1Server((exchange) => {
     most = Math.max(most, account.sums.bodies)
-    exchange.reply(OK)
+    exchange.respond(OK)
   })
   const clients = await Promise.all(Array.from({ length: 20 }, () => rawConnection(url)))
   for (const client of clients) client.write(GET.repeat(3000) + LAST)
@@ -81,7 +81,7 @@ it('C26 bytes that wait for a later turn are charged to their client, and no mor
 async function answerWithSize(exchange: Exchange): Promise<string> {
   let size = 0
   for await (const piece of exchange.body(60_000)) size += piece.length
-  exchange.reply({ ...OK, body: String(size) })
+  exchange.respond({ ...OK, body: String(size) })
   return String(size)
 }
 

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { probeWhileContested } from '../../src/listen/http1/exchange.ts'
+import { probeWhileContested } from '../../src/listen/http1/http1-exchange.ts'
 import { stillClock } from '../support/clock.ts'
 
 /** An exchange of a half-closed client, which records its calls. */

@@ -13,6 +13,7 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 import { hasRead, nextAccepted } from '../support/waiting.ts'
+import { startStoppableHttp1Server } from './http1-server.ts'
 
 /** The first bytes of a ClientHello. */
 const PARTIAL_HELLO = Buffer.from('16030100f8010000f40303', 'hex')
@@ -92,6 +93,19 @@ it('a handshake that a stop ends does not count as a client that left', async ()
   await clock.advance(1)
   await Promise.all([raw.closed, closed])
   expect(failed).toEqual([])
+})
+
+it('an HTTP/1 connection whose handshake ends only after the stop has begun is closed soon', async () => {
+  const clock = stillClock()
+  const { url, drain } = await startStoppableHttp1Server(() => {}, {}, clock)
+  drain()
+  const accepted = nextAccepted(url)
+  const client = await rawConnection(url)
+  const socket = await accepted
+  await clock.advance(499)
+  expect(socket.destroyed).toBe(false)
+  await clock.advance(1)
+  expect(await client.closed).toBe('')
 })
 
 /** A budget that knows in which turn of the event loop work was done. */

@@ -40,7 +40,7 @@ async function startReading() {
       exchange.onEnd(() => outcome.resolve(exchange))
       void read(exchange.body(STALL), pieces).then((all) => {
         result.resolve(all)
-        exchange.reply({ status: 200, fields: [], body: 'read' })
+        exchange.respond({ status: 200, fields: [], body: 'read' })
       })
     },
     {},
@@ -122,7 +122,7 @@ it('C12 a small unread body is drained, and the next request on the connection i
   const targets: string[] = []
   const url = await startHttp1Server((exchange) => {
     targets.push(exchange.head.target)
-    exchange.reply({ status: 401, fields: [], body: 'no' })
+    exchange.respond({ status: 401, fields: [], body: 'no' })
   })
   const raw = await rawConnection(url)
   raw.write(`${UPLOAD}Content-Length: 10\r\n\r\n01234`)
@@ -135,7 +135,7 @@ it('C12 a small unread body is drained, and the next request on the connection i
 it('C12 a client whose small body takes too long to drain still gets its response', async () => {
   const clock = stillClock()
   const url = await startHttp1Server(
-    (exchange) => exchange.reply({ status: 401, fields: [], body: 'no' }),
+    (exchange) => exchange.respond({ status: 401, fields: [], body: 'no' }),
     {},
     clock,
   )

@@ -194,7 +194,7 @@ it('C21 the Date of the device is kept, and a missing one is added', async () =>
 
 it('C18 a response that the sidecar generates has its Content-Length in bytes, not in characters', async () => {
   const { ask } = await startResponding((exchange) =>
-    exchange.reply({ status: 200, fields: [], body: 'naïve €' }),
+    exchange.respond({ status: 200, fields: [], body: 'naïve €' }),
   )
   const raw = await ask(REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
   const [response] = responsesIn(await raw.closed)
@@ -229,7 +229,7 @@ it.each([
       } catch (error) {
         thrown = error
         expect(exchange.answered).toBe(false)
-        exchange.reply({ status: 500, fields: [], body: 'refused' })
+        exchange.respond({ status: 500, fields: [], body: 'refused' })
       }
     })
     expect(await (await ask(REQUEST)).waitFor('refused')).toMatch(/^HTTP\/1\.1 500 Internal Server Error\r\n/)

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
-import { createHttp1Server } from '../../src/listen/http1/server.ts'
+import type { Http1Handlers } from '../../src/listen/http1/http1-connection.ts'
+import { createHttp1Server } from '../../src/listen/http1/http1-server.ts'
 import { createLingering } from '../../src/listen/linger.ts'
 import { Account, type Holder } from '../../src/memory/account.ts'
 import type { Clock } from '../../src/system/clock.ts'
@@ -18,8 +19,8 @@ function roomyAccount(): Account {
 const NO_HOLDER: Holder = {
   working: true,
   atDevice: false,
-  giveUpUnread: () => 0,
-  drop() {},
+  cutUnread: () => 0,
+  cut() {},
 }
 
 const CLIENT = { key: '127.0.0.1', peerTrusted: false, hops: 0, admitted: true }
@@ -33,11 +34,12 @@ export async function startHttp1Server(
   return (await startStoppableHttp1Server(onExchange, limits, clock)).url
 }
 
-/** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. */
+/** The same; `drain` is what a sidecar calls that stops, `account` is charged for what the client holds. `handlers` replace the usual ones. */
 export async function startStoppableHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},
   clock: Clock = stillClock(),
+  handlers: Partial<Pick<Http1Handlers, 'refusalMessage' | 'onBug'>> = {},
 ): Promise<{ readonly url: string; readonly drain: () => void; readonly account: Account }> {
   const account = roomyAccount()
   /** Writes the times of the exchange, as the gate does. */
@@ -56,6 +58,7 @@ export async function startStoppableHttp1Server(
       onBug(error) {
         throw error
       },
+      ...handlers,
     },
     clock,
     createLingering(clock),

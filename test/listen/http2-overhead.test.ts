@@ -64,6 +64,19 @@ it.each<readonly [string, (one: ReturnType<typeof openOne>) => void]>([
     },
   ],
   [
+    '100 requests a second with 100 fields each',
+    ({ receive, overhead }) => {
+      const fields = Array<string>(200).fill('a')
+      // Proof of the cast: as below.
+      const head = { target: '/', fields, survey: { size: 200 } } as unknown as RequestHead
+      for (let i = 0; i < 1_000; i += 1) {
+        // A byte for the representation of each field, and one for the length of each name and value.
+        receive(1, 500)
+        overhead.addHead(head)
+      }
+    },
+  ],
+  [
     '100 requests a second with large heads',
     ({ receive, overhead }) => {
       // Proof of the cast: it is all that is read of a head.

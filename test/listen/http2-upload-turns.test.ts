@@ -53,7 +53,7 @@ it('C26 an upload that is given up before its turn is read to its end, so that N
   const { stream, body } = lateUpload()
   stream.push('abc')
   stream.push(null)
-  body.drop()
+  body.discard()
   await expect.poll(() => stream.readableEnded).toBe(true)
 })
 

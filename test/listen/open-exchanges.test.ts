@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ListenLimits } from '../../src/listen/connection-caps.ts'
-import type { Http2Exchange } from '../../src/listen/http2/exchange.ts'
+import type { Http2Exchange } from '../../src/listen/http2/http2-exchange.ts'
 import { OpenExchanges } from '../../src/listen/http2/open-exchanges.ts'
 import { Account } from '../../src/memory/account.ts'
 import { stillClock } from '../support/clock.ts'
@@ -8,9 +8,9 @@ import { stillClock } from '../support/clock.ts'
 const IDLE_TIMEOUT = 60_000
 
 function openOne() {
-  const session = { frames: false, written: 0, unread: 0 }
+  const session = { frames: false, written: 0, unread: 0, bytes: [3] }
   const account = new Account({ limit: 1e9, clock: stillClock(), onStage() {}, onShed() {} })
-  const holder = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {} }
+  const holder = { working: true, atDevice: false, cutUnread: () => 0, cut() {} }
   const open = new OpenExchanges({
     clock: stillClock(),
     limits: { idleTimeout: IDLE_TIMEOUT, maxQueuedBytes: 1e6 } as ListenLimits, // it uses no others
@@ -27,6 +27,10 @@ function openOne() {
     sentAt: 1,
     ended: false,
     unreadFor: () => session.unread,
+    /** It is asked once at most, so that an endless loop fails. */
+    get unreadBytes() {
+      return session.bytes.pop() ?? expect.fail('it was asked twice')
+    },
     /** As Node does: a cut stream is forgotten at once. */
     cut: () => open.onClosed(exchange, 'cut'),
   } as unknown as Http2Exchange // it uses no others
@@ -34,6 +38,12 @@ function openOne() {
   open.cutUnread(0)
   return { open, session, exchange }
 }
+
+it('C26 the unread bytes of a session are those of all its exchanges', () => {
+  const { open } = openOne()
+  open.enter({ index: -1, unreadBytes: 4 } as unknown as Http2Exchange) // it uses no others
+  expect(open.unreadBytes()).toBe(7)
+})
 
 it('H43 the time without a read goes on after the cut, while the client takes no reset', () => {
   const { open, session } = openOne()

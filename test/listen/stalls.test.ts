@@ -121,7 +121,7 @@ it('H357 a tunnel to which bytes have come in time outlives a stall of the sidec
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
 function answer(exchange: Exchange | UpgradeExchange): void {
-  exchange.reply({ status: 200, fields: [], body: 'served' })
+  exchange.respond({ status: 200, fields: [], body: 'served' })
 }
 
 /** A connection on which one request was served. `bytes` follow the request. */

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
-import { timeOf } from '../../src/verify/session.ts'
+import { timeOn } from '../../src/verify/conversation.ts'
 import type { Report } from '../../src/verify/verdict.ts'
 import { prepareSite } from '../process/serve.ts'
 import { PASSWORD } from '../support/sidecar.ts'
@@ -39,7 +39,7 @@ async function verifyNginx(): Promise<Report> {
   const flood = { seconds: 1.5, connections: 10 }
   const options = runOptions(url, password, { path, limits: NGINX.limits, flood })
   // The windows of a real server close by real time.
-  return (await runVerify(options, timeOf(systemClock))).report
+  return (await runVerify(options, timeOn(systemClock))).report
 }
 
 beforeAll(() => {

@@ -34,7 +34,7 @@ function bench(): Bench {
     shed,
     look: () => account.measured(0),
     hold(key, bytes, holder = {}) {
-      const whole = { working: true, atDevice: false, giveUpUnread: () => 0, drop() {}, ...holder }
+      const whole = { working: true, atDevice: false, cutUnread: () => 0, cut() {}, ...holder }
       const holding = account.open(account.client(key, false), whole)
       holding.set('requests', bytes)
       return holding
@@ -98,36 +98,36 @@ it('H245 a request is refused for memory exactly if its client may not hold it, 
 
 it('H245 whoever holds most loses first, what is not at the device before what is, until the others have room', () => {
   const { account, hold, look } = bench()
-  const dropped: string[] = []
-  const drop = (name: string) => ({ drop: () => void dropped.push(name) })
-  hold('greedy', 300, { ...drop('at the device'), atDevice: true })
-  for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) hold('greedy', 120, drop(name))
-  const modest = hold('modest', 50, drop('modest'))
+  const cut: string[] = []
+  const cutting = (name: string) => ({ cut: () => void cut.push(name) })
+  hold('greedy', 300, { ...cutting('at the device'), atDevice: true })
+  for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) hold('greedy', 120, cutting(name))
+  const modest = hold('modest', 50, cutting('modest'))
   look()
   expect(account.total).toBeLessThanOrEqual(0.8 * LIMIT)
-  expect(dropped).toEqual(['first', 'second'])
+  expect(cut).toEqual(['first', 'second'])
   expect(modest.bytes).toBe(50)
 })
 
 it('H245 connections without work of clients above the share close after a second, those of others stay', async () => {
   const { clock, hold, look, shed } = bench()
-  const dropped: string[] = []
-  hold('greedy', 700, { drop: () => void dropped.push('busy') })
-  hold('greedy', 50, { working: false, drop: () => void dropped.push('idle') })
-  hold('modest', 20, { working: false, drop: () => void dropped.push('modest') })
+  const cut: string[] = []
+  hold('greedy', 700, { cut: () => void cut.push('busy') })
+  hold('greedy', 50, { working: false, cut: () => void cut.push('idle') })
+  hold('modest', 20, { working: false, cut: () => void cut.push('modest') })
   look()
   await clock.advance(999)
   look()
-  expect(dropped).toEqual([])
+  expect(cut).toEqual([])
   await clock.advance(1)
   look()
-  expect(dropped).toEqual(['idle'])
+  expect(cut).toEqual(['idle'])
   expect(shed).toEqual(['idle connection'])
 })
 
 it('H245 answers that nobody reads are given up from their stage on', () => {
   const { hold, look, shed } = bench()
-  const holding = hold('a', 650, { giveUpUnread: () => 2 })
+  const holding = hold('a', 650, { cutUnread: () => 2 })
   look()
   expect(shed).toEqual([])
   holding.set('requests', 720)

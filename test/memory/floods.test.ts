@@ -3,14 +3,14 @@ import { watchFloods } from '../../src/compose/floods.ts'
 import type { Logger } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 
-const ACCOUNT = { fullness: 0.8, sums: {} as never } // only its figures are logged
+const ACCOUNT = { fullness: 0.8, limit: 1_000, sums: {} as never } // only its figures are logged
 
 function watched() {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
   const clock = stillClock()
   const log = { info: note, warn: note } as unknown as Logger // it uses no others
-  return { lines, clock, floods: watchFloods(clock, log, 1_000) }
+  return { lines, clock, floods: watchFloods(clock, log) }
 }
 
 it('C26 the log tells the end of a flood once, ten seconds after the last stage', async () => {

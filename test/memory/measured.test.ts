@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { type MemoryPlan, openMemory } from '../../src/compose/memory.ts'
+import { type MemoryPlan, openMemory } from '../../src/compose/client-memory.ts'
 import { openLogOn } from '../../src/record/log.ts'
 import { stillClock } from '../support/clock.ts'
 

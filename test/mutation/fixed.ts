@@ -18,9 +18,11 @@ export interface FixedMutant {
   readonly outcome: 'killed' | 'lived' | 'open'
   /** The test file that killed it; undefined: it lives, or was killed by time. */
   readonly by?: string | undefined
+  /** Only of a mutant that lives: why no client and no operator can notice it. */
+  readonly reason?: string | undefined
 }
 
-type Description = Omit<FixedMutant, 'outcome' | 'by'>
+type Description = Omit<FixedMutant, 'outcome' | 'by' | 'reason'>
 
 /** One mutant of the set, and where it is now. */
 export interface Found {

@@ -14,7 +14,7 @@ import { stillClock } from '../support/clock.ts'
 import { bareExchange, requestHead } from '../support/exchange.ts'
 import { bytesOf, refusalText } from '../support/shown-bytes.ts'
 
-const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
+const TOKENS = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
 /** An invented grant type with two parameters. */
 const pairing: GrantType = {
@@ -67,8 +67,8 @@ runCases(join(import.meta.dirname, 'grants.txt'), {
       ? post(bytesOf(pair), endpoint)
       : post(bytesOf(form), documented))
     if ('kind' in result) return { refused: refusalText(result) }
-    expect(result.reply.status).toBe(200)
-    return { tokens: result.reply.body }
+    expect(result.response.status).toBe(200)
+    return { tokens: result.response.body }
   },
 })
 
@@ -82,7 +82,7 @@ it.each([
     { kind: 'upstream', failure: 'connection_refused' },
     ['connection_refused'],
   ],
-  [TOKENS, { reply: { status: 200 } }, []],
+  [TOKENS, { response: { status: 200 } }, []],
 ] as const)('a login that comes out as %j is answered so, and counted', async (result, expected, counted) => {
   const counts: string[] = []
   const grant = createPasswordGrant(
@@ -99,8 +99,8 @@ it.each([
 })
 
 it.each([
-  [2, { reply: { status: 200, body: '{}' } }],
-  [0, { reply: { status: 200, body: '{}' } }],
+  [2, { response: { status: 200, body: '{}' } }],
+  [0, { response: { status: 200, body: '{}' } }],
   ['unavailable', { kind: 'store-unavailable' }],
 ] as const)('a revocation that comes out as %j is answered so', async (revoked, expected) => {
   expect(

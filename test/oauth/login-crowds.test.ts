@@ -5,7 +5,7 @@ import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
 import { createLoginQueue } from '../../src/password/login-queue.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { LogInResult } from '../../src/tokens/state.ts'
+import type { LogInResult } from '../../src/tokens/issuing.ts'
 import { stillClock } from '../support/clock.ts'
 
 // Logins in virtual time: the queue and the history of logins, with a hash that takes as long as the test says.

@@ -4,7 +4,8 @@ import { KnownClients, MOST_KNOWN } from '../../src/oauth/known-clients.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { WrongPasswords } from '../../src/oauth/wrong-passwords.ts'
 import { type Clock, nextTurn } from '../../src/system/clock.ts'
-import type { GrantSummary, LogInResult, RecentGrants } from '../../src/tokens/state.ts'
+import type { GrantSummary, RecentGrants } from '../../src/tokens/grant-table.ts'
+import type { LogInResult } from '../../src/tokens/issuing.ts'
 import { stillClock } from '../support/clock.ts'
 
 const MINUTE = 60_000

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Client } from '../../src/http/admission.ts'
 import { slowLogins } from '../../src/oauth/slow-logins.ts'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { LogInResult } from '../../src/tokens/state.ts'
+import type { LogInResult } from '../../src/tokens/issuing.ts'
 import { stillClock } from '../support/clock.ts'
 
 const TOKENS: LogInResult = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 60 }

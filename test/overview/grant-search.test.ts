@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createGrantSearch } from '../../src/overview/grant-search.ts'
-import type { GrantSummary } from '../../src/tokens/state.ts'
+import type { GrantSummary } from '../../src/tokens/grant-table.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 
 function grant(id: string, client: string): GrantSummary {

@@ -3,7 +3,7 @@ import { createReloader } from '../../src/commands/reloader.ts'
 import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import type { GrantSummary } from '../../src/tokens/state.ts'
+import type { GrantSummary } from '../../src/tokens/grant-table.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 
 const GRANT: GrantSummary = {

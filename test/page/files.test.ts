@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { PAGE_FIELDS } from '../../src/admin/answer.ts'
+import { PAGE_FIELDS } from '../../src/admin/admin-response.ts'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { loginPage } from '../../src/admin/page-login.ts'
 

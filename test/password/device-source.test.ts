@@ -25,7 +25,7 @@ async function opened(url: string, auth: SignedOptions['auth'] = basic) {
   const signed = await signedIn({ auth, url, password: null })
   const events: string[] = []
   const source = createDevicePassword(stillClock(), signed.signIn, listening(events))
-  closeLater(() => source.close())
+  closeLater(() => source[Symbol.dispose]())
   return { ...signed, source, events }
 }
 
@@ -232,6 +232,6 @@ it('the fingerprint equals that of a file with the same password', async () => {
   await source.verify(device.password, '192.0.2.1')
   const { passwordFile } = await signedIn({ auth: basic, url: 'http://192.0.2.1', password: device.password })
   const file = await openPasswords([{ name: '', file: passwordFile, key: 'password.file' }], { clock })
-  closeLater(() => file.close())
+  closeLater(() => file[Symbol.dispose]())
   expect(await file.fingerprint(salt)).toBe(await source.fingerprint(salt))
 })

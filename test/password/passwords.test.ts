@@ -1,7 +1,10 @@
 // The default import, as the source has it: the calls on it are counted.
 import crypto, { argon2Sync, randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { PASSWORD } from '../../src/commands/check/passwords.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { namesInText } from '../../src/http/scope.ts'
+import { PasswordSource } from '../../src/password/source.ts'
 import { openPasswords, type Passwords } from '../../src/password/sources.ts'
 import { prepareSite } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -54,7 +57,7 @@ async function open({ config }: Names): Promise<Passwords> {
     clock,
     events: { ambiguous: (names) => ambiguous.push(names) },
   })
-  closeLater(() => passwords.close())
+  closeLater(() => passwords[Symbol.dispose]())
   return passwords
 }
 
@@ -163,4 +166,24 @@ it('H195 two names with the same hash are found by check, too', async () => {
   for (const name of ['admin', 'monitor']) names.set(name, line)
   const passwords = await open(names)
   expect(await passwords.twins()).toEqual(['admin', 'monitor'])
+})
+
+it('`postern check` closes the passwords also if it cannot compare them', async () => {
+  const names = makeNames(everything(['admin', 'monitor']))
+  names.set('monitor', argon2id('another'))
+  const config = loadConfig({
+    file: {
+      path: 'postern.yaml',
+      text: JSON.stringify({ upstream: { url: 'http://192.0.2.7' }, ...names.config }),
+    },
+  })
+  vi.spyOn(crypto, 'argon2').mockImplementation((_algorithm, _parameters, done) =>
+    done(new Error('no memory is left'), Buffer.alloc(0)),
+  )
+  const close = vi.spyOn(PasswordSource.prototype, 'close')
+  expect((await PASSWORD.run(config)).result).toMatchObject({
+    result: 'failed',
+    message: expect.stringContaining('no memory is left'),
+  })
+  expect(close).toHaveBeenCalledTimes(2)
 })

@@ -19,7 +19,7 @@ function openSource(source: Source): Promise<Passwords> {
 
 async function opened(config: Source): Promise<Passwords> {
   const source = await openSource(config)
-  closeLater(() => source.close())
+  closeLater(() => source[Symbol.dispose]())
   return source
 }
 
@@ -40,7 +40,7 @@ async function refusal(config: Source): Promise<string> {
   const source = openSource(config)
   const error: unknown = await source.then(
     (open) => {
-      open.close()
+      open[Symbol.dispose]()
       expect.fail('the source was accepted')
     },
     (failure: unknown) => failure,

@@ -47,7 +47,7 @@ async function watched(config: Source): Promise<Watched> {
     clock: realClock(),
     events: listener,
   })
-  closeLater(() => source.close())
+  closeLater(() => source[Symbol.dispose]())
   // Every source reads its file twice at the start. The change must come later, or the test would not cover the watching.
   await delay(200)
   const now = livedTime()
@@ -229,7 +229,7 @@ describe.concurrent('No event is reported', () => {
     const file = passwordFile('old')
     const { source, events } = await watched({ file })
     writeFileSync(file, 'new')
-    source.close()
+    source[Symbol.dispose]()
     await expectNoEvent()
     expect(events).toEqual([])
   })

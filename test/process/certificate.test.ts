@@ -156,6 +156,11 @@ describe('The self-signed pair', () => {
     const failed = await site.postern('serve')
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
     expect(failed.stdout).toContain('self-signed certificate: unusable, set aside')
+    const left = readdirSync(site.stateDir)
+    expect(
+      left.filter((name) => /\.sock$|-wal$/.test(name)),
+      'a start that fails closes what it opened',
+    ).toEqual([])
   })
 
   it('stays in place if it cannot be read: `serve` exits with 2 and `check` prints the same reason', async () => {

@@ -46,7 +46,7 @@ const openSockets = (device: Awaited<ReturnType<typeof startDevice>>): Promise<n
     device.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   )
 
-it('C25 a reload with another bound for the same device: what is in flight still counts, and those that waited go first', async () => {
+it('C25 a reload with another bound for the same device: what is in flight still counts, and the new bound holds for those that wait', async () => {
   const { device, held } = await startHoldingDevice()
   const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 2 } } })
   const token = await sidecar.token()
@@ -56,18 +56,15 @@ it('C25 a reload with another bound for the same device: what is in flight still
   await sidecar.reload({ upstream: { max_in_flight: 1 } })
   requests.push(sidecar.request({ token, path: '/4' }))
   await expect.poll(() => inFlight(sidecar)).toBe(2)
-  const targets = (): string[] => device.requests.map(({ target }) => target)
-  const waiting = async () =>
-    expect.poll(() => sidecar.overview.condition().services[0]?.queue.queued).toBe(1)
-  await waiting()
+  await expect.poll(() => queued(sidecar)).toBe(2)
   held[0]?.end()
-  await expect.poll(() => held.length).toBe(3)
-  expect(targets()).toEqual(['/1', '/2', '/3'])
-  held[1]?.end()
   await expect.poll(() => inFlight(sidecar)).toBe(1)
-  expect(held).toHaveLength(3)
-  held[2]?.end()
-  await expect.poll(() => held.length).toBe(4)
+  expect(held).toHaveLength(2)
+  for (const [at, target] of ['/3', '/4'].entries()) {
+    held[at + 1]?.end()
+    await expect.poll(() => device.requests.at(-1)?.target).toBe(target)
+    expect(held).toHaveLength(at + 3)
+  }
   held[3]?.end()
   await Promise.all(requests)
   expect(await inFlight(sidecar)).toBe(0)
@@ -96,6 +93,30 @@ it('C25 a reload adds a route to the same device and removes it: what is in flig
   held[3]?.end()
   expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
   expect(await inFlight(sidecar)).toBe(0)
+})
+
+const queued = (sidecar: TestSidecar) => sidecar.overview.condition().services[0]?.queue.queued
+
+it('C25 over several reloads of the queue and the bound, a place that is left goes to the request that has waited longest', async () => {
+  const { device, held } = await startHoldingDevice()
+  const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 2 } } })
+  const token = await sidecar.token()
+  const requests = [1, 2].map((at) => sidecar.request({ token, path: `/${at}` }))
+  await expect.poll(() => held.length).toBe(2)
+  const bounds = [{ size: 100 }, { size: 101 }, { size: 102 }].map((queue) => ({ max_in_flight: 2, queue }))
+  for (const [at, upstream] of [...bounds, { max_in_flight: { min: 1, max: 2 } }].entries()) {
+    await sidecar.reload({ upstream })
+    requests.push(sidecar.request({ token, path: `/${at + 3}` }))
+    await expect.poll(() => queued(sidecar)).toBe(at + 1)
+  }
+  for (const at of [0, 1, 2, 3]) {
+    held[at]?.end()
+    await expect.poll(() => device.requests.at(-1)?.target).toBe(`/${at + 3}`)
+    expect(held.length).toBe(at + 3)
+  }
+  for (const response of held) response.end()
+  const statuses = (await Promise.all(requests)).map(({ status }) => status)
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 200])
 })
 
 it('a reload with fewer tunnels counts those that are open', async () => {
@@ -136,6 +157,32 @@ it('a reload adds a service of upstream.routes, gives it another device, and rem
   expect(await answer()).toBe('two')
   await sidecar.reload({})
   expect(await answer()).toBe('main')
+})
+
+it('H76 whether a service answers is forgotten when a reload gives it another device or removes it', async () => {
+  const [device, other] = [await named('the device'), await named('the other')]
+  const gone = await named('gone')
+  await new Promise((resolve) => gone.server.close(resolve))
+  const sidecar = await startSidecar({ device })
+  const token = await sidecar.token()
+  const up = async (family = '') =>
+    [...(await sidecar.metrics()).matchAll(/^postern_(?:upstream|route)_up.*$/gm)]
+      .map(([line]) => line)
+      .filter((line) => line.includes(family))
+  const routes = (url: string) => ({ upstream: { routes: { '/b/': { url } } } })
+  await sidecar.reload(routes(gone.url))
+  expect((await sidecar.request({ token, path: '/b/' })).status).toBe(500)
+  expect(await up('route')).toEqual(['postern_route_up{route="/b/"} 0'])
+  await sidecar.reload(routes(other.url))
+  expect(await up('route')).toEqual([])
+  await sidecar.request({ token, path: '/b/' })
+  expect(await up('route')).toEqual(['postern_route_up{route="/b/"} 1'])
+  await sidecar.reload({ upstream: { url: gone.url } })
+  expect(await up()).toEqual([])
+  expect((await sidecar.request({ token })).status).toBe(500)
+  expect(await up()).toEqual(['postern_upstream_up 0'])
+  await sidecar.reload({ upstream: { url: other.url } })
+  expect(await up()).toEqual([])
 })
 
 it('a reload with the same device and another deadline has that in effect, and loses no connection that is in use', async () => {

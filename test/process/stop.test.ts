@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import http2 from 'node:http2'
 import net from 'node:net'
 import { join } from 'node:path'
@@ -236,14 +237,26 @@ describe('Stopping by SIGTERM', () => {
     expect(site.device.requests).toHaveLength(1)
   })
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends at once at a second signal, %s', async (second) => {
-    // The program itself handles both.
-    const { sidecar, slow } = await serveSlowly((site) => site.serve())
-    await askToStop(sidecar)
-    sidecar.signal(second)
-    expect(await sidecar.exit).toEqual(CLEAN)
-    await broken(slow)
-  })
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'ends without grace at a second signal, %s, and loses no line',
+    async (second) => {
+      // The program itself handles both.
+      const { sidecar, slow, access_token, site } = await serveSlowly((site) => site.serve())
+      const change = await rawConnection(sidecar.url)
+      change.write(
+        `PUT /change HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${access_token}\r\nContent-Length: 2\r\n\r\nab`,
+      )
+      await expect.poll(() => site.device.requests.at(-1)?.target).toBe('/change')
+      await askToStop(sidecar)
+      sidecar.signal(second)
+      expect(await sidecar.exit).toEqual(CLEAN)
+      await broken(slow)
+      const paths = sidecar.log.filter(({ msg }) => msg === 'request').map(({ path }) => path)
+      expect(paths).toEqual(expect.arrayContaining(['/events/slow', '/change']))
+      expect(sidecar.log.at(-1)?.msg).toBe('stopped')
+      expect(readdirSync(site.stateDir)).not.toContain('control.sock')
+    },
+  )
 
   it('works before the sidecar listens', async () => {
     const site = await prepareSite()

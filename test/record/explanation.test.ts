@@ -82,14 +82,14 @@ const REFUSED: Partial<RequestFacts> = {
   route: 'none',
   status: 401,
   refusal: 'unauthorized: missing',
-  ...{ sentAfter: 0, headAfter: 0, attempts: 0, deviceStatus: 0 },
+  ...{ sentAfter: null, headAfter: null, attempts: 0, deviceStatus: 0 },
 }
 
 /** What the requests of the cases are like. */
 const LIKE: Readonly<Record<string, Partial<RequestFacts>>> = {
   refused: REFUSED,
   // No request was sent for it.
-  unsent: { headAfter: 0, attempts: 0, deviceStatus: 0 },
+  unsent: { headAfter: null, attempts: 0, deviceStatus: 0 },
   // It got the response to another request (upstream.share).
   shared: { attempts: 0, sentAfter: -3, headAfter: 2 },
 }

@@ -1,4 +1,4 @@
-import type { Forwarded } from '../../src/forward/forwarded.ts'
+import type { ForwardExchange } from '../../src/forward/forward-exchange.ts'
 import type { RequestFieldSettings } from '../../src/forward/request-fields.ts'
 import { createGate, type GateRules } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
@@ -50,7 +50,10 @@ export const PLAIN: RequestFieldSettings = {
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 
 /** A request that the gate has admitted, as `forward/` sees it. Only the gate can make a `Forward`, so this asks a real gate. */
-export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forwarded<BareExchange> {
+export function admitted(
+  head: RequestHead,
+  trustedProxies: readonly string[] = [],
+): ForwardExchange<BareExchange> {
   const clock = stillClock()
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined)
   const table = createWindowTable(limit, { clock, maxKeys: 10 })
@@ -71,7 +74,7 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
   // What the passage does.
   const requestId = requestIdOf(admission.head.survey.requestId, admission.client.peerTrusted)
   // What the door of `forward/` does.
-  return Object.assign(admission, { requestId }) as Forwarded<BareExchange>
+  return Object.assign(admission, { requestId }) as ForwardExchange<BareExchange>
 }
 
 /** What a test sets of an exchange that has ended. `client`: its address. */

@@ -1,8 +1,8 @@
 import type { Derived } from '../../src/http/derived.ts'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
-import type { Reply } from '../../src/http/refusal.ts'
-import { ListenerExchange } from '../../src/listen/exchange.ts'
+import type { LocalResponse } from '../../src/http/refusal.ts'
+import { ListenerExchange } from '../../src/listen/listener-exchange.ts'
 
 /** The properties of a head that a test sets; `survey` and `framing` follow from them. */
 export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing' | keyof Derived>> & {
@@ -42,9 +42,9 @@ type Method = (...given: unknown[]) => unknown
 /** What a test sets of an exchange: facts, and methods of its own. */
 type ExchangePart = { readonly [Key in keyof Exchange]?: Exchange[Key] | Method }
 
-/** An exchange without a connection and without a request body. It records its replies, and ends when the test says so. */
+/** An exchange without a connection and without a request body. It records its responses, and ends when the test says so. */
 export class BareExchange extends ListenerExchange {
-  readonly replies: Reply[] = []
+  readonly responses: LocalResponse[] = []
   /** Set by a test, in place of what the exchange knows. */
   isAnswered = false
 
@@ -58,10 +58,10 @@ export class BareExchange extends ListenerExchange {
 
   async *body(): AsyncGenerator<Buffer, void, void> {}
 
-  reply(reply: Reply): void {
+  respond(response: LocalResponse): void {
     if (this.answered) return
-    this.replies.push(reply)
-    this.status = reply.status
+    this.responses.push(response)
+    this.status = response.status
     this.finish('complete')
   }
 

@@ -306,3 +306,30 @@ it('C25 a queue that takes the place of another counts what is inside there, and
   await clock.advance(0)
   expect([entered, next.inside]).toEqual([['old', 'next'], 2])
 })
+
+it('C25 a place that is left passes to the queue that has waited longest, over several queues in turn', async () => {
+  const clock = stillClock()
+  const bounds = { inside: 2, waiting: 9, maxWait: 1000 }
+  const first = createBoundedQueue(clock, bounds)
+  const leaves = [first.tryEnter(), first.tryEnter()]
+  const entered: string[] = []
+  let last = first
+  for (const name of ['second', 'third', 'fourth']) {
+    const next = createBoundedQueue(clock, bounds, last)
+    last.passOn(next)
+    void next.enter().then((entry) => {
+      entered.push(name)
+      if (entry.kind === 'entered') leaves.push(entry.leave)
+    })
+    last = next
+  }
+  for (const expected of [['second'], ['second', 'third'], ['second', 'third', 'fourth']]) {
+    leaves.shift()?.()
+    await clock.advance(0)
+    expect(entered).toEqual(expected)
+    expect(last.inside).toBe(2)
+  }
+  leaves.shift()?.()
+  leaves.shift()?.()
+  expect(last.inside).toBe(0)
+})

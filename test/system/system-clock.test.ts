@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { expect, it } from 'vitest'
 import { nextTurn, rest, systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -47,6 +48,8 @@ it('a pause ends with its time or its signal, and at once with one that has abor
   ]) {
     await pause(1)
     const ending = new AbortController()
+    await pause(1, ending.signal)
+    expect(getEventListeners(ending.signal, 'abort')).toEqual([])
     const paused = pause(3_600_000, ending.signal)
     ending.abort()
     await paused

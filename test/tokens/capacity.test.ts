@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { IssuedTokens } from '../../src/tokens/state.ts'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
 import { createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const ALIVE = { kind: 'valid' }

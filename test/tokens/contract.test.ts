@@ -1,23 +1,24 @@
-import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
-import { createTokenCopies } from '../../src/fleet/copies.ts'
-import { createSharedTokens } from '../../src/fleet/tokens.ts'
 import { prefix64 } from '../../src/http/ip.ts'
-import { shareOf } from '../../src/tokens/grant-rules.ts'
+import type { Backend } from '../../src/tokens/backend.ts'
+import { shareOf, type TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
-import type { IssuedTokens, TokenEvents, TokenPolicy, Tokens } from '../../src/tokens/state.ts'
-import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { createMemoryBackend } from '../../src/tokens/memory-backend.ts'
+import { digestToken, type IssuedTokens } from '../../src/tokens/mint.ts'
+import type { TokenEvents } from '../../src/tokens/state-events.ts'
+import { createTokenStore, type Tokens } from '../../src/tokens/token-store.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { liveRequests } from './live-requests.ts'
+import { openSharedTokens } from './shared-sidecar.ts'
 import { HOUR, POLICY, present } from './support.ts'
 
 /** One family of tokens. */
 interface Opened {
+  readonly backend: Backend
   readonly tokens: Tokens
   readonly issue: (client?: string) => Promise<IssuedTokens>
   /** What its listener heard; a revocation as the number of grants and the reason. */
@@ -39,15 +40,11 @@ function listening(): readonly [TokenEvents, readonly unknown[]] {
 function openLocal(changed: Partial<TokenPolicy>): Promise<Opened> {
   const [listener, events] = listening()
   const policy = { ...POLICY, ...changed }
-  const tokens = createTokenStore({
-    policy,
-    clock: stillClock(),
-    journal: undefined,
-    table: createGrantTable(policy.capacity),
-    listener,
-    live: liveRequests(),
-  })
+  const [clock, live, table] = [stillClock(), liveRequests(), createGrantTable(policy.capacity)]
+  const backend = createMemoryBackend({ policy, clock, journal: undefined, table, listener, live })
+  const tokens = createTokenStore({ policy, backend, listener, live })
   return Promise.resolve({
+    backend,
     tokens,
     events,
     issue: async (client = CLIENT) => tokens.issue(client, 'password'),
@@ -61,45 +58,8 @@ async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
   needs('redis-server')
   const { store } = await open(`valkey://${redis.at}`, { prefix: `contract-${stores++}` })
   const policy = { ...POLICY, offlineGrace: 60_000, ...changed }
-  const [clock, timeout] = [stillClock(), 5_000]
-  const copies = createTokenCopies({
-    store,
-    clock,
-    policy,
-    timeout,
-    live: liveRequests(),
-    hasName: () => true,
-  })
   const [listener, events] = listening()
-  const tokens = createSharedTokens({
-    store,
-    copies,
-    live: liveRequests(),
-    policy,
-    clock,
-    random: randomBytes,
-    listener,
-  })
-  const agreement = createPasswordAgreement({
-    store,
-    epoch: copies.epoch,
-    generation: () => 0,
-    fingerprint: async () => 'fingerprint',
-    onRevoked() {},
-    onDiffers() {},
-    onBug: (error) => expect.unreachable(String(error)),
-  })
-  const { epoch } = await agreement.settle()
-  copies.heard()
-  return {
-    tokens,
-    events,
-    async issue(client = CLIENT) {
-      const issued = await tokens.issue(client, 'password', epoch)
-      if (typeof issued === 'string') throw new Error(issued)
-      return issued
-    },
-  }
+  return { ...(await openSharedTokens({ store, clock: stillClock(), policy, listener })), events }
 }
 
 beforeAll(async () => {
@@ -152,9 +112,23 @@ describe.each([
     const first = await issue()
     const second = await refresh(first.refreshToken)
     expect(second.refreshToken).not.toBe(first.refreshToken)
-    const { accessToken, refreshToken } = second
-    expect(await refresh(first.refreshToken)).toMatchObject({ accessToken, refreshToken })
-    expect((await refresh(refreshToken)).refreshToken).not.toBe(refreshToken)
+    expect(second.grant).toBe(first.grant)
+    expect(await refresh(first.refreshToken)).toEqual(second)
+    expect((await refresh(second.refreshToken)).refreshToken).not.toBe(second.refreshToken)
+  })
+
+  it.each<[string, (tokens: Tokens, token: string) => unknown]>([
+    ['exchanged', ({ refresh }, token) => refresh(token)],
+    ['revoked', ({ revoke }, token) => revoke({ token }, 'test')],
+  ])('C6 C8 stay as they are if the refresh token was %s since it was read', async (_, meanwhile) => {
+    const { backend, tokens, issue } = await at({ rotateRefresh: true, refreshGrace: HOUR })
+    const { refreshToken } = await issue()
+    const { token } = await backend.read(refreshToken)
+    await meanwhile(tokens, refreshToken)
+    const grants = await tokens.grants()
+    const added = [{ kind: 'access', digest: digestToken(refreshToken), lifetime: HOUR }] as const
+    expect(await present(token).set({ added, spends: undefined })).toBe(false)
+    expect(await tokens.grants()).toEqual(grants)
   })
 
   it('C6 without a grace take the first retry for reuse, which revokes the grant and no other', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
-import type { IssuedTokens } from '../../src/tokens/state.ts'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
 import { passing } from '../fleet/passing.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'

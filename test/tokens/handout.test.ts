@@ -1,7 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { unreplaced } from '../../src/tokens/handout.ts'
-import type { IssuedGrant } from '../../src/tokens/state.ts'
+import { type IssuedGrant, unreplaced } from '../../src/tokens/handout.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'
 import { type JournaledStore, openJournaledStore } from './journaled-store.ts'

@@ -1,6 +1,6 @@
+import type { TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable } from '../../src/tokens/grant-table.ts'
 import { openJournal, type TokenJournal } from '../../src/tokens/journal.ts'
-import type { TokenPolicy } from '../../src/tokens/state.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
 import { createTestStore, POLICY, SECOND, type TestStore } from './support.ts'
@@ -9,6 +9,8 @@ export interface JournaledStore extends TestStore {
   readonly journal: TokenJournal
   /** Every report of the journal, in order. */
   readonly reports: string[]
+  /** The errors of its troubles. */
+  readonly errors: unknown[]
 }
 
 type Options = Partial<TokenPolicy> & {
@@ -24,6 +26,7 @@ export function openJournaledStore(
   { clock = stillClock(), uptime = () => clock.monotonic() / SECOND, heir = '', ...policy }: Options = {},
 ): JournaledStore {
   const reports: string[] = []
+  const errors: unknown[] = []
   const whole = { ...POLICY, ...policy }
   const table = createGrantTable(whole.capacity)
   const journal = openJournal({
@@ -34,7 +37,10 @@ export function openJournaledStore(
     policy: whole,
     heir,
     listener: {
-      failed: (operation) => reports.push(`trouble: ${operation}`),
+      failed(operation, error) {
+        reports.push(`trouble: ${operation}`)
+        errors.push(error)
+      },
       recovered: () => reports.push('recovered'),
       clock: () => {},
       copied: () => reports.push('copied'),
@@ -42,5 +48,5 @@ export function openJournaledStore(
     },
   })
   closeLater(journal.close)
-  return { ...createTestStore(policy, journal, clock, table), journal, reports }
+  return { ...createTestStore(policy, journal, clock, table), journal, reports, errors }
 }

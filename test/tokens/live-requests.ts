@@ -1,4 +1,4 @@
-import type { LiveRequests } from '../../src/tokens/state.ts'
+import type { LiveRequests } from '../../src/tokens/revocation.ts'
 
 /** Requests in flight of these grants, by a client of their own each. */
 export function liveRequests(grants: readonly string[] = [], over: Partial<LiveRequests> = {}): LiveRequests {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import { PASSWORD_CHANGED } from '../../src/tokens/token-store.ts'
+import { PASSWORD_CHANGED } from '../../src/tokens/revocation.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { openJournaledStore } from './journaled-store.ts'
 

@@ -3,7 +3,8 @@ import { expect, it } from 'vitest'
 import { openResponse, sealResponse } from '../../src/fleet/sealed-response.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 
-const issued = { accessToken: mintToken(randomBytes), refreshToken: mintToken(randomBytes), expiresIn: 3600 }
+const [accessToken, refreshToken] = [mintToken(randomBytes), mintToken(randomBytes)]
+const issued = { grant: 'g', accessToken, refreshToken, expiresIn: 3600 }
 const presented = mintToken(randomBytes)
 
 it('H132 the response of a rotated refresh opens for the token that was presented, and for no other', () => {

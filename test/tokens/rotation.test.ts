@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
-import type { LiveRequests } from '../../src/tokens/state.ts'
+import type { LiveRequests } from '../../src/tokens/revocation.ts'
 import { collectGarbage } from '../support/processes.ts'
 import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
-import { reportAbsent, sourceEvents, tokenEvents } from '../../src/tokens/state.ts'
+import { reportAbsent, sourceEvents, tokenEvents } from '../../src/tokens/state-events.ts'
 
 /** A log and metrics, and what they have of the events since the last look. */
 function start() {
@@ -28,7 +28,9 @@ it('C8 revoked and evicted tokens are counted, and logged with at most a hundred
   evicted('refresh', 3)
   const [two, many, unknown, gone] = logged()
   expect(two).toMatchObject({ level: 40, grants: 2, reason: 'operator', ids: ['c0ffee', 'monitor.f00d'] })
+  expect(two).toHaveProperty('names', ['monitor'])
   expect(many).toMatchObject({ grants: 101, ids: Array<string>(100).fill('c0ffee') })
+  expect(many).not.toHaveProperty('names')
   expect(unknown).not.toHaveProperty('ids')
   expect(gone).toMatchObject({ level: 40, kind: 'refresh', count: 3 })
   expect(await counted('tokens_revoked_total{reason="operator"}')).toBe('3')

@@ -1,6 +1,11 @@
+import type { Now } from '../../src/tokens/backend.ts'
+import type { TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { createGrantTable, type GrantTable } from '../../src/tokens/grant-table.ts'
 import type { TokenJournal } from '../../src/tokens/journal.ts'
-import type { LiveRequests, TokenPolicy } from '../../src/tokens/state.ts'
+import type { LocalLookup } from '../../src/tokens/look-up.ts'
+import { createMemoryBackend, type MemoryBackend } from '../../src/tokens/memory-backend.ts'
+import type { LiveRequests } from '../../src/tokens/revocation.ts'
+import type { TokenEvents } from '../../src/tokens/state-events.ts'
 import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { liveRequests } from './live-requests.ts'
@@ -20,7 +25,10 @@ export const POLICY: TokenPolicy = {
 }
 
 export interface TestStore {
-  readonly store: TokenStore
+  readonly store: Omit<Now<TokenStore>, 'identify'> &
+    Pick<MemoryBackend, 'close' | 'issued' | 'removed'> & {
+      identify(accessToken: string): LocalLookup
+    }
   readonly clock: MovableClock
   /** The calls of the listener, in order. */
   readonly events: unknown[]
@@ -35,21 +43,23 @@ export function createTestStore(
 ): TestStore {
   const events: unknown[] = []
   let because = ''
-  const store = createTokenStore({
-    policy: { ...POLICY, ...policy },
-    clock,
-    journal,
-    table,
-    listener: {
-      issued: (kind) => events.push(['issued', kind]),
-      revoked: (_grants, reason) => {
-        because = reason
-      },
-      evicted: (kind, count) => events.push(['evicted', kind, count]),
+  const listener: TokenEvents = {
+    issued: (kind) => events.push(['issued', kind]),
+    revoked: (_grants, reason) => {
+      because = reason
     },
-    live: liveRequests([], { cut: (grants) => events.push(['revoked', [...grants], because]), ...live }),
+    evicted: (kind, count) => events.push(['evicted', kind, count]),
+  }
+  const requests = liveRequests([], {
+    cut: (grants) => events.push(['revoked', [...grants], because]),
+    ...live,
   })
-  return { store, clock, events }
+  const parts = { policy: { ...POLICY, ...policy }, listener, live: requests }
+  const backend = createMemoryBackend({ ...parts, clock, journal, table })
+  const { close, issued, removed } = backend
+  const tokens = createTokenStore({ ...parts, backend })
+  const identify = (accessToken: string): LocalLookup => tokens.identify(accessToken, '')
+  return { store: { ...tokens, identify, close, issued, removed }, clock, events }
 }
 
 /** Returns the value; fails if there is none. */

@@ -184,6 +184,17 @@ it('C7 a copy expires when the token does', async () => {
   expect(copies.identify(token, CLIENT)).toEqual({ kind: 'refused', cause: 'expired' })
 })
 
+it('H311 a reload that bounds logins ends the copies of older ones', async () => {
+  const { copies, clock } = setting(() => found())
+  const token = mintToken(randomBytes)
+  await copies.identify(token, CLIENT)
+  copies.applyPolicy({ capacity: 100, accessLifetime: HOUR, offlineGrace: HOUR, grantLifetime: 60_000 })
+  await clock.advance(59_999)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
+  await clock.advance(1)
+  expect(copies.identify(token, CLIENT)).toEqual({ kind: 'refused', cause: 'expired' })
+})
+
 it('H131 without an answer a known token works for the grace, and then nobody knows', async () => {
   let answer: () => StoreReply = () => found()
   const { copies, clock } = setting(() => answer(), 60_000)

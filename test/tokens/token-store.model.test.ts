@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { IssuedTokens } from '../../src/tokens/state.ts'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
 import { createTestStore, POLICY, SECOND } from './support.ts'
 
 const LIFETIME = { access: 60 * SECOND, refresh: 300 * SECOND }
@@ -74,8 +74,8 @@ class Model {
     this.live()
     const grant = this.grants++
     this.touch(grant)
-    this.add('access', tokens.accessToken, grant)
     this.add('refresh', tokens.refreshToken, grant)
+    this.add('access', tokens.accessToken, grant)
     this.makeRoom(grant)
   }
   refresh(plain: string, result: IssuedTokens | undefined): void {

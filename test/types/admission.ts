@@ -2,7 +2,7 @@
 // can reach the device past the rate limit or the token check, or a room can write a fact of another one, and the compiler reports the
 // unused directive.
 
-import type { Forwarded } from '../../src/forward/forwarded.ts'
+import type { ForwardExchange } from '../../src/forward/forward-exchange.ts'
 import type { Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
 import type { GateExchange } from '../../src/gate/gate-exchange.ts'
@@ -14,7 +14,7 @@ import type {
   RequestHead,
   UpgradeExchange,
 } from '../../src/http/exchange.ts'
-import type { Recorded } from '../../src/record/recorded.ts'
+import type { RecordExchange } from '../../src/record/record-exchange.ts'
 
 declare const admit: Admit
 declare const head: RequestHead
@@ -102,8 +102,8 @@ exchange.head.shown = '/'
 // No room gets the view of another one, and none gets its own but by its door.
 
 declare const atGate: GateExchange
-declare const atForward: Forwarded
-declare const atRecord: Recorded
+declare const atForward: ForwardExchange
+declare const atRecord: RecordExchange
 
 // @ts-expect-error the gate writes nothing of the device
 atGate.attempts = 1
@@ -114,8 +114,8 @@ atRecord.duration = 1
 // @ts-expect-error the mark of the gate is missing
 export const withoutGate: GateExchange = exchange
 // @ts-expect-error the mark of `forward/` is missing, although the gate admitted the request
-export const withoutForward: Forwarded = forward
+export const withoutForward: ForwardExchange = forward
 // @ts-expect-error the mark of `record/` is missing
-export const withoutRecord: Recorded = exchange
+export const withoutRecord: RecordExchange = exchange
 // @ts-expect-error the mark of another room
 export const ofAnother: GateExchange = atForward

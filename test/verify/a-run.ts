@@ -1,8 +1,8 @@
+import type { Time } from '../../src/verify/conversation.ts'
 import { DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
-import type { Time } from '../../src/verify/session.ts'
+import { verify } from '../../src/verify/run.ts'
 import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
-import { verify } from '../../src/verify/verify.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
 /** The promises apart from those that only a flood shows. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { judgeInOrder } from '../../src/verify/burst.ts'
-import { type Asked, unauthorized } from '../../src/verify/exchange.ts'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
+import { type Asked, unauthorized } from '../../src/verify/question.ts'
 import { Findings } from '../../src/verify/verdict.ts'
 
 const NOW = 1_700_000_000_000

@@ -6,8 +6,8 @@ import { type AddressInfo, createServer as createTcp, type Server, type Socket }
 import tls, { type TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import { afterTurn } from '../../src/system/clock.ts'
-import { type Client, createHttp1Client, createHttp2Client } from '../../src/verify/client.ts'
-import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/exchange.ts'
+import { createHttp1Client, createHttp2Client, type VerifyClient } from '../../src/verify/client.ts'
+import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/question.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { sharedPair } from '../support/made-once.ts'
@@ -41,7 +41,7 @@ async function listening(server: Server, protocol: 'http' | 'https'): Promise<UR
   return new URL(`${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`)
 }
 
-async function http1Of(listener: RequestListener, clock: MovableClock = stillClock()): Promise<Client> {
+async function http1Of(listener: RequestListener, clock: MovableClock = stillClock()): Promise<VerifyClient> {
   const url = await listening(createHttp({ keepAliveTimeout: 0 }, listener), 'http')
   const client = createHttp1Client({ url, tls: TLS }, clock, 1, TIMEOUT)
   closeLater(() => client.close())
@@ -52,7 +52,7 @@ async function http2Of(
   onStream: (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void,
   settings: http2.Settings = {},
   clock: MovableClock = stillClock(),
-): Promise<Client> {
+): Promise<VerifyClient> {
   const server = http2.createSecureServer({ ...pair(), settings })
   server.on('stream', (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => {
     stream.on('error', () => {})
@@ -209,7 +209,7 @@ describe('A failure says what happened', () => {
 
 describe('Over HTTP/2', () => {
   /** The statuses of this many requests at once; of a request without a response, the failure. */
-  async function outcomes(client: Client, requests: number): Promise<ReadonlySet<number | string>> {
+  async function outcomes(client: VerifyClient, requests: number): Promise<ReadonlySet<number | string>> {
     const answers = await Promise.all(Array.from({ length: requests }, () => client.send(GET)))
     return new Set(answers.map(({ status, failure }) => failure ?? status))
   }
@@ -302,7 +302,10 @@ describe('A client takes no compressed body (RFC 9110 §12.5.3)', () => {
 
 describe('HTTP/1.1 over a kept connection', () => {
   /** A server that closes each connection at its second request. Counts the requests that arrive. */
-  async function closingAtTheSecond(): Promise<{ readonly client: Client; readonly arrived: () => number }> {
+  async function closingAtTheSecond(): Promise<{
+    readonly client: VerifyClient
+    readonly arrived: () => number
+  }> {
     let arrived = 0
     const used = new WeakSet<Socket>()
     const client = await http1Of((request, response) => {
@@ -360,7 +363,10 @@ describe('HTTP/1.1 over a kept connection', () => {
 })
 
 describe.concurrent('No HTTP/2', () => {
-  const connectTo = (url: URL, { insecure = true, clock = stillClock() } = {}): Promise<Client | string> =>
+  const connectTo = (
+    url: URL,
+    { insecure = true, clock = stillClock() } = {},
+  ): Promise<VerifyClient | string> =>
     createHttp2Client({ url, tls: { ca: undefined, insecure } }, clock, TIMEOUT)
 
   it('because the server does not offer it', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { EveryResponse } from '../../src/verify/every-response.ts'
-import { apiRequest, type Question, type Received, unauthorized } from '../../src/verify/exchange.ts'
 import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
+import { apiRequest, type Question, type Received, unauthorized } from '../../src/verify/question.ts'
 import { Findings } from '../../src/verify/verdict.ts'
 
 const PASSWORD = 'hunter2+more'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
+import { type Time, timeOn } from '../../src/verify/conversation.ts'
 import type { VerifyOptions } from '../../src/verify/options.ts'
-import { type Time, timeOf } from '../../src/verify/session.ts'
 import type { Report } from '../../src/verify/verdict.ts'
 import { needs } from '../support/tools.ts'
 import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
@@ -19,7 +19,7 @@ async function reportOn(
   { start }: Pick<RealServerRow, 'start'>,
   changes: Partial<VerifyOptions>,
   // Each server has a time of its own, and so has the run.
-  time: Time = timeOf(systemClock),
+  time: Time = timeOn(systemClock),
 ): Promise<Report> {
   const { url, password, path } = await start()
   return (await runVerify(runOptions(url, password, { path, ...changes }), time)).report

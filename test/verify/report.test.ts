@@ -16,8 +16,8 @@ import {
   verdictLine,
   visible,
 } from '../../src/verify/report.ts'
+import { planOf } from '../../src/verify/run.ts'
 import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
-import { planOf } from '../../src/verify/verify.ts'
 import { runOptions } from './a-run.ts'
 
 const DEPARTURE: Departure = {

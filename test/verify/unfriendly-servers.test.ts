@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { afterTurn } from '../../src/system/clock.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
-import { tokenRequest } from '../../src/verify/exchange.ts'
-import { Session } from '../../src/verify/session.ts'
+import { Conversation } from '../../src/verify/conversation.ts'
+import { tokenRequest } from '../../src/verify/question.ts'
+import { verify } from '../../src/verify/run.ts'
 import type { Verdict } from '../../src/verify/verdict.ts'
-import { verify } from '../../src/verify/verify.ts'
 import { brokenIn, idsOf, movedTime, runOptions, runVerify } from './a-run.ts'
 import { type DocumentedServerOptions, startDocumentedServer } from './documented-server.ts'
 import { BROKEN_OFF, json, UNPROCESSED } from './exchange.ts'
@@ -223,10 +223,15 @@ it('a 429 to another spelling of /oauth/token is waited for as its Retry-After s
     return json(429, {}, { ...reply.fields, 'Retry-After': '2' })
   }
   const { url, password } = await startDocumentedServer(withLayer(once, { now: time.wall }))
-  const session = new Session(runOptions(url, password), time, new AbortController().signal, () => {})
+  const conversation = new Conversation(
+    runOptions(url, password),
+    time,
+    new AbortController().signal,
+    () => {},
+  )
   const login = tokenRequest({}, 'without a form', '/oauth/token/')
-  expect((await session.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
-  session[Symbol.dispose]()
+  expect((await conversation.ask({ ...login, oddity: 'respelled' })).status).not.toBe(429)
+  conversation[Symbol.dispose]()
 })
 
 describe.concurrent('Revocation', () => {

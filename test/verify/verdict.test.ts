@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
+import { PARTS, planOf } from '../../src/verify/run.ts'
 import { Findings, type Verdict } from '../../src/verify/verdict.ts'
-import { PARTS, planOf } from '../../src/verify/verify.ts'
 import { runOptions, WITHOUT_FLOODS } from './a-run.ts'
 
 const IDS = [...OUTSIDE.keys()]

@@ -6,7 +6,7 @@ import { formatAddress, type ListenAddress } from '../../system/listen-address.t
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
 import type { Status } from '../status.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 interface Subject {
   readonly key: string
@@ -89,7 +89,7 @@ async function userOf(
 ): Promise<'own' | 'hidden'> {
   try {
     const { listening } = await control<Status>(stateDir, { method: 'GET', path: '/status' })
-    if (listening?.some((each) => isSame(each, address))) return 'own'
+    if (listening?.some((each) => isSameAddress(each, address))) return 'own'
   } catch (error) {
     if (error instanceof SetupError && codeOf(error.cause) === 'EACCES') return 'hidden'
     if (!(error instanceof SetupError)) throw error
@@ -98,7 +98,7 @@ async function userOf(
 }
 
 /** Compares the hosts only if both are addresses: the configuration may have a name or a wildcard. */
-function isSame(bound: string, address: ListenAddress): boolean {
+function isSameAddress(bound: string, address: ListenAddress): boolean {
   if (address.kind !== 'tcp') return bound === formatAddress(address)
   const running = parseAddress(bound)
   if (!('value' in running) || running.value.kind !== 'tcp') return false

@@ -10,7 +10,7 @@ import {
 import { describeValidity, validityOf } from '../../listen/tls-pair.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { systemClock } from '../../system/clock.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 const { meaning, remedy: setClock } = KINDS.PosternCertificateInvalid
 

@@ -5,7 +5,7 @@ import { CURL, type Sample } from '../../forward/sample-heads.ts'
 import { fieldValues, lengthIn } from '../../http/fields.ts'
 import { isBug } from '../../system/setup-error.ts'
 import type { Warning } from './finding.ts'
-import { leavingOut } from './left-out.ts'
+import { leavingOut } from './leaving-out.ts'
 
 /** A request of `curl --compressed`. */
 export const COMPRESSED: Sample = { ...CURL, fields: [...CURL.fields, 'accept-encoding', 'gzip'] }

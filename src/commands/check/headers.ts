@@ -1,7 +1,7 @@
 import { leftOut } from '../../config/header-field.ts'
 import { CHROMIUM, CURL, sampleSize } from '../../forward/sample-heads.ts'
-import { readRequestFields } from '../../forward/settings.ts'
-import { check } from './check.ts'
+import { readRequestFields } from '../../forward/service-settings.ts'
+import { check } from './part.ts'
 import { allServices } from './services.ts'
 
 /** Whether the files of `headers` are readable, and how large the heads of requests are. */

@@ -2,10 +2,10 @@ import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-heads.ts'
-import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import type { Warning } from './finding.ts'
-import { leavingOut } from './left-out.ts'
+import { leavingOut } from './leaving-out.ts'
 
 /** Other settings with which the device may accept a request. */
 interface Trial {

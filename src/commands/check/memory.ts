@@ -1,9 +1,9 @@
-import { describePlan, type MemoryPlan, planMemory } from '../../compose/memory.ts'
+import { describePlan, type MemoryPlan, planMemory } from '../../compose/client-memory.ts'
 import type { Config } from '../../config/schema.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
 import type { Status } from '../status.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 /** The memory that clients may hold, and the keys that admit more. */
 export const MEMORY = check({

@@ -2,9 +2,9 @@ import { basename } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { formatAddress } from '../../system/listen-address.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Places } from '../instance.ts'
-import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbours.ts'
-import { check } from './check.ts'
+import type { InstancePlaces } from '../instance.ts'
+import { addressesOf, collide, isInstalled, type Neighbour, neighboursOf } from '../neighbour-files.ts'
+import { check } from './part.ts'
 
 /** Whether another sidecar of this host has one of the addresses. Does not apply to a draft, or if there is no other sidecar. */
 export const NEIGHBOURS = check({
@@ -46,7 +46,7 @@ export const NEIGHBOURS = check({
 type Found = readonly Neighbour[] | SetupError
 
 /** The other sidecars, or the error if the folder cannot be read. */
-function foundBeside(file: string, places: Places): Found {
+function foundBeside(file: string, places: InstancePlaces): Found {
   try {
     return neighboursOf(file, places)
   } catch (error) {

@@ -1,11 +1,12 @@
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { createConnections, type Malformed } from '../../device/connections.ts'
-import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
-import { openSignIn } from '../../sign-in/settings.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
+import { openSignIn } from '../../sign-in/open-sign-in.ts'
 import { systemClock } from '../../system/clock.ts'
 
 /**
- * Opens a service with its login, as `serve` does. `told` collects problems of the login, its end and responses. Its disposal ends the session.
+ * Opens a service with its login, as `serve` does. `told` collects problems of the login, its end and responses. Its disposal ends the
+ * session.
  */
 export async function openService(service: ServiceConfig, key: string) {
   const told: { problem?: string; unended?: string; malformed?: Malformed } = {}

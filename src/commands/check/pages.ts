@@ -3,11 +3,11 @@ import { failureOf } from '../../device/failure.ts'
 import { type OwnResponse, sendOwnRequest } from '../../device/own-request.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { sampleFields } from '../../forward/sample-heads.ts'
-import { readRequestFields } from '../../forward/settings.ts'
+import { readRequestFields } from '../../forward/service-settings.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
-import { check } from './check.ts'
 import { COMPRESSED, tryCompression } from './compression.ts'
 import { openService } from './open-service.ts'
+import { check } from './part.ts'
 import { failureHint, malformedWarning, type Service, serviceAt, withoutText } from './services.ts'
 
 /** Pages that the operator names, requested as a client would, signed in at the device. */

@@ -4,8 +4,8 @@ import type { Config } from '../../config/schema.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
-import { check } from './check.ts'
 import { planAsRunning } from './memory.ts'
+import { check } from './part.ts'
 
 export const PASSWORD = check({
   subjects: ({ config }) => [config],
@@ -65,9 +65,8 @@ export const LIVE_PAGE = check({
  */
 async function readPasswords(sources: Parameters<typeof openPasswords>[0], config: Config) {
   const { limit } = await planAsRunning(config)
-  const passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
+  using passwords = await openPasswords(sources, { clock: systemClock, memory: { limit, hold() {} } })
   const twins = await passwords.twins()
   const { absent } = passwords.state()
-  passwords.close()
   return { absent, twins }
 }

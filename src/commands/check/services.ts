@@ -4,12 +4,12 @@ import { responseChanges } from '../../config/response-header-field.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import type { Malformed } from '../../device/connections.ts'
 import { createRouter } from '../../forward/routes.ts'
-import { type Fields, namesIn } from '../../http/fields.ts'
+import { type Fields, fieldNamesIn } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Asked } from './check.ts'
 import type { Warning } from './finding.ts'
+import type { Asked } from './part.ts'
 
 /** A service of the device. */
 export interface Service {
@@ -42,8 +42,8 @@ export function pageOf({ health }: ServiceConfig): string {
 export function withoutText(fields: Fields, { responseHeaders, auth }: ServiceConfig): string {
   const { passes, added = [] } = responseChanges(responseHeaders, tokenHeaders(auth))
   if (passes === undefined) return ''
-  const isSet = fits([...namesIn(added)])
-  const changed = [...namesIn(fields)].filter((name) => !passes(name))
+  const isSet = fits([...fieldNamesIn(added)])
+  const changed = [...fieldNamesIn(fields)].filter((name) => !passes(name))
   const left = changed.filter((name) => !isSet(name))
   const other = changed.filter(isSet)
   return [

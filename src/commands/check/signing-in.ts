@@ -4,8 +4,8 @@ import { withCredentials } from '../../forward/request-fields.ts'
 import { CURL, sampleFields } from '../../forward/sample-heads.ts'
 import { tokenPlace } from '../../sign-in/session-token.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { check } from './check.ts'
 import { type OpenService, openService } from './open-service.ts'
+import { check } from './part.ts'
 import { allServices, failureHint, pageOf, type Service } from './services.ts'
 
 /** How the sidecar signs in at the device. */

@@ -7,7 +7,7 @@ import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
 import { systemClock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import { check } from './check.ts'
+import { check } from './part.ts'
 
 type Store = Awaited<ReturnType<typeof lookAtStore>>
 
@@ -32,7 +32,7 @@ export const STORE = check({
   rows: {
     'too old': ({ report }) =>
       Number.parseInt(report.version, 10) < OLDEST_VERSION && {
-        failed: `${nameOf(report)}, which is too old`,
+        failed: `${serverName(report)}, which is too old`,
         meaning: 'its scripts cannot do what Postern needs',
         remedy: `update it to version ${OLDEST_VERSION} or later, of Redis or Valkey`,
       },
@@ -46,12 +46,12 @@ export const STORE = check({
       const found = LOSSES.flatMap((find) => find(store) || [])
       if (found.length === 0) return undefined
       const joined = (part: keyof Loss): string => found.map((each) => each[part]).join('; ')
-      const warning = `${nameOf(store.report)}; ${joined('warning')}`
+      const warning = `${serverName(store.report)}; ${joined('warning')}`
       return { warning, meaning: joined('meaning'), remedy: joined('remedy') }
     },
     'hidden settings': ({ report }) =>
-      report.settings === undefined && `${nameOf(report)}; the user may not read its settings`,
-    good: ({ report }) => nameOf(report),
+      report.settings === undefined && `${serverName(report)}; the user may not read its settings`,
+    good: ({ report }) => serverName(report),
   },
 })
 
@@ -122,11 +122,9 @@ async function lookAtStore({
 /** Whether the password source and the store have different passwords. A source that cannot be used has a check of its own. */
 async function differs(config: Config, stored: ServerReport['password']): Promise<boolean> {
   if (stored === undefined || checkedByDevice(config)) return false
-  const opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
+  using opened = await openPasswords(passwordSources(config), { clock: systemClock }).catch(() => undefined)
   if (opened === undefined) return false
-  const own = await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))
-  opened.close()
-  return own !== stored.fingerprint
+  return (await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))) !== stored.fingerprint
 }
 
 /** The command for `redis-cli` that gives the user the rights. */
@@ -137,7 +135,7 @@ function grantAll(commands: readonly string[], { address, prefix }: StoreSetting
 }
 
 /** A clause about the server: its address, program and version. */
-function nameOf({ at, server, version, mode }: ServerReport): string {
+function serverName({ at, server, version, mode }: ServerReport): string {
   const name = `${at} is ${server.charAt(0).toUpperCase()}${server.slice(1)} ${version}`
   return mode === 'standalone' ? name : `${name} in ${mode} mode`
 }

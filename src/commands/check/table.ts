@@ -1,16 +1,16 @@
-import { warningsOf } from '../../compose/config-warnings.ts'
+import { configWarnings } from '../../compose/config-warnings.ts'
 import type { Loaded } from '../../config/load.ts'
 import { ADDRESSES } from './addresses.ts'
 import { CERTIFICATE } from './certificate.ts'
-import type { Asked, Outcome } from './check.ts'
 import { DEVICE } from './device.ts'
 import { HEADERS } from './headers.ts'
 import { MEMORY } from './memory.ts'
 import { NEIGHBOURS } from './neighbours.ts'
 import { PAGES } from './pages.ts'
+import type { Asked, CheckOutcome } from './part.ts'
 import { LIVE_PAGE, PASSWORD } from './passwords.ts'
 import { SIGNING_IN } from './signing-in.ts'
-import { STATE_FOLDER } from './state-folder.ts'
+import { STATE_FOLDER } from './state-dir.ts'
 import { STORE } from './store.ts'
 import { UPLOADS } from './uploads.ts'
 
@@ -42,14 +42,14 @@ export function examine(
   asked: Asked,
   isReload: boolean,
   locationOf: Loaded['locationOf'],
-): AsyncIterable<Outcome> {
+): AsyncIterable<CheckOutcome> {
   const runs = Object.values(TABLE)
     .filter(({ withReload }) => withReload || !isReload)
     .flatMap((part) => part.runs(asked, locationOf))
   return (async function* () {
     for (const run of runs) yield await run()
     if (isReload) return
-    for (const { key, file, reason, meaning, remedy } of await warningsOf(asked.config)) {
+    for (const { key, file, reason, meaning, remedy } of await configWarnings(asked.config)) {
       const message = file === undefined ? reason : `${file}: ${reason}`
       yield { result: { name: key, result: 'warning', message, meaning, remedy }, exitCode: 0 }
     }

@@ -4,10 +4,10 @@ import { failureOf } from '../../device/failure.ts'
 import { type OwnResponse, sendOwnRequest } from '../../device/own-request.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { CURL, sampleFields } from '../../forward/sample-heads.ts'
-import { AUTO_BUFFER } from '../../forward/settings.ts'
+import { AUTO_BUFFER } from '../../forward/service-settings.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
-import { check } from './check.ts'
 import { openService } from './open-service.ts'
+import { check } from './part.ts'
 import { type Service, serviceAt } from './services.ts'
 
 /** Compares the responses to two POSTs of 4 KiB, or of at most `max_body`: one with its length, one in chunks. */

@@ -11,9 +11,9 @@ import { readSource } from '../../password/read-source.ts'
 import { weaknessOf } from '../../password/strength.ts'
 import { systemClock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Outcome } from '../check/check.ts'
 import { NEW_DEVICE } from '../check/device.ts'
 import { type CheckResult, type DeviceLogin, describeResult } from '../check/finding.ts'
+import type { CheckOutcome } from '../check/part.ts'
 import { PASSWORD } from '../check/passwords.ts'
 import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
@@ -42,7 +42,7 @@ export interface TriedDevice extends DeviceAddress {
  *
  * @param auth the value of `upstream.auth`, if it is known
  */
-function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): Promise<Outcome> {
+function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): Promise<CheckOutcome> {
   const trust = tls === undefined ? [] : [`upstream.tls=${tls}`]
   const password =
     auth === undefined ? ['password.file=none'] : ['password.device=true', `upstream.auth=${flow(auth)}`]

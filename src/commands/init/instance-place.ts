@@ -6,8 +6,8 @@ import { listen } from '../../system/listen.ts'
 import type { ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { lockStateFolder } from '../../tokens/state-folder.ts'
-import { folderOf, type Places } from '../instance.ts'
-import { neighboursOf } from '../neighbours.ts'
+import { folderOf, type InstancePlaces } from '../instance.ts'
+import { neighboursOf } from '../neighbour-files.ts'
 
 /** The ports of instance number N are these plus N: 8501 for clients and 9501 for metrics of the first. */
 const BELOW = { listen: 8500, admin: 9500 } as const
@@ -24,8 +24,10 @@ export interface InstanceAddresses {
   readonly admin: ListenAddress & { readonly kind: 'tcp' }
 }
 
-/** Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`. */
-export function makeFolder(places: Places): void {
+/**
+ * Makes the folder of the instances beside `postern.yaml`, unless it exists. The folder gets the group of its parent. Throws `SetupError`.
+ */
+export function makeFolder(places: InstancePlaces): void {
   const folder = folderOf(places)
   try {
     mkdirSync(folder, { mode: 0o750 })
@@ -47,13 +49,16 @@ export function makeFolder(places: Places): void {
  * @param say gets a sentence about each configuration whose ports are not known
  */
 export async function withFreeAddresses<Result>(
-  places: Places,
+  places: InstancePlaces,
   say: (sentence: string) => void,
   write: (addresses: InstanceAddresses) => Result,
 ): Promise<Result> {
-  using locked = new DisposableStack()
-  locked.defer(await lock(join(folderOf(places), '.init.lock')))
-  return write(await freeAddresses(places, say))
+  const release = await lock(join(folderOf(places), '.init.lock'))
+  try {
+    return write(await freeAddresses(places, say))
+  } finally {
+    release()
+  }
 }
 
 async function lock(path: string): Promise<() => void> {
@@ -65,7 +70,10 @@ async function lock(path: string): Promise<() => void> {
   throw new SetupError('another postern init is choosing ports', { remedy: 'try again when it has ended' })
 }
 
-async function freeAddresses(places: Places, say: (sentence: string) => void): Promise<InstanceAddresses> {
+async function freeAddresses(
+  places: InstancePlaces,
+  say: (sentence: string) => void,
+): Promise<InstanceAddresses> {
   const neighbours = neighboursOf(undefined, places)
   for (const { file, addresses } of neighbours) {
     if (addresses === undefined) say(`${file} cannot be read or has a mistake, so its ports are not known`)

@@ -1,4 +1,4 @@
-import { isName } from '../../config/password-fields.ts'
+import { isPasswordName } from '../../config/password-fields.ts'
 import { splitAbsolute } from '../../http/request-path.ts'
 import { UPGRADE } from '../../http/scope.ts'
 import { LONGEST_PATH } from '../../record/access-log.ts'
@@ -47,7 +47,7 @@ function requestIn(record: object): LogLine {
   const { method, path, status, endpoint, grant, name = '', refusal, would_refuse: would } = fields
   const time = typeof fields.time === 'string' ? Date.parse(fields.time) : Number.NaN
   if (typeof method !== 'string' || typeof path !== 'string' || typeof status !== 'number') return 'other'
-  if (Number.isNaN(time) || typeof name !== 'string' || (name !== '' && !isName(name))) return 'other'
+  if (Number.isNaN(time) || typeof name !== 'string' || (name !== '' && !isPasswordName(name))) return 'other'
   if (endpoint === 'oauth') return 'own'
   return {
     name: grant === undefined ? undefined : name,

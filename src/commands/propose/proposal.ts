@@ -1,5 +1,5 @@
 import { writeCommentedYaml } from '../../config/yaml.ts'
-import { timeOf } from '../times.ts'
+import { timeText } from '../times.ts'
 import { addTo, type FoundPath, type PathTree, type Seen } from './path-tree.ts'
 
 /** A path for `allow`, with the requests of each method. */
@@ -74,7 +74,7 @@ function commentOn(entry: Entry): string {
   const { count, last } = seenOf(entry)
   const each = [...byMethod].map(([method, found]) => `${method} ${found.count}`).join(', ')
   const how = byMethod.size === 1 ? `${count}` : `${count} (${each})`
-  return `${how}, last ${timeOf(last)}${opened(path, [...byMethod.values()])}`
+  return `${how}, last ${timeText(last)}${opened(path, [...byMethod.values()])}`
 }
 
 /** A clause about the paths that an entry opens, with requested paths as examples. */

@@ -39,7 +39,7 @@ const OTHERS: readonly Row[] = [
 ]
 
 /** The warnings that an operator has to know before using the proposal. */
-export function warningsOf(log: Log): readonly string[] {
+export function proposalWarnings(log: Log): readonly string[] {
   const saidBy = (rows: readonly Row[]) => rows.flatMap((says) => says(log) || [])
   return [...saidBy(LACKS).slice(0, 1), ...saidBy(OTHERS)]
 }

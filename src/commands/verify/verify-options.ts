@@ -5,9 +5,9 @@ import { readOnlyLine } from '../../password/read-source.ts'
 import { isHash } from '../../password/stored-line.ts'
 import { readAuthorities } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Limit } from '../../verify/limit-fields.ts'
 import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../verify/options.ts'
 import { OUTSIDE, type OutsideId } from '../../verify/promises.ts'
+import type { Limit } from '../../verify/stated-limits.ts'
 
 export interface VerifyFlags {
   readonly passwordFile?: string
@@ -181,13 +181,13 @@ const TARGET = /^\/(?:[\w.~!$&'()*+,;=:@/?-]|%[\dA-F]{2})*$/i
 
 /** A request target in the form in which it is sent. Throws `SetupError`. */
 function parseTarget(flag: string, text: string): string {
-  const problem = targetProblem(text)
+  const problem = askedPathProblem(text)
   if (problem === undefined) return text
   throw new SetupError(problem, { key: flag })
 }
 
 /** Why a text cannot be the path: it is no path, two servers may read it differently, or it is the token endpoint. Otherwise undefined. */
-function targetProblem(text: string): string | undefined {
+function askedPathProblem(text: string): string | undefined {
   if (!text.startsWith('/')) return 'must begin with /, such as /status'
   if (text.includes('#')) return 'must not have a fragment (#): no client sends it'
   if (!TARGET.test(text))

@@ -196,7 +196,7 @@ export class Http1Intake {
       ? (this.#known.find(this.#pending, 0, length) ?? this.#knownUploads.find(this.#pending, 0, length))
       : undefined
     if (known !== undefined) {
-      this.#drop(known.bytes.length)
+      this.#discard(known.bytes.length)
       this.#begin(known.head)
       return true
     }
@@ -215,7 +215,7 @@ export class Http1Intake {
     const bytes = this.#pending
     const { length } = this.#head
     const head = interpretRequest(this.#head.takeRequest(), this.#facts)
-    this.#drop(length)
+    this.#discard(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else {
       const memory = head.bodyEnd === 0 ? this.#known : this.#knownUploads
@@ -238,7 +238,7 @@ export class Http1Intake {
   }
 
   /** Removes the first `length` pending bytes, which have been read. */
-  #drop(length: number): void {
+  #discard(length: number): void {
     this.#pending = length === this.#pending.length ? NOTHING : this.#pending.subarray(length)
   }
 
@@ -269,7 +269,7 @@ export class Http1Intake {
       const size = Math.min(this.#left, bytes.length)
       this.#left -= size
       body.push(size === bytes.length ? bytes : bytes.subarray(0, size))
-      this.#drop(size)
+      this.#discard(size)
     } else {
       const at = chunked.read(bytes, 0, bytes.length, pieces.add, MOST_CHUNKS)
       if (!this.#events.mayTakeMore(pieces.count)) this.#deferred = true
@@ -277,7 +277,7 @@ export class Http1Intake {
       const data = pieces.take(bytes, LARGE_PIECE)
       if (data !== undefined) body.push(data)
       if (at < 0) return false
-      this.#drop(at)
+      this.#discard(at)
     }
     if (chunked === undefined ? this.#left > 0 : !chunked.done) return true
     body.finish()

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../../http/exchange.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
-import { Http1Exchange, type Http1Transport } from './exchange.ts'
+import { Http1Exchange, type Http1Transport } from './http1-exchange.ts'
 
 /** The most bytes that a client may send before the response to its upgrade. WebSocket clients send none. */
 const LARGEST_EARLY = 64 * 1024

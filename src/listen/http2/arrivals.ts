@@ -1,8 +1,7 @@
 import type { Exchange } from '../../http/exchange.ts'
 import { afterTurn } from '../../system/clock.ts'
-import { REQUEST_WORK } from '../../system/turn-budget.ts'
-import { serveLater } from '../turn.ts'
-import type { Http2Exchange } from './exchange.ts'
+import { serveInTurn } from '../turn.ts'
+import type { Http2Exchange } from './http2-exchange.ts'
 import type { Misuse } from './misuse.ts'
 
 /** The handlers that a session calls for its requests. */
@@ -43,8 +42,7 @@ export class Arrivals {
       exchange.next = undefined
       const turns = exchange.holding?.client.turns
       if (exchange.ended || turns === undefined) continue
-      if (turns.take(REQUEST_WORK)) this.#pass(exchange)
-      else serveLater(turns, exchange, this.#pass, this.#handlers.onBug)
+      serveInTurn(turns, exchange, this.#pass, this.#handlers.onBug)
     }
   }
 

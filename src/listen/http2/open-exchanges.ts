@@ -1,10 +1,10 @@
 import type { Outcome } from '../../http/exchange.ts'
-import { type Account, type Holding, PATIENCE } from '../../memory/account.ts'
+import { type Account, type Holding, UNTOUCHED_FOR } from '../../memory/account.ts'
 import type { Clock } from '../../system/clock.ts'
 import { LARGE_BUFFER } from '../../system/read-buffers.ts'
 import type { ListenLimits } from '../connection-caps.ts'
-import type { Http2Exchange } from './exchange.ts'
-import type { StreamFacts } from './fields.ts'
+import type { Http2Exchange } from './http2-exchange.ts'
+import type { StreamFacts } from './http2-heads.ts'
 
 interface OpenExchangesOptions {
   readonly clock: Clock
@@ -117,12 +117,12 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
   }
 
   /**
-   * Cuts each response that the client has not read for `idleTimeout`, or for `PATIENCE` if it is an own response and memory is short. Node
-   * forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
+   * Cuts each response that the client has not read for `idleTimeout`, or for `UNTOUCHED_FOR` if it is an own response and memory is short.
+   * Node forgets a cut stream at once, but its reset waits while the client reads nothing, so that time counts, too.
    *
    * @param time in ms of any clock
-   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `PATIENCE` is added, so
-   *   that after any cut the connection of a client that does not read the reset ends equally soon.
+   * @returns the longest time without a read (ms). For an own response the difference between `idleTimeout` and `UNTOUCHED_FOR` is added,
+   * so that after any cut the connection of a client that does not read the reset ends equally soon.
    */
   cutUnread(time: number): number {
     const { idleTimeout } = this.#limits
@@ -131,7 +131,7 @@ export class OpenExchanges implements StreamFacts<Http2Exchange> {
     for (const exchange of this.all()) {
       const unread = exchange.unreadFor(time)
       const isOwn = exchange.sentAt === 0
-      const patience = isShort && isOwn ? Math.min(PATIENCE, idleTimeout) : idleTimeout
+      const patience = isShort && isOwn ? Math.min(UNTOUCHED_FOR, idleTimeout) : idleTimeout
       if (unread >= patience) {
         if (patience < idleTimeout && !exchange.ended) this.#account.gaveUp('answers', 'answer')
         this.#resetSince ??= time - unread - idleTimeout + patience

@@ -1,6 +1,6 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
 import { afterTurn } from '../../system/clock.ts'
-import type { Http2Exchange } from './exchange.ts'
+import type { Http2Exchange } from './http2-exchange.ts'
 
 /** How many turns of the event loop a reset takes at most: through a `Sluice`, each write of TLS takes two. */
 const TURNS = 8

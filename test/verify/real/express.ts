@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import OAuth2Server from '@node-oauth/oauth2-server'
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { type RateLimitRequestHandler, rateLimit } from 'express-rate-limit'
-import type { Limit } from '../../../src/verify/limit-fields.ts'
 import { DOCUMENTED_LIMITS } from '../../../src/verify/options.ts'
+import type { Limit } from '../../../src/verify/stated-limits.ts'
 import {
   LIFETIMES,
   type Limits,

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { startNginx as launchNginx } from '../../../bench/peers/nginx-process.ts'
-import type { Limit } from '../../../src/verify/limit-fields.ts'
 import { DOCUMENTED_LIMITS } from '../../../src/verify/options.ts'
+import type { Limit } from '../../../src/verify/stated-limits.ts'
 import { closeLater } from '../../support/cleanup.ts'
 import { needs } from '../../support/tools.ts'
 import { type Limits, PASSWORD, PATH, type RealServer, stopServer } from './real-server.ts'

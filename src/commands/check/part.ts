@@ -1,0 +1,125 @@
+import type { Loaded } from '../../config/load.ts'
+import type { Config } from '../../config/schema.ts'
+import { firstOf, isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
+import { type ExitCode, exitCodeOf } from '../command.ts'
+import type { InstancePlaces } from '../instance.ts'
+import type { CheckResult, DeviceLogin, Finding } from './finding.ts'
+
+/** The input of `check`: the configuration, and paths of the device to request. */
+export interface Asked {
+  readonly config: Config
+  /** The configuration file, if there is one. */
+  readonly file: string | undefined
+  readonly places: InstancePlaces
+  /** Pages of the device to request. */
+  readonly pages: readonly string[]
+  /** A path of the device to post to. */
+  readonly uploads: string | undefined
+}
+
+/** A part of the table: its subjects, how they are tried, and a row for each finding. */
+interface Part<Subject, Facts> {
+  /** The subjects of the check; empty if it does not apply. Throws `SetupError` for a path that cannot be requested. */
+  readonly subjects: (asked: Asked) => readonly Subject[]
+  /** The part also runs with `check --reload`. */
+  readonly withReload?: boolean
+  readonly about: (subject: Subject) => About
+  /** The reason if nothing is tried on a subject, which counts as ok; undefined if it is tried. */
+  readonly untried?: (subject: Subject) => string | undefined
+  /** Tries a subject, and collects the facts for the rows. An error is the result `failed`; a bug is thrown on. */
+  readonly look: (subject: Subject) => Facts | Promise<Facts>
+  /**
+   * The findings by name, in order. The first row that applies is the result, and the last row always applies. A row may try more. That
+   * costs nothing if an earlier row applies.
+   */
+  readonly rows: Readonly<Record<string, (facts: Facts) => Found | Promise<Found>>>
+}
+
+type Found = Finding | false | undefined
+
+interface About {
+  readonly name: string
+  /** The configuration key that the check is about. An error of `look` can name another key. */
+  readonly key: string
+  /** The consequence of a problem and the remedy, if neither its row nor the error of `look` has its own. */
+  readonly meaning: string
+  readonly remedy: string
+}
+
+/** The result of a check. */
+export interface CheckOutcome {
+  readonly result: CheckResult
+  /** The name of the finding, also `nothing tried` and `look failed`; undefined for a warning of the start. */
+  readonly row?: string
+  /** 2 if `serve` would not start. */
+  readonly exitCode: ExitCode
+  readonly tls?: string | undefined
+  readonly login?: DeviceLogin | undefined
+}
+
+/** Where a key is set, for the message of a failure. */
+type LocationOf = Loaded['locationOf']
+
+/** Makes a part of the table that can be run. */
+export function check<Subject, Facts>(part: Part<Subject, Facts>) {
+  const { subjects, about, withReload = false, rows } = part
+  /** Rejects only for a bug. */
+  const run = (subject: Subject, locationOf: LocationOf = () => undefined): Promise<CheckOutcome> =>
+    outcomeOf(part, subject, about(subject), locationOf)
+  return {
+    rows: Object.keys(rows),
+    withReload,
+    run,
+    /** A run for each subject. */
+    runs: (asked: Asked, locationOf: LocationOf): readonly (() => Promise<CheckOutcome>)[] =>
+      subjects(asked).map((subject) => () => run(subject, locationOf)),
+  }
+}
+
+async function outcomeOf<Subject, Facts>(
+  { untried, look, rows }: Part<Subject, Facts>,
+  subject: Subject,
+  about: About,
+  locationOf: LocationOf,
+): Promise<CheckOutcome> {
+  const instead = untried?.(subject)
+  if (instead !== undefined) return { row: 'nothing tried', ...resultOf(about, instead, locationOf) }
+  try {
+    const facts = await look(subject)
+    for (const [row, find] of Object.entries(rows)) {
+      const found = await find(facts)
+      if (found !== false && found !== undefined) return { row, ...resultOf(about, found, locationOf) }
+    }
+    throw new TypeError(`no row of ${about.name} applies`)
+  } catch (failure) {
+    const error = firstOf(failure)
+    if (isBug(error)) throw error
+    const { key, reason, remedy } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
+    const found = { failed: reason, remedy, exitCode: exitCodeOf(error) }
+    return { row: 'look failed', ...resultOf(about, found, locationOf, key) }
+  }
+}
+
+/** @param named the key at fault, if the error names one */
+function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: string): CheckOutcome {
+  const { name } = about
+  if (typeof found === 'string')
+    return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
+  const hints = { meaning: found.meaning ?? about.meaning, remedy: found.remedy ?? about.remedy }
+  if ('warning' in found) {
+    const { warning: message, login } = found
+    return { result: { name, result: 'warning', message, ...hints }, exitCode: 0, login }
+  }
+  const { failed, exitCode = 1, tls } = found
+  const message = located(about, failed, locationOf, named)
+  return { result: { name, result: 'failed', message, ...hints }, exitCode, tls }
+}
+
+/** Puts the location of the key and the key before a message. The key is left out if the check is named after it. */
+function located(about: About, message: string, locationOf: LocationOf, named: string | undefined): string {
+  const key = named ?? about.key
+  const location = locationOf(key)
+  const isSaid = key === about.name || (named ?? location) === undefined
+  const text = isSaid ? message : `${key}: ${message}`
+  return location === undefined ? text : `${location}: ${text}`
+}

@@ -1,0 +1,33 @@
+import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts'
+import type { GuessSummary } from '../oauth/wrong-passwords.ts'
+import type { Logger } from '../record/log.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Tokens } from '../tokens/token-store.ts'
+import type { Settings } from './settings.ts'
+
+const GUESSING =
+  'passwords are being guessed: correct the client, or block its address in a firewall; postern status lists the addresses with most wrong passwords'
+const CROWDED =
+  'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
+
+/** Remembers the logins of this sidecar, and logs when passwords are guessed. */
+export function openLoginHistory(
+  log: Logger,
+  clock: Clock,
+  settings: Settings,
+  onBug: (error: unknown) => void,
+): LoginHistory {
+  const warn = (text: string) => (guesses: GuessSummary) => log.warn(guesses, text)
+  return createLoginHistory({ clock, settings, onGuessing: warn(GUESSING), onCrowded: warn(CROWDED), onBug })
+}
+
+/** The tokens for operators: a revocation also makes the history forget the clients of the grants. */
+export function revocable<T extends Pick<Tokens, 'revoke'>>(tokens: T, history: LoginHistory): T {
+  return {
+    ...tokens,
+    revoke(which, reason) {
+      history.revoked(which)
+      return tokens.revoke(which, reason)
+    },
+  }
+}
