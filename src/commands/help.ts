@@ -176,6 +176,11 @@ the password, writes a commented configuration and prints the next steps. It can
 store a self-signed certificate of the device. It overwrites no file. Tokens and
 certificate are kept beside the configuration; for
 ${DEFAULT_CONFIG}, in /var/lib/postern.
+
+It asks once how many requests the device takes at once. Enter learns up to 4,
+which break hardly any device; more learns up to 64, and may break it once; or
+type the number. With up to 4 it allows one stream and one WebSocket beside
+them, which have connections of their own.
   postern init
   postern init --config ${DEFAULT_CONFIG}
 
@@ -183,6 +188,7 @@ Without a terminal it asks nothing:
   printf '%s' "$SECRET" | postern hash-password > password
   postern init --url http://192.0.2.7 --password-file password
   postern init --url https://device --shadow /etc/shadow --user admin
+  postern init --url http://192.0.2.7 --password-file password --max-in-flight 2
   postern init --url http://192.0.2.7 --device-login digest --user admin
 
 One of several devices of this host gets /etc/postern/devices/NAME.yaml, ports

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { PlacesUse } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
-import type { NamedService, ServiceConfig } from '../config/upstream-fields.ts'
+import { besidePlaces, type NamedService, type ServiceConfig } from '../config/upstream-fields.ts'
 import { type Breaker, createBreaker, startHealthCheck } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
@@ -105,6 +106,11 @@ function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): 
   return keys.every((key) => isDeepStrictEqual(one[key], other[key]))
 }
 
+/** Whether a service takes of the places of the other: it has the same address, and the same bounds. */
+export function sharesPlaces(one: ServiceConfig, other: ServiceConfig): boolean {
+  return agree(one, other, PLACES)
+}
+
 /** Whether a reload keeps the service: no key differs, except those of `IN_PLACE`. */
 export function isUnchanged(
   { config, downloadTimeout }: DeviceService,
@@ -136,7 +142,7 @@ export async function openDeviceService(
   const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
   // Each of these is `before` if the new service takes over the device's address, its places, or its places and connections.
   const sameDevice = has(['url']) ? before : undefined
-  const sibling = siblings.find((each) => agree(each.config, service, PLACES))
+  const sibling = siblings.find((each) => sharesPlaces(each.config, service))
   const keepsPlaces = has(PLACES) && (sibling === undefined || sibling.places === before?.places)
   const samePlaces = keepsPlaces ? before : undefined
   const sameConnections = samePlaces !== undefined && has(CONNECTIONS) ? before : undefined
@@ -273,6 +279,22 @@ export function loadOf(all: readonly DeviceService[], elsewhere: readonly Device
   for (const { buffering } of all) load.queued += buffering?.queue.waiting ?? 0
   for (const { queue } of new Set(elsewhere.map(({ places }) => places))) load.inFlight += queue.inside
   return load
+}
+
+/** The places for `postern status`. @param all the services; those that have these places count together */
+export function useOf(places: ServicePlaces, all: readonly DeviceService[]): PlacesUse {
+  const [streams, tunnels] = [
+    { used: 0, limit: 0 },
+    { used: 0, limit: 0 },
+  ]
+  for (const { config, open } of all.filter((each) => each.places === places)) {
+    const most = besidePlaces(config)
+    streams.used += open.streams.all
+    streams.limit += most.streams
+    tunnels.used += open.upgrading.count
+    tunnels.limit += most.tunnels
+  }
+  return { ...places.condition(), streams, tunnels, waits: places.waited() }
 }
 
 /** The condition of the service for the live page. */

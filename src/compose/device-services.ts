@@ -23,6 +23,7 @@ import {
   retire,
   type ServiceDependencies,
   type ServiceSettings,
+  useOf,
 } from './device-service.ts'
 import type { ServicePlaces } from './service-places.ts'
 
@@ -112,6 +113,7 @@ export async function openDeviceServices(
 
   const seconds = everySecond(clock, () => {
     if (retired.size > 0) prune().catch(deps.onBug)
+    for (const each of all) each.places.waits.look()
     if (!ceilings.followClock()) return
     for (const each of all) each.places.retime()
   })
@@ -151,7 +153,8 @@ export async function openDeviceServices(
       ),
       maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
     }),
-    places: () => placesOf(all),
+    places: () =>
+      placesOf(all).map((each) => ({ condition: () => useOf(each, all), retry: () => each.retry() })),
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),

@@ -1,4 +1,4 @@
-import type { PlacesCondition } from '../admin/control-socket.ts'
+import type { PlacesCondition, WaitsCondition } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import type { Connections } from '../device/connections.ts'
@@ -24,6 +24,7 @@ import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { FleetMember } from './fleet-places.ts'
+import { Waits } from './waits.ts'
 
 const STRIKES: Readonly<Record<StrikeKind, string>> = {
   guess: 'the device had no room for more requests at once: it gets no more until one more is tried again',
@@ -61,6 +62,9 @@ export class ServicePlaces {
   readonly #pools = new Set<Pool>()
   /** Tells the connections to the device how many places there are, and takes their signs of overload. */
   readonly capacity: Capacity
+  /** The waits for these places over the last day. */
+  readonly waits: Waits
+  readonly #most: number
   readonly #deps: Dependencies
   /** The address of the service, and the least and the most places. A ceiling that was learned with another value does not count. */
   readonly #device: string
@@ -76,18 +80,21 @@ export class ServicePlaces {
     const { route = '', inFleet, ceilings, clock, log, before } = deps
     const { min, max } = placesBounds(service)
     this.#deps = deps
+    this.#most = max
     this.#device = `${formatUpstreamUrl(service.url)} ${min}-${max}`
     const { queue, learner } = createPlaces({
       ...{ min, max, inFleet, clock, before: before?.queue },
       most: () => this.#member?.most ?? Number.POSITIVE_INFINITY,
       waiting: service.queue.size,
       maxWait: service.queue.timeout,
+      onWaited: (time, end) => this.waits.over(time, end),
       ceiling: this.#kept(),
       onChange: (reason, places) => this.#placesChanged(reason, places),
       onCeiling: (ceiling, cause) => this.#ceilingChanged(ceiling, cause),
     })
     this.queue = queue
     this.learner = learner
+    this.waits = new Waits(clock, () => queue.entered)
     this.capacity = capacityOf(queue, learner, () => this.#pools)
     if (inFleet && learner !== undefined) {
       const { sidecar } = ceilings
@@ -158,6 +165,12 @@ export class ServicePlaces {
       fleet: ceiling?.wall?.fleet?.sum ?? null,
       ceiling: (ceiling && roomUnder(ceiling)) ?? null,
     }
+  }
+
+  /** Whether requests waited for these places over the last day, and how many places would do. */
+  waited(): WaitsCondition {
+    const isCeiling = isBounded(this.learner)
+    return this.waits.condition({ places: this.queue.places, max: this.#most, isCeiling })
   }
 
   #kept(): Ceiling {

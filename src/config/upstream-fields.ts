@@ -16,6 +16,7 @@ import {
   textOrNull,
   unless,
 } from './value-fields.ts'
+import type { Parsed } from './yaml.ts'
 
 const queue = section({
   size: integer(0, 1_000_000, { default: 128 }),
@@ -161,6 +162,37 @@ export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
       service: { ...upstream, ...route, headers: without(unwanted, route.headers ?? {}) },
     })),
   ]
+}
+
+/**
+ * The most streams and WebSockets that a service has beside its places, each on a connection of its own. With one place, streams hold it.
+ * HTTP/1.0 has no WebSockets.
+ */
+export function besidePlaces(
+  service: Pick<ServiceConfig, 'maxInFlight' | 'maxStreams' | 'maxTunnels' | 'version'>,
+): { readonly streams: number; readonly tunnels: number } {
+  const { maxStreams, maxTunnels, version } = service
+  return {
+    streams: placesBounds(service).max > 1 ? maxStreams : 0,
+    tunnels: version === '1.0' ? 0 : maxTunnels,
+  }
+}
+
+/** Whether the places are so few that they break no device with a usual TCP stack: no more than by default. */
+export function isCareful({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): boolean {
+  return placesBounds({ maxInFlight }).max <= CAREFUL.max
+}
+
+export function isDefaultPlaces({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): boolean {
+  const { min, max } = placesBounds({ maxInFlight })
+  return min === CAREFUL.min && max === CAREFUL.max
+}
+
+/** Reads a number of places that a person typed: a whole number, or `auto`. */
+export function parsePlaces(text: string): Parsed<number | 'auto'> {
+  if (text === 'auto') return { value: text }
+  const places = /^\d{1,6}$/.test(text) ? Number(text) : 0
+  return places >= 1 && places <= MOST ? { value: places } : { problem: MUST }
 }
 
 /** The least and the most requests at a service at once; equal if `max_in_flight` is a number. */

@@ -1,6 +1,6 @@
 import { failureOf } from '../device/failure.ts'
 import { pathOf } from '../http/request-path.ts'
-import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import { type BoundedQueue, createBoundedQueue, type OnWaited } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import { type Ceiling, type CeilingCause, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
@@ -44,6 +44,7 @@ interface LearnerOptions {
   readonly max: number
   readonly waiting: number
   readonly maxWait: number
+  readonly onWaited?: OnWaited
   /** From before a restart. */
   readonly ceiling?: Ceiling
   /** Other sidecars have requests at the device, too. */
@@ -64,6 +65,7 @@ export function createPlaces({
   max,
   waiting,
   maxWait,
+  onWaited,
   clock,
   inFleet = false,
   most = () => Number.POSITIVE_INFINITY,
@@ -73,9 +75,9 @@ export function createPlaces({
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
-  if (min === max) {
-    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }, before), learner: undefined }
-  }
+  const queueOf = (inside: number | { readonly places: number }): BoundedQueue =>
+    createBoundedQueue(clock, { inside, waiting, maxWait, onWaited }, before)
+  if (min === max) return { queue: queueOf(max), learner: undefined }
   const law: PlacesLaw = new PlacesLaw(
     { min, max, inFleet },
     {
@@ -89,7 +91,7 @@ export function createPlaces({
       return Math.min(law.places, most())
     },
   }
-  const queue = createBoundedQueue(clock, { inside: inFleet ? shared : law, waiting, maxWait }, before)
+  const queue = queueOf(inFleet ? shared : law)
   let timer: Timer | undefined
   let waitsSince = 0
 

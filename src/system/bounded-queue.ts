@@ -22,13 +22,20 @@ interface Bound {
   readonly places: number
 }
 
-interface QueueBounds {
+interface WaitBounds {
+  /** How long a caller waits while its owner gets no place (ms). */
+  readonly maxWait: number
+  /** A caller that found no free place has waited for `time` (ms), and its wait is over. */
+  readonly onWaited?: OnWaited | undefined
+}
+
+interface QueueBounds extends WaitBounds {
   /** How many callers may be inside. */
   readonly inside: number | Bound
   readonly waiting: number
-  /** How long a caller waits while its owner gets no place (ms). */
-  readonly maxWait: number
 }
+
+export type OnWaited = (time: number, end: Entry['kind']) => void
 
 const FULL = { kind: 'full' } as const
 const LATE = { kind: 'late' } as const
@@ -55,6 +62,8 @@ export class Line {
   /** How many may be inside: as the queue that is in effect says. */
   most: Bound
   inside = 0
+  /** How many have entered so far. */
+  entered = 0
   readonly #clock: QueueClock
   readonly #waiters = createFairQueue<Waiter>()
   readonly #longWaiters = createFairQueue<Waiter>()
@@ -95,7 +104,12 @@ export class Line {
     return this.#longWaiters.makeRoomFor(owner) ?? this.#waiters.makeRoomFor(owner)
   }
 
-  wait(owner: string, maxWait: number, onWait: OnWait | undefined, isLong: boolean): Promise<Entry> {
+  wait(
+    owner: string,
+    { maxWait, onWaited }: WaitBounds,
+    onWait: OnWait | undefined,
+    isLong: boolean,
+  ): Promise<Entry> {
     const clock = this.#clock
     return new Promise((resolve) => {
       const queue = isLong ? this.#longWaiters : this.#waiters
@@ -110,6 +124,7 @@ export class Line {
         timer = ENDED
         waits.waiting -= 1
         if (waits.waiting === 0) this.#owners.delete(owner)
+        onWaited?.(clock.monotonic() - since, refused?.kind ?? 'entered')
         if (refused !== undefined) resolve(refused)
         else {
           waits.servedAt = clock.monotonic()
@@ -143,6 +158,7 @@ export class Line {
 
   #occupy(isLong: boolean): Leave {
     this.inside += 1
+    this.entered += 1
     if (isLong) this.#longInside += 1
     let left = false
     return () => {
@@ -190,6 +206,10 @@ export function createBoundedQueue(clock: QueueClock, bounds: QueueBounds, befor
     get waiting(): number {
       return line.waiting
     },
+    /** How many have entered so far. */
+    get entered(): number {
+      return line.entered
+    },
     /** How many callers may be inside now. */
     get places(): number {
       return most.places
@@ -224,10 +244,13 @@ export function createBoundedQueue(clock: QueueClock, bounds: QueueBounds, befor
       if (leave !== undefined) return { kind: 'entered', leave }
       if (line.waiting >= bounds.waiting) {
         const displaced = line.makeRoomFor(owner)
-        if (displaced === undefined) return FULL
+        if (displaced === undefined) {
+          bounds.onWaited?.(0, 'full')
+          return FULL
+        }
         displaced(FULL)
       }
-      return line.wait(owner, bounds.maxWait, onWait, isLong)
+      return line.wait(owner, bounds, onWait, isLong)
     },
   }
 }

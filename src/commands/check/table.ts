@@ -9,6 +9,7 @@ import { NEIGHBOURS } from './neighbours.ts'
 import { PAGES } from './pages.ts'
 import type { Asked, CheckOutcome } from './part.ts'
 import { LIVE_PAGE, PASSWORD } from './passwords.ts'
+import { PLACES } from './places.ts'
 import { SIGNING_IN } from './signing-in.ts'
 import { STATE_FOLDER } from './state-dir.ts'
 import { STORE } from './store.ts'
@@ -25,6 +26,7 @@ export const TABLE = {
   address: ADDRESSES,
   'other instances': NEIGHBOURS,
   headers: HEADERS,
+  places: PLACES,
   device: DEVICE,
   'signing in': SIGNING_IN,
   page: PAGES,
