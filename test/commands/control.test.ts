@@ -125,6 +125,45 @@ it('H286 `status` tells how many places the sidecars of a fleet share', async ()
   )
 })
 
+const DAY = 24 * HOUR
+
+it.each([
+  [
+    {},
+    DAY,
+    'in the last day 3 % of the requests waited, 40 ms at p99: max_in_flight: {max: 8} would do, if the device takes as many ',
+  ],
+  [{}, 23.5 * HOUR, 'in the last day 3 % '],
+  [{}, 3.5 * HOUR, 'in the last 3h 3 % '],
+  [{ p99: 39.2 }, DAY, ' 40 ms at p99: '],
+  [{ p99: 2_540 }, DAY, ' 2.5 s at p99: '],
+  [{ refused: 12 }, DAY, ' 40 ms at p99, 1 % were refused: max_in_flight'],
+  [{ wouldDo: null }, DAY, ' 40 ms at p99 '],
+  [{ wouldDo: null, ceiling: 4 }, DAY, ' 40 ms at p99: the device has shown that it has no room for more '],
+  [
+    { waited: 3, p99: 0, matters: false, wouldDo: null, ceiling: 4 },
+    DAY,
+    'in the last day 0.3 % of the requests waited ',
+  ],
+  [{ waited: 0.5, p99: 0, matters: false, wouldDo: null }, DAY, 'less than 0.1 % of the requests waited '],
+  [{ waited: 0, p99: 0, matters: false, wouldDo: null }, DAY, 'in the last day none of the requests waited '],
+  [{ requests: 0, waited: 0, p99: 0, matters: false, wouldDo: null }, DAY, '68 of 132 at once '],
+])('`status` says whether requests waited for places: %j, %d', async (figures, counts, told) => {
+  const { ceiling = null, ...other } = figures as { readonly ceiling?: number }
+  const waits = {
+    ...{ since: Date.now() - counts, requests: 1_000, waited: 30, refused: 0, p99: 40 },
+    ...{ matters: true, wouldDo: 8, ...other },
+  }
+  const place = {
+    ...{ route: null, used: 4, limit: 4, learned: true, triedAgainAt: null, wall: null, ceiling },
+    ...{ streams: { used: 64, limit: 64 }, tunnels: { used: 0, limit: 64 }, waits },
+  }
+  const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
+  expect(printed.replaceAll(/\s+/g, ' ')).toContain(told)
+  expect(printed).toContain('with 64 of 64 streams and 0 of 64 WebSockets, 68 of 132 at once')
+  expect(tooWide(printed)).toEqual([])
+})
+
 /** What is wider than a terminal: nothing but a word that is so by itself. */
 const tooWide = (printed: string): readonly string[] =>
   printed.split('\n').flatMap((line) => (line.length > 80 ? [line.trim()] : []))

@@ -35,6 +35,31 @@ describe('createBoundedQueue', () => {
     expect(counts(queue)).toEqual([1, 1])
   })
 
+  it('tells of each caller that found no free place, how long it waited, and how that ended', async () => {
+    const told: [number, string][] = []
+    const onWaited = (time: number, end: string): void => void told.push([time, end])
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 2, maxWait: 1000, onWaited })
+    const leave = entered(await queue.enter('a'))
+    expect([told, queue.entered]).toEqual([[], 1])
+    void queue.enter('a')
+    void queue.enter('a')
+    void queue.enter('a')
+    await settled()
+    expect(told).toEqual([[0, 'full']])
+    await clock.advance(10)
+    void queue.enter('b')
+    await settled()
+    expect(told.at(-1)).toEqual([10, 'full'])
+    leave()
+    await settled()
+    expect([told.at(-1), queue.entered]).toEqual([[10, 'entered'], 2])
+    await clock.advance(1_000)
+    expect(told.slice(3)).toEqual([[1_000, 'late']])
+    void queue.enter('c', (withdraw) => clock.after(7, withdraw))
+    await clock.advance(7)
+    expect([told.slice(4), queue.entered]).toEqual([[[7, 'withdrawn']], 2])
+  })
+
   it('serves waiters in order of arrival', async () => {
     const queue = createBoundedQueue(clock, { inside: 1, waiting: 3, maxWait: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
