@@ -33,7 +33,7 @@ export async function askForPlaces(prompt: Prompt): Promise<PlacesChoice> {
 
 function placesIn(answer: string): PlacesChoice | undefined {
   if (answer === '') return 'default'
-  const parsed = parsePlaces(/^more$/i.test(answer) ? 'auto' : answer)
+  const parsed = parsePlaces(/^(?:more|auto)$/i.test(answer) ? 'auto' : answer)
   return 'value' in parsed ? parsed.value : undefined
 }
 
