@@ -32,8 +32,14 @@ import {
   type TriedDevice,
   tryPassword,
 } from './init/answers.ts'
+import {
+  aboutPlaces,
+  askForPlaces,
+  firstPlaces,
+  type PlacesChoice,
+  placesFromFlag,
+} from './init/first-places.ts'
 import { type InstanceAddresses, makeFolder, withFreeAddresses } from './init/instance-place.ts'
-import { aboutPlaces, askForPlaces, firstPlaces, type PlacesChoice, placesFromFlag } from './init/places.ts'
 import { type Instance, instanceOf } from './instance.ts'
 import { openPrompt, type Terminal } from './prompt.ts'
 

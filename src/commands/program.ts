@@ -184,7 +184,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')
     .option(
       '--max-in-flight <number>',
-      'how many requests it takes at once; auto learns that, up to 64 (default: up to 4)',
+      'requests at once that the device takes; auto: learned, up to 64 (default: up to 4)',
     )
     .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
     .option('--htpasswd <file>', 'htpasswd file with the hash of the password of --user')
