@@ -177,10 +177,10 @@ store a self-signed certificate of the device. It overwrites no file. Tokens and
 certificate are kept beside the configuration; for
 ${DEFAULT_CONFIG}, in /var/lib/postern.
 
-It asks once how many requests the device takes at once. Enter learns up to 4,
-which break hardly any device; more learns up to 64, and may break it once; or
-type the number. With up to 4 it allows one stream and one WebSocket beside
-them, which have connections of their own.
+It asks how many requests the device takes at once, unless flags name both the
+device and its password. Enter: learned, up to 4, which break hardly any device.
+more: learned, up to 64, which may break it once. Or type the number: of up to 4
+it allows one stream and one WebSocket beside, each on a connection of its own.
   postern init
   postern init --config ${DEFAULT_CONFIG}
 

@@ -170,7 +170,9 @@ async function answersFromTerminal(
   if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
   const stored = { file: passwordFile, weak, login: device.login }
   const password = given.password ?? (await askForPassword(prompt, stored))
-  return { device, password, places: given.places ?? (await askForPlaces(prompt)) }
+  // Flags for the device and its password are a whole command, and ask nothing.
+  const isWhole = given.device !== undefined && given.password !== undefined
+  return { device, password, places: given.places ?? (isWhole ? 'default' : await askForPlaces(prompt)) }
 }
 
 async function answersFromFlags(

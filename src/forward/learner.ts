@@ -1,6 +1,6 @@
 import { failureOf } from '../device/failure.ts'
 import { pathOf } from '../http/request-path.ts'
-import { type BoundedQueue, createBoundedQueue, type OnWaited } from '../system/bounded-queue.ts'
+import { type Bound, type BoundedQueue, createBoundedQueue, type OnWaited } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import { type Ceiling, type CeilingCause, UNKNOWN } from './ceilings.ts'
 import type { DevicePlace } from './device-places.ts'
@@ -75,7 +75,7 @@ export function createPlaces({
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
-  const queueOf = (inside: number | { readonly places: number }): BoundedQueue =>
+  const queueOf = (inside: number | Bound): BoundedQueue =>
     createBoundedQueue(clock, { inside, waiting, maxWait, onWaited }, before)
   if (min === max) return { queue: queueOf(max), learner: undefined }
   const law: PlacesLaw = new PlacesLaw(

@@ -244,7 +244,6 @@ describe('postern init on a terminal', () => {
       await onTerminal(
         ['--url', gone, '--password-file', password, '--config', `${config}2`],
         ['y: use the address anyway', 'y\r'],
-        AT_ONCE,
       ),
     ).toMatchObject({ code: 0 })
     expect(readFileSync(`${config}2`, 'utf8')).toContain(`url: ${gone}\n`)
@@ -256,7 +255,6 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onTerminal(
       ['--url', url, '--password-file', password],
       ['t: write tls: {pin: sha256/', 't\r'],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen).toMatch(/SHA-256\s+fingerprint\s+is\s.*Trying .*answered 200/s)
@@ -270,7 +268,6 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onTerminal(
       ['--url', `https://127.0.0.1:${old?.port}`, '--password-file', password],
       ['t: write tls: {weak: true, pin: sha256/', 't\r'],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(written().upstream.tls).toMatchObject({ weak: true })
@@ -283,7 +280,6 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onTerminal(
       ['--url', `https://127.0.0.1:${device?.port}`, '--password-file', password],
       ['t: write tls: {groups: [P-256, brainpoolP256r1], pin: sha256/', 't\r'],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(written().upstream.tls).toMatchObject({ groups: ['P-256', 'brainpoolP256r1'] })
@@ -303,7 +299,6 @@ describe('postern init on a terminal', () => {
       ['--url', url, '--password-file', password],
       ['t: write tls: {pin: sha256/', 't\r'],
       ['y: use the address anyway', 'y\r'],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     const [, shown] = /fingerprint\s+is\s+([0-9A-F:]+)/.exec(screen) ?? []
@@ -318,7 +313,6 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onTerminal(
       ['--url', gone, '--device-ca', certificate.certFile, '--password-file', password],
       ['Or type its URL now: ', `${url}\r`],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(written().upstream.tls.ca).toBe(certificate.certFile)
@@ -345,7 +339,6 @@ describe('postern init on a terminal', () => {
         ['Or type its URL now: ', '\r'],
         ['Or type its URL now: ', `${secret}\r`],
         ['Or type its URL now: ', 'y\r'],
-        AT_ONCE,
       )
       expect(code, screen).toBe(0)
       expect(screen.match(/Trying/g)).toHaveLength(1)
@@ -361,7 +354,6 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onTerminal(
       ['--url', gone, '--password-file', password],
       ['Or type its URL now: ', `${host}\r`],
-      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain(`now: ${host}\nTrying http://${host} ...`)
@@ -535,6 +527,9 @@ describe('postern init on a terminal', () => {
 describe('what postern init writes for a device that takes so many requests at once', () => {
   const upstream = () => written().upstream
   const flags = () => ['--url', device.url, '--password-file', password]
+  /** On a terminal, where a flag names the password, and the device is asked for. */
+  const asked = (...dialogue: readonly Turn[]) =>
+    onTerminal(['--password-file', password], ['Address of the device', `${device.url}\r`], ...dialogue)
 
   it.each([
     ['1', 'makes 2 at most'],
@@ -582,15 +577,14 @@ describe('what postern init writes for a device that takes so many requests at o
     ['16', { maxInFlight: 16, maxStreams: 64, maxTunnels: 64 }],
     ['', { maxInFlight: { min: 1, max: 4 }, maxStreams: 64, maxTunnels: 64 }],
   ])('H105 on a terminal it asks, and takes %j', async (answer, keys) => {
-    const { code, screen } = await onTerminal(flags(), ['At once [up to 4]: ', `${answer}\r`])
+    const { code, screen } = await asked(['At once [up to 4]: ', `${answer}\r`])
     expect(code, screen).toBe(0)
     expect(screen).toContain(`At once [up to 4]: ${answer}\n`)
     expect(upstream()).toMatchObject(keys)
   })
 
   it('H235 a password that is typed there is not shown, and it asks again', async () => {
-    const { code, screen } = await onTerminal(
-      flags(),
+    const { code, screen } = await asked(
       ['At once [up to 4]: ', 'hunter two\r'],
       ['At once [up to 4]: ', '7304519826\r'],
       ['At once [up to 4]: ', '2\r'],
@@ -604,9 +598,15 @@ describe('what postern init writes for a device that takes so many requests at o
   it('H105 it asks nothing if the flags leave nothing open', async () => {
     expect(await onTerminal([...flags(), '--max-in-flight', '8'])).toMatchObject({ code: 0 })
     expect(upstream().maxInFlight).toBe(8)
-    const second = ['--config', `${config}2`, '--skip-checks']
-    expect(await onTerminal([...flags(), ...second])).toMatchObject({ code: 0 })
-    expect(readFileSync(`${config}2`, 'utf8')).toContain('  # max_in_flight: {min: 1, max: 4}\n')
+    for (const more of [[], ['--skip-checks']]) {
+      const file = `${config}${more.length}`
+      expect(await onTerminal([...flags(), '--config', file, ...more])).toMatchObject({ code: 0 })
+      expect(readFileSync(file, 'utf8')).toContain('  # max_in_flight: {min: 1, max: 4}\n')
+    }
+    const address = ['Address of the device', `${device.url}\r`] as const
+    const third = ['--config', `${config}3`, '--password-file', password, '--max-in-flight', 'auto']
+    expect(await onTerminal(third, address)).toMatchObject({ code: 0 })
+    expect(readFileSync(`${config}3`, 'utf8')).toContain('  max_in_flight: auto\n')
   })
 })
 
