@@ -59,12 +59,12 @@ export class Waits {
 
   /** A request that found no free place has ended its wait after `time` (ms). */
   over(time: number, end: Entry['kind']): void {
-    const { waits } = this.#present()
+    const hour = this.#present()
     const above = BOUNDS.findIndex((bound) => time <= bound)
     const bucket = above === -1 ? BOUNDS.length : above
-    waits[bucket] = (waits[bucket] ?? 0) + 1
-    if (end !== 'entered') this.#present().requests += 1
-    if (end === 'full' || end === 'late') this.#present().refused += 1
+    hour.waits[bucket] = (hour.waits[bucket] ?? 0) + 1
+    if (end !== 'entered') hour.requests += 1
+    if (end === 'full' || end === 'late') hour.refused += 1
   }
 
   /** Call this at least once in an hour: the requests since the last call count to the hour of that call. */

@@ -86,6 +86,22 @@ describe('The waits for places', () => {
     expect(told()).toMatchObject({ requests: 100, waited: 4, refused: 3, matters: true, wouldDo: 8 })
   })
 
+  it('are a reason if one request in a hundred is refused, however short it waited', () => {
+    const { told, enter, wait } = played()
+    enter(99)
+    wait(1, 0, 'full')
+    expect(told()).toMatchObject({ p99: 0, matters: true, wouldDo: 8 })
+    enter(1)
+    expect(told()).toMatchObject({ p99: 0, matters: false, wouldDo: null })
+  })
+
+  it('that all are as long as a bound are no longer than it', () => {
+    const { told, wait } = played()
+    wait(100, 20)
+    expect(told().p99).toBeGreaterThan(19)
+    expect(told().p99).toBeLessThanOrEqual(20)
+  })
+
   it('longer than the highest bound are as long as that', () => {
     const { told, wait } = played()
     wait(100, 3_000_000)
