@@ -67,6 +67,7 @@ export class Line {
   readonly #clock: QueueClock
   readonly #waiters = createFairQueue<Waiter>()
   readonly #longWaiters = createFairQueue<Waiter>()
+  /** Those that wait. */
   readonly #owners = new Map<string, Owner>()
   #longInside = 0
   /** Others than those that stay long have come: lately, and since the last look. */
@@ -93,7 +94,7 @@ export class Line {
 
   readonly tryEnter = (owner = '', isLong = false): Leave | undefined => {
     if (!isLong) this.#othersCome = this.#othersCame = true
-    if (this.waiting > 0) this.fill()
+    if (this.#owners.size > 0) this.fill()
     if (this.inside >= this.most.places) return undefined
     if (isLong && this.#othersCome && this.#hasHalf()) return undefined
     if (this.#owners.size > 0) this.#served(owner)
@@ -166,7 +167,7 @@ export class Line {
       left = true
       this.inside -= 1
       if (isLong) this.#longInside -= 1
-      if (this.waiting > 0) this.fill()
+      if (this.#owners.size > 0) this.fill()
     }
   }
 
