@@ -17,6 +17,12 @@ import { keepTicksFast } from './system/tick-objects.ts'
 /** The words after the name of the program on the command line. In the single executable there is no script among them. */
 const ARGUMENTS = isSea() ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)]
 
+/**
+ * `serve` handles SIGHUP before its code is loaded: otherwise a reload of the service at that time ends the process. A restart for more
+ * permissions may lose the signal, because the configuration is read after it.
+ */
+const onReload = process.argv[2] === 'serve' ? onSignals('SIGHUP') : undefined
+
 const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
@@ -69,7 +75,7 @@ function daemon(): DaemonIo {
     ...io,
     openLog: (settings) => loadLog(settings, sink),
     onStop: onSignals('SIGTERM', 'SIGINT'),
-    onReload: onSignals('SIGHUP'),
+    onReload: onReload ?? onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),
   }
 }

@@ -65,8 +65,6 @@ export function createMember(store: SharedStore): Member {
     })
   const [copies, others] = [copiesOf(), copiesOf()]
   const shared = { policy: POLICY, listener: { issued() {}, evicted() {}, revoked() {} } }
-  const parts = { ...shared, store, copies, clock: systemClock, random: randomBytes }
-  const tokens = createTokenStore({ ...shared, backend: createSharedBackend(parts), live: liveRequests() })
   const onBug = (error: unknown): never => {
     throw error
   }
@@ -79,6 +77,9 @@ export function createMember(store: SharedStore): Member {
     onDiffers() {},
     onBug,
   })
+  const { isSettled } = agreement
+  const parts = { ...shared, store, copies, clock: systemClock, random: randomBytes, isSettled }
+  const tokens = createTokenStore({ ...shared, backend: createSharedBackend(parts), live: liveRequests() })
   const windows = createSharedWindows(
     { requests: NO_LIMIT, window: 60_000 },
     {

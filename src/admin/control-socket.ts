@@ -294,7 +294,7 @@ export async function openControlSocket(
     makeFolder(stateDir)
     remove = await listenPrivately(server, controlSocketPath(stateDir))
   } catch (error) {
-    onFailure(error, 'postern status, explain, issue and revoke will not work')
+    onFailure(error, 'postern status, explain, issue, revoke and retry will not work')
   }
   return {
     async [Symbol.asyncDispose]() {

@@ -119,7 +119,7 @@ export function createSessionTable<Login>({
     return undefined
   }
 
-  /** Logs out: ends every session in the cookies of these fields, also where several cookies are no login. */
+  /** Logs out: ends the session of every cookie in these fields, also where several cookies count as none. */
   function endCarriedBy(fields: Fields): Later<boolean> {
     const ids = sessionIdsIn(fields, { ...cookie, several: 'each-is-tried' })
     return end(ids.flatMap((id) => sessions.peek(id) ?? []))

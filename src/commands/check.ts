@@ -11,7 +11,7 @@ import { type ConfigOptions, configPath, loadedFrom } from './configuration.ts'
 export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
   readonly quiet?: boolean
-  /** Test only the values and files that a reload of the running sidecar reads. */
+  /** Test only what a reload reads, without the files of passwords. */
   readonly reload?: boolean
   /** Request these paths of the device. */
   readonly pages?: readonly string[]

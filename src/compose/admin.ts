@@ -7,7 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { admitsAddress } from '../http/ip.ts'
 import { contextOf } from '../listen/handshakes.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
-import { type NamedSource, openPasswords, type Replacement } from '../password/sources.ts'
+import { openPasswords, type Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -29,7 +29,7 @@ interface Sources extends Omit<PageDependencies, 'files' | 'password' | 'secure'
 
 /** Creates the admin listener. Rejects with `SetupError` if `admin.password_file` cannot be used. */
 export async function openAdmin({ admin }: Config, sources: Sources) {
-  const { address, tls } = admin
+  const { tls } = admin
   const { clock, log, metrics, readiness, machine, current, onBug, files = shippedFiles } = sources
   let page: PageRoutes | undefined
   let stopped = false
@@ -43,10 +43,11 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
-  // Without a listener there is no page, and its password is not read.
-  const passwordsOf = (own: Config['admin']): readonly NamedSource[] =>
-    address === 'off' ? [] : pagePasswordSources(own)
-  const password = await openPasswords(passwordsOf(admin), { clock, events, memory: sources.hashMemory })
+  const password = await openPasswords(pagePasswordSources(admin), {
+    clock,
+    events,
+    memory: sources.hashMemory,
+  })
 
   const secure = tls === 'on'
   const createServer = secure ? await tlsServer(sources.certificate) : createHttpServer
@@ -85,8 +86,8 @@ export async function openAdmin({ admin }: Config, sources: Sources) {
     server,
     closeDenied,
     /** Opens the password of another configuration: see `Passwords`. Without one, the sessions end. */
-    async replacePassword({ admin: next }: Config): Promise<Replacement> {
-      const replacement = await password.replace(passwordsOf(next))
+    async replacePassword({ admin: next }: Config, limit: number): Promise<Replacement> {
+      const replacement = await password.replace(pagePasswordSources(next), limit)
       return {
         ...replacement,
         swap() {

@@ -1,5 +1,5 @@
 import type { MemoryStatus } from '../admin/control-socket.ts'
-import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
+import { pagePasswordSources, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import { Account } from '../memory/account.ts'
@@ -32,11 +32,7 @@ export async function planMemory(config: Config, bounds: MemoryBounds = memoryBo
 
 /** The memory that the most expensive stored hash takes (bytes). A file that cannot be read now counts as 0. */
 async function largestHash(config: Config): Promise<number> {
-  const page = config.admin.passwordFile
-  const sources = [
-    ...(checkedByDevice(config) ? [] : passwordSources(config)),
-    ...(page === undefined ? [] : [{ file: page }]),
-  ]
+  const sources = [...passwordSources(config), ...pagePasswordSources(config.admin)]
   const found = await Promise.all(sources.map((source) => readSource(source)))
   return Math.max(0, ...found.map((each) => ('credential' in each ? memoryOf(each.credential) : 0)))
 }
@@ -95,7 +91,7 @@ export function openMemory(
       metrics.shed(stage, what)
     },
   })
-  /** Logs the plan: at the start, and when another limit is in effect. */
+  /** Logs the plan. Called at the start, and when the limit changes. */
   const announce = (): void => log.info({ limit: plan.limit, plan: describePlan(plan) }, 'memory for clients')
   const nothingToShed = (): boolean => account.total < plan.limit * NOTHING_TO_SHED
   const checks = everySecond(clock, () => {
@@ -120,7 +116,7 @@ export function openMemory(
   return {
     account,
     hashes,
-    /** Has another plan in effect. */
+    /** Puts another plan into effect. */
     apply(next: MemoryPlan): void {
       const isSame = next.limit === plan.limit
       plan = next

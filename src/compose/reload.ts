@@ -59,7 +59,7 @@ interface ReloadedParts extends Reloaded {
   readonly memory: Pick<Memory, 'apply'>
   readonly admin: {
     readonly closeDenied: () => void
-    readonly replacePassword: (next: Config) => Promise<Replacement>
+    readonly replacePassword: (next: Config, limit: number) => Promise<Replacement>
   }
   /** Puts the caps and deadlines of connections into effect. */
   readonly applyLimits: (next: Config) => void
@@ -87,7 +87,8 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     isStopping,
     warnOf,
     onBug,
-    ...ofState
+    state,
+    log,
   } = parts
   let last = Promise.resolve()
 
@@ -98,15 +99,16 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     await using refused = new AsyncDisposableStack()
     const nextSettings = await deriveSettings(applied, settings.bounds)
     refuseIfStopping()
-    const passwords = await ofState.state.password.replace(passwordSources(applied))
+    const plan = await planMemory(applied)
+    const passwords = await state.password.replace(passwordSources(applied), plan.limit)
     refused.defer(passwords.discard)
-    const pagePassword = await admin.replacePassword(applied)
+    const pagePassword = await admin.replacePassword(applied, plan.limit)
     refused.defer(pagePassword.discard)
     const applyFormat = await destination.reformat(applied.log.format)
     const device = await services.replace(applied, nextSettings)
     refused.defer(device.discard)
-    const plan = await planMemory(applied)
     await certificate.reload(applied.listen.tls)
+    // The new certificate stays, but a listener that stops presents it to no new connection.
     refuseIfStopping()
     const changes = {
       live: changesBetween(settings.config, applied),
@@ -123,11 +125,11 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     if (!isListenSame) applyLimits(applied)
     memory.apply(plan)
     admin.closeDenied()
-    ofState.log.level = applied.log.level
+    log.level = applied.log.level
     applyFormat()
-    await applyToState(settings, names, ofState)
+    await applyToState(settings, names, parts)
     await warnOf(next)
-    await warnOfNextStart(next, ofState.log).catch(onBug)
+    await warnOfNextStart(next, log).catch(onBug)
     return changes
   }
 

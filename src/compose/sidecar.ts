@@ -196,7 +196,7 @@ export async function createSidecar(
     onOpen(addresses) {
       const isFirst = phase === 'starting'
       phase = 'running'
-      log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
+      log.info({ ...addresses, upstream: settings.config.upstream.url.origin, version: VERSION }, 'listening')
       if (isFirst) memory.announce()
     },
   })

@@ -193,7 +193,7 @@ function schemaIn({ schema, optional, initial, keys, default: written }: Field<u
   const inner = keys.size > 0 ? z.lazy(schema) : schema()
   if (optional) return z.optional(inner)
   if (initial !== undefined) return z._default(inner, initial)
-  // The problem is then that of a required key below.
+  // A missing section is then read as an empty one, which lacks the required key below it.
   return written === undefined ? inner : z.prefault(inner, written)
 }
 

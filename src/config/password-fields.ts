@@ -126,13 +126,15 @@ export function passwordSources({ password, passwords }: PasswordConfig): readon
   return (passwords ?? []).flatMap((entry, index) => sourcesIn(entry.name, entry, `passwords.${index}`))
 }
 
-/** The source of the password of the live page; none if it has no password. */
+/** The source of the password of the live page; none if it has no password. Without a listener there is no page, and nothing is read. */
 export function pagePasswordSources({
+  address,
   passwordFile: file,
 }: {
+  readonly address: unknown
   readonly passwordFile?: string | undefined
 }): readonly NamedSource[] {
-  return file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }]
+  return file === undefined || address === 'off' ? [] : [{ name: '', file, key: 'admin.password_file' }]
 }
 
 /** Whether the device checks the password of each grant. */

@@ -22,9 +22,10 @@ export const RESTART_KEYS: readonly RestartKeys[] = [
   },
   { keys: ['admin.address'] },
   { keys: ['admin.tls'] },
-  // Tokens have the names of `passwords`, or none. With `password.device`, `upstream.auth` says how the device checks a password.
+  // Tokens have the names of `passwords`, or none: then a limit by name would count all clients together. With `password.device`,
+  // `upstream.auth` says how the device checks a password.
   {
-    keys: ['password', 'passwords', 'upstream.auth'],
+    keys: ['password', 'passwords', 'upstream.auth', 'limits.api.per', 'limits.oauth.per'],
     when: (start, next) => kindOfPassword(start) !== kindOfPassword(next),
     which: 'from one of `password.file`, `password.device` and `passwords` to another',
   },

@@ -145,7 +145,7 @@ export function createConnections(
       else if (idle?.lend(repeatable, now)) return idle
       return new PooledConnection(pool, repeatable, upgrade, now)
     },
-    /** Calls `tell` for each request at the device, with what gets its response. */
+    /** Calls `tell` with the handler of each request at the device. */
     each(tell: (handler: ResponseHandler) => void): void {
       for (const { connection } of pool.all) if (connection.handler !== undefined) tell(connection.handler)
     },

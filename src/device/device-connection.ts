@@ -131,7 +131,7 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
     this.#write(request)
   }
 
-  /** What gets the response to the request in flight. */
+  /** The handler of the request in flight. */
   get handler(): ResponseHandler | undefined {
     return this.#handler
   }
@@ -259,8 +259,8 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
   }
 
   /**
-   * Whether a head of 408 is that with which the device closes an idle connection (RFC 9110 §15.5.9). The device sent it before it read the
-   * request, so it is the first head on a reused connection.
+   * Whether the device closes an idle connection with this 408 (RFC 9110 §15.5.9). The device sent it before it read the request, so it is
+   * the first head on a reused connection.
    */
   #isIdleTimeout({ closes }: Http1ResponseHead): boolean {
     return closes && this.state === 'reused' && this.#reading.isFirst

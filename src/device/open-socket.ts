@@ -164,7 +164,7 @@ class ReadBuffer {
   /** The least size (bytes) of a piece that may keep the buffer: a kept buffer is at least half used. */
   keepable = Number.POSITIVE_INFINITY
 
-  /** Chooses the buffer for the next read, after one that needed more than the shared buffer, or into another one. */
+  /** Chooses the buffer for the next read. Not called after a small read into the shared buffer, which stays. */
   follow(taken: Taken, length: number, receiver: Receiver): void {
     this.#choose(taken, length, receiver)
     const { length: size } = this.bytes

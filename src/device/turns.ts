@@ -32,8 +32,8 @@ export interface Capacity {
   /** The device can take no further connection. A new one opens when one that is closing has ended. */
   readonly isFull: () => boolean
   /**
-   * How many requests are at the device, and how many may be: as many connections may hold a place. If more are there, connections that
-   * become idle close.
+   * `inside`: the requests at the device. `places`: how many may be there, and how many connections may hold a place. While more are
+   * inside, a connection that becomes idle closes.
    */
   readonly load: { readonly inside: number; readonly places: number }
   /** A connection is opened. `present`: how many that hold a place are then at the device, closing ones included. */

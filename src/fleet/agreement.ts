@@ -1,18 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { namesInText, textOfNames } from '../http/scope.ts'
+import type { Agreement } from '../tokens/issuing.ts'
 import { PASSWORD_CHANGED } from '../tokens/revocation.ts'
 import { type DeviceState, type Epoch, hasGoneBack, PUBLISH, readState } from './epoch.ts'
 import { revokeAtServer } from './grants.ts'
-import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
-
-/**
- * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
- * `unknown`: the store has not answered since the start or since the password changed.
- */
-type Agreement =
-  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string }
-  | { readonly kind: 'differs' }
-  | { readonly kind: 'unknown' }
+import { runScriptDurably } from './scripts.ts'
+import { type SharedStore, StoreUnavailable, unlessUnavailable } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -30,7 +23,8 @@ interface Dependencies {
 /** The most reads of the state for one agreement. Two are usual, and each other sidecar that publishes costs one more. */
 const ROUNDS = 20
 
-const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not begin it anew'
+const OUTDATED =
+  'it has lost its data, and this sidecar, which has another password, does not write them anew'
 
 /**
  * Keeps the passwords of this sidecar in agreement with their fingerprints in the shared store (C8). Each epoch in the store belongs to one
@@ -48,12 +42,12 @@ const OUTDATED = 'it has lost its data, and this sidecar, which has another pass
 export function createPasswordAgreement(deps: Dependencies) {
   const { store, epoch: known, generation, fingerprint, onRevoked, onDiffers, onBug } = deps
   const { owed } = known
+  const reported = unlessUnavailable(onBug)
   /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
   let lastFingerprint: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
-  const keys = [`${store.prefix}state`]
 
   /** Reads the state, settles the agreement, and sends the owed revocations if the store takes them. Rejects with `StoreUnavailable`. */
   function settle(last = ''): Promise<DeviceState> {
@@ -165,8 +159,7 @@ export function createPasswordAgreement(deps: Dependencies) {
     reason: string | undefined,
   ): Promise<Pick<DeviceState, 'epoch'> | undefined> {
     const args = [state?.epoch ?? '', Number(known.present), salt, fingerprint, since]
-    const reply = await store.runDurably(PUBLISH, keys, [store.prefix, ...args])
-    const [revoked, epoch] = listOf(reply).map(String)
+    const [revoked, epoch] = (await runScriptDurably(store, PUBLISH, ...args)).map(String)
     if (epoch === undefined || known.isBehind(epoch)) return undefined
     if (reason === undefined) known.lost = epoch
     else if (state !== undefined) onRevoked(Number(revoked), reason)
@@ -195,7 +188,7 @@ export function createPasswordAgreement(deps: Dependencies) {
   /** Whether the store has every revocation of a name by this sidecar. Settles first if one is owed, or if the agreement is unknown. */
   async function isSettled(): Promise<boolean> {
     await turn
-    if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(() => {})
+    if (agreement.kind === 'unknown' || owed.names.size > 0) await settle().catch(reported)
     return owed.names.size === 0
   }
 
@@ -214,13 +207,10 @@ export function createPasswordAgreement(deps: Dependencies) {
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       const isPublished = await settle().then(
         () => agreement.kind === 'agreed' && !owed.names.has(name),
-        (error: unknown) => {
-          if (!(error instanceof StoreUnavailable)) onBug(error)
-          return false
-        },
+        reported,
       )
       // The store may have the new password already. Once it answers, the feed settles again.
-      if (!isPublished) known.apply({ kind: 'unsettled', name })
+      if (isPublished !== true) known.apply({ kind: 'unsettled', name })
     },
     settle,
     isSettled,

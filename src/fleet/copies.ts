@@ -25,10 +25,11 @@ interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasNa
   readonly timeout: number
 }
 
-/** A sidecar counts as deaf this much (ms) after `FOLLOW_WAIT` and the timeout of the store: a message may be late. */
+/** How late a message of the store may be (ms): see `deafAfter`. */
 const RESERVE = 2_000
 
-const MOST_REVOKED = 10_000
+/** The most ended grants that are remembered. */
+const MOST_ENDED = 10_000
 
 /**
  * The access tokens of the shared store that this sidecar has seen. While the sidecar hears of revocations, a copy decides as the original
@@ -41,8 +42,8 @@ export function createTokenCopies(deps: Dependencies) {
   const wallOffset = createWallOffset(clock)
   const epoch = createEpoch(react)
   const questions = createTokenQuestions(store, clock, epoch, timeout)
-  /** The grants that were revoked last, the oldest first. */
-  const revoked = new Set<string>()
+  /** The grants that have ended last, the oldest first. The answer to a question that was under way does not bring them back. */
+  const ended = new Map<string, 'revoked' | 'evicted'>()
   /** After this time without a message (ms), this sidecar counts as deaf: it may miss revocations. */
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
   /** Whether the requests in flight were cut at the end of the grace. */
@@ -52,11 +53,12 @@ export function createTokenCopies(deps: Dependencies) {
   const known = { table, until: Number.NEGATIVE_INFINITY }
 
   const now = (): number => Math.floor(clock.monotonic())
+  const leftOfLogin = (age: number): number => endOfGrant(-age, { grantLifetime })
   function prolong(): void {
     known.until = heardAt + Math.max(deafAfter, offlineGrace)
   }
 
-  /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with one question to the server. */
+  /** Looks up an access token: synchronously if a copy or the memory of removed ones decides, else with a question to the server. */
   const identify = createLookUp(
     known,
     clock,
@@ -64,18 +66,22 @@ export function createTokenCopies(deps: Dependencies) {
       questions.isUnknown(digest) ? REFUSED.unknown : ask(digest, client),
   )
 
-  async function ask(digest: Digest, client: string): Promise<TokenLookup> {
+  async function ask(digest: Digest, client: string, isRepeated = false): Promise<TokenLookup> {
     const answer = await questions.ask(digest, client)
     if (answer === 'unavailable' || !copies.inStep) return { kind: 'unavailable' }
     if (answer === 'unknown') return REFUSED.unknown
     // The sidecars have different `passwords`: this one does not know what the name may do.
-    if (!hasName(nameOfGrant(answer.grant))) return REFUSED.unknown
-    if (epoch.owed.names.has(nameOfGrant(answer.grant))) return { kind: 'unavailable' }
+    const name = nameOfGrant(answer.grant)
+    if (!hasName(name)) return REFUSED.unknown
+    if (epoch.owed.names.has(name)) return { kind: 'unavailable' }
     epoch.apply({ kind: 'begun', epoch: answer.epoch, since: answer.since })
-    if (revoked.has(answer.grant) || epoch.isBehind(answer.epoch)) return REFUSED.revoked
+    const how = ended.get(answer.grant)
+    if (how === 'evicted') return REFUSED.unknown
+    if (how === 'revoked' || !epoch.keeps(name, answer.epoch)) return REFUSED.revoked
+    // An epoch has begun since the answer was made, or the server has lost the present one.
+    if (epoch.isBehind(answer.epoch)) return isRepeated ? { kind: 'unavailable' } : ask(digest, client, true)
     // The token was issued under a policy with a longer `grantLifetime`.
-    if (answer.handout === undefined && endOfGrant(-answer.age, { grantLifetime }) <= 0)
-      return REFUSED.expired
+    if (answer.handout === undefined && leftOfLogin(answer.age) <= 0) return REFUSED.expired
     add({ ...answer, digest })
     use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
@@ -83,7 +89,7 @@ export function createTokenCopies(deps: Dependencies) {
 
   /** Adds a copy, but not of a token of another epoch: until the feed announces that epoch, the server is asked for the token. */
   function add({ digest, grant: id, client, epoch: of, age, until, handout }: TokenCopy): void {
-    if (revoked.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
+    if (ended.has(id) || of !== epoch.present || table.find(digest) !== undefined) return
     if (!hasName(nameOfGrant(id))) return
     const at = now()
     const issuedAt = Math.floor(at - age)
@@ -117,27 +123,29 @@ export function createTokenCopies(deps: Dependencies) {
   }
 
   /** Removes the copies that an event voids. For a token whose password is unsettled, the server is asked again. */
-  function react(event: FleetEvent, kept: ReadonlySet<string>): void {
-    if (event.kind === 'begun') dropOf((name) => !kept.has(name), 'revoked')
+  function react(event: FleetEvent, before: string): void {
+    table.expire(now())
+    if (event.kind === 'begun') dropOf((name) => !epoch.keeps(name, before), 'revoked')
     else if (event.kind === 'unsettled') dropOf((name) => name === event.name, 'evicted')
     else if (event.kind === 'removed') dropOf((name) => name === event.name, 'revoked')
-    else if (event.kind === 'revoked') revoke(event.grants)
     else {
-      const evicted = new Set(event.grants)
-      for (const id of evicted) drop(id, 'evicted')
-      live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
+      end(event.grants, event.kind)
+      if (event.kind === 'revoked') live.cut(event.grants)
+      else {
+        const evicted = new Set(event.grants)
+        live.endStreams(clock.monotonic(), (grant) => evicted.has(grant))
+      }
     }
   }
 
-  function revoke(grants: readonly string[]): void {
+  function end(grants: readonly string[], how: 'revoked' | 'evicted'): void {
     for (const id of grants) {
-      revoked.delete(id)
-      revoked.add(id)
-      const [oldest] = revoked
-      if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
-      drop(id, 'revoked')
+      ended.delete(id)
+      ended.set(id, how)
+      const [oldest] = ended.keys()
+      if (ended.size > MOST_ENDED && oldest !== undefined) ended.delete(oldest)
+      drop(id, how)
     }
-    live.cut(grants)
   }
 
   function sweep(): void {
@@ -152,7 +160,10 @@ export function createTokenCopies(deps: Dependencies) {
 
   const copies = {
     identify,
-    grantOf: (digest: Digest): string | undefined => table.find(digest)?.grant.id,
+    grantOf(digest: Digest): string | undefined {
+      table.expire(now())
+      return table.find(digest)?.grant.id
+    },
     /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of a token of the grant. */
     usedAt(id: string): number | null {
       const grant = table.grant(id)
@@ -163,7 +174,7 @@ export function createTokenCopies(deps: Dependencies) {
     epoch,
     /**
      * Whether this sidecar has read the state since its connection to the server began. Until then the server may be a restored backup,
-     * with tokens that were revoked later.
+     * with tokens that were revoked later. The feed sets it.
      */
     inStep: true,
     /** Whether this sidecar hears of revocations: the last message is not older than `deafAfter`. */
@@ -177,6 +188,8 @@ export function createTokenCopies(deps: Dependencies) {
     },
     /** Forgets the unknown tokens: from now on another server may answer, which may know them. */
     forgetUnknown: questions.forget,
+    /** How much longer a login of this age lasts (ms). */
+    leftOfLogin,
     /** How long a login lasts, as an argument of a script (ms); empty: without end. */
     get grantLasts(): number | '' {
       return typeof grantLifetime === 'number' ? grantLifetime : ''

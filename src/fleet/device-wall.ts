@@ -69,7 +69,7 @@ export function mostUnder({ kind, sum }: Pick<FleetWall, 'kind' | 'sum'>): numbe
 }
 
 /** The wall as a sidecar knows it, for a server that was emptied. */
-export function retold({ version, kind, sum, left }: FleetWall, now: number): DeviceWall {
+export function wallOfKnown({ version, kind, sum, left }: FleetWall, now: number): DeviceWall {
   return { version, kind, sum, till: now + left, at: Math.min(now, version) }
 }
 

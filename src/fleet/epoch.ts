@@ -1,8 +1,8 @@
 import { namesInText } from '../http/scope.ts'
 import type { Ending } from '../tokens/revocation.ts'
 import { createOwedRevocations } from './owed.ts'
-import { tokenScript } from './scripts.ts'
-import { listOf, type SharedStore } from './shared-store.ts'
+import { runScript, tokenScript } from './scripts.ts'
+import type { SharedStore } from './shared-store.ts'
 
 /** What voids tokens of the shared store, or may have done so. */
 export type FleetEvent =
@@ -19,45 +19,47 @@ export type Epoch = ReturnType<typeof createEpoch>
 /**
  * The latest epoch of the device that this sidecar knows, and the revocations that it owes to the server.
  *
- * @param react removes the copies that an event voids, except those of the `kept` names; called when `present` is the new epoch already
+ * @param react removes the copies that an event voids. `before`: the epoch before the event; `present` is the new one already
  */
-export function createEpoch(react: (event: FleetEvent, kept: ReadonlySet<string>) => void) {
+export function createEpoch(react: (event: FleetEvent, before: string) => void) {
   let present = ''
+  /** The first epoch of the password of each name that has tokens of several epochs: `DeviceState.since`. */
+  let since: ReadonlyMap<string, string> = new Map()
   const owed = createOwedRevocations()
   return {
     owed,
-    /** The epoch that this sidecar has begun because the server had lost its data; empty if there was none. */
+    /** The epoch that this sidecar has begun because the server had lost its data; empty if there was none. The agreement sets it. */
     lost: '',
     get present(): string {
       return present
     },
     /** Whether a server that names this epoch (empty: none) has lost the present one, because it was emptied or restored. */
     isBehind: (epoch: string): boolean => epoch === '' || !(Number(epoch) >= Number(present)),
+    /** Whether a token of this name that was valid in the epoch `of` is valid in the present one: its password has not changed since. */
+    keeps: (name: string, of: string): boolean =>
+      of !== '' && (Number(of) >= Number(present) || Number(since.get(name)) <= Number(of)),
     /** An epoch that is not later than the present one changes nothing. */
     apply(event: FleetEvent): void {
-      let kept = NONE
+      const before = present
       if ('epoch' in event) {
-        if (!(Number(event.epoch) > Number(present))) return
-        const since = [...namesInText(event.since ?? '')]
-        kept = new Set(since.filter(([, from]) => Number(from) <= Number(present)).map(([name]) => name))
+        if (!(Number(event.epoch) > Number(before))) return
+        since = namesInText(event.since ?? '')
         present = event.epoch
       }
-      react(event, kept)
+      react(event, before)
     },
     /** Revokes at this sidecar at once, and notes that the revocation is owed to the server. */
     end(which: Ending, reason: string): void {
       if ('name' in which) {
         owed.names.set(which.name, { epoch: present, reason })
-        react({ kind: 'removed', name: which.name }, NONE)
+        react({ kind: 'removed', name: which.name }, present)
       } else {
         for (const id of which.grants) owed.grants.set(id, reason)
-        react({ kind: 'revoked', grants: which.grants }, NONE)
+        react({ kind: 'revoked', grants: which.grants }, present)
       }
     },
   }
 }
-
-const NONE: ReadonlySet<string> = new Set()
 
 export interface DeviceState {
   readonly epoch: string
@@ -185,10 +187,10 @@ export const NO_EVENT = '0-0'
  * @param last the id of the last event that this sidecar has read
  */
 export async function readState(
-  { prefix, run }: Pick<SharedStore, 'prefix' | 'run'>,
+  store: Pick<SharedStore, 'prefix' | 'run'>,
   last: string,
 ): Promise<DeviceState | undefined> {
-  const reply = listOf(await run(READ_STATE, [`${prefix}state`], [prefix, last === '' ? NO_EVENT : last]))
+  const reply = await runScript(store, READ_STATE, last === '' ? NO_EVENT : last)
   const [epoch = '', salt = '', fingerprint = '', id = '', read = '', since = ''] = reply.map(String)
   return epoch === '' ? undefined : { epoch, since, salt, fingerprint, last: id, read }
 }

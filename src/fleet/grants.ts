@@ -2,7 +2,7 @@ import type { GrantSummary, RecentGrants } from '../tokens/grant-table.ts'
 import { type IssuedGrant, issuedOf } from '../tokens/handout.ts'
 import type { TokenCopies } from './copies.ts'
 import { REVOKED } from './operator-words.ts'
-import { REVOKE_GRANTS, tokenScript } from './scripts.ts'
+import { REVOKE_GRANTS, runScript, runScriptDurably, tokenScript } from './scripts.ts'
 import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /**
@@ -38,7 +38,7 @@ for argument = 2, #ARGV do
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
   local count, client, granted, label = {a = 0, r = 0, s = 0}, nil, nil, nil
   for i = 1, #members, 2 do
-    local kind, _, of, at, _, called = token(string.sub(members[i], 2))
+    local kind, _, of, at, _, _, called = token(string.sub(members[i], 2))
     if kind then
       count[kind] = count[kind] + 1
       client, granted, label = of, at, called
@@ -67,7 +67,7 @@ interface RevokedPage {
  * @param said the kind of the message; it tells the other sidecars whether an operator revokes: see `sayRevoked`
  */
 export async function* revokeAtServer(
-  { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
+  store: Pick<SharedStore, 'runDurably' | 'prefix'>,
   grants: readonly string[],
   said: string = REVOKED,
 ): AsyncIterable<RevokedPage> {
@@ -75,10 +75,8 @@ export async function* revokeAtServer(
   // The revocation of a client by an operator is announced even if the client has no live grant any more.
   if (pages.length === 0 && said !== REVOKED) pages.push([])
   for (const page of pages) {
-    const held = listOf(await runDurably(REVOKE_GRANTS, [`${prefix}state`], [prefix, said, ...page])).map(
-      String,
-    )
-    yield { page, held }
+    const held = await runScriptDurably(store, REVOKE_GRANTS, said, ...page)
+    yield { page, held: held.map(String) }
   }
 }
 
@@ -90,13 +88,12 @@ type Uses = Pick<TokenCopies, 'usedAt'>
  * `StoreUnavailable` if the store does not answer.
  */
 export async function describeGrants(
-  { run, prefix }: SharedStore,
+  store: SharedStore,
   { usedAt }: Uses,
   ids: readonly string[],
 ): Promise<readonly GrantSummary[]> {
   const found: StoreReply[] = []
-  for (const page of pagesOf(ids))
-    found.push(...listOf(await run(DESCRIBE_GRANTS, [`${prefix}state`], [prefix, ...page])))
+  for (const page of pagesOf(ids)) found.push(...(await runScript(store, DESCRIBE_GRANTS, ...page)))
   return found.map((each) => {
     const [id, client, issuedAt, expiresAt, accessTokens, refreshTokens, label] = listOf(each)
     return {
@@ -113,8 +110,8 @@ export async function describeGrants(
 }
 
 /** The number of all live grants, the ids of at most `most` of them, the first to expire first, the epoch, and the ids of issued grants. */
-async function list({ run, prefix }: SharedStore, most: number) {
-  const [total, ...others] = listOf(await run(LIST_GRANTS, [`${prefix}state`], [prefix, most]))
+async function list(store: SharedStore, most: number) {
+  const [total, ...others] = await runScript(store, LIST_GRANTS, most)
   const [ids = [], issued = []] = [others[0], others[2]].map((each) => listOf(each).map(String))
   return { total: Number(total), ids, epoch: String(others[1]), issued }
 }

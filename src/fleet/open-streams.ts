@@ -3,14 +3,14 @@ import type { LiveRequests } from '../tokens/revocation.ts'
 import type { TokenCopies } from './copies.ts'
 import { pagesOf } from './grants.ts'
 import { regularQuestion } from './regular-question.ts'
-import { HOLD } from './scripts.ts'
+import { HOLD, runScript } from './scripts.ts'
 import { listOf, type SharedStore } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
   readonly live: LiveRequests
-  readonly copies: Pick<TokenCopies, 'epoch' | 'grantLasts'>
+  readonly copies: Pick<TokenCopies, 'epoch' | 'leftOfLogin'>
   readonly onBug: (error: unknown) => void
 }
 
@@ -33,15 +33,13 @@ export function watchStreams({ store, clock, live, copies, onBug }: Dependencies
     const said = new Map<string, number>()
     for (const page of pagesOf(grants)) {
       const asked = clock.monotonic()
-      const reply = await store.run(
-        HOLD,
-        [`${store.prefix}state`],
-        [store.prefix, HELD_FOR, copies.grantLasts, ...page],
-      )
-      const [epoch, ...left] = listOf(reply)
+      const [epoch, ...found] = await runScript(store, HOLD, HELD_FOR, ...page)
       // The server has lost its data. A sidecar will begin an epoch, which ends the streams.
       if (copies.epoch.isBehind(String(epoch))) return
-      for (const [at, grant] of page.entries()) said.set(grant, asked + Number(left[at]))
+      for (const [at, grant] of page.entries()) {
+        const [left, age] = listOf(found[at]).map(Number)
+        said.set(grant, asked + Math.min(left ?? 0, age === undefined ? Infinity : copies.leftOfLogin(age)))
+      }
     }
     ends = said
   }

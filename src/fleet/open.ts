@@ -19,7 +19,7 @@ import { watchStreams } from './open-streams.ts'
 import { createFleetPlaces, type FleetPlaces } from './places.ts'
 import { regularQuestion } from './regular-question.ts'
 import { createSharedBackend } from './shared-backend.ts'
-import { STORE_OPERATIONS, StoreUnavailable } from './shared-store.ts'
+import { STORE_OPERATIONS, type StoreUnavailable, unlessUnavailable } from './shared-store.ts'
 import { lookAfterTokens } from './upkeep.ts'
 import { createSharedTables } from './windows.ts'
 
@@ -107,9 +107,6 @@ async function openState(
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
   const shared = { store, clock, policy: config.tokens }
   const copies = createTokenCopies({ ...shared, live, hasName, timeout })
-  const backend = createSharedBackend({ ...shared, copies, random: randomBytes, listener: events })
-  const tokens = createTokenStore({ backend, policy: config.tokens, listener: events, live })
-  const { owed } = copies.epoch
   let differs = false
   const agreement = createPasswordAgreement({
     store,
@@ -124,6 +121,9 @@ async function openState(
     },
     onBug,
   })
+  const { isSettled } = agreement
+  const backend = createSharedBackend({ ...shared, copies, random: randomBytes, listener: events, isSettled })
+  const tokens = createTokenStore({ backend, policy: config.tokens, listener: events, live })
   const { hashMemory: memory, precedence } = deps
   const sources = { clock, events: sourceEvents(deps, agreement.changed), memory, precedence }
   const password = await openPasswords(passwordSources(config), sources)
@@ -174,20 +174,12 @@ async function openState(
     else log.info('the shared store tells of revocations again')
   })
   return {
-    tokens: {
-      ...tokens,
-      refresh: async (presented) =>
-        copies.inStep && (owed.names.size === 0 || (await agreement.isSettled()))
-          ? tokens.refresh(presented)
-          : 'unavailable',
-    },
+    tokens,
     password,
     async end(which, reason) {
       copies.epoch.end(which, reason)
-      await agreement.settle().catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-      })
-      return owed.hasPaid(which)
+      await agreement.settle().catch(unlessUnavailable(onBug))
+      return copies.epoch.owed.hasPaid(which)
     },
     issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
     ...createIssuing({ ...deps, password, agreement, tokens }),

@@ -8,12 +8,12 @@ import {
   mostUnder,
   type PlacesEvent,
   readWall,
-  retold,
   textOfWall,
+  wallOfKnown,
   works,
 } from './device-wall.ts'
-import { tokenScript } from './scripts.ts'
-import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
+import { runScript, runScriptDurably, tokenScript } from './scripts.ts'
+import { listOf, type SharedStore, type StoreReply, unlessUnavailable } from './shared-store.ts'
 import { type Beat, divide, GONE, LIFE, readBeat, textOfBeat } from './shares.ts'
 
 /** The wall of the device, and what this sidecar may have of its places. */
@@ -94,7 +94,8 @@ interface Dependencies {
   readonly onBug: (error: unknown) => void
 }
 
-interface Asking {
+/** A service of this sidecar, and what the store has said about its places. */
+interface Membership {
   readonly member: PlacesMember
   /** The places of this sidecar; undefined without a wall. */
   share: number | undefined
@@ -139,26 +140,26 @@ export type FleetPlaces = ReturnType<typeof createFleetPlaces>
  * 20 s limits itself to one place, and after 30 s the others count one for it.
  */
 export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
-  const members: Asking[] = []
+  const members: Membership[] = []
   const life = new AbortController()
 
   /** Sends a beat, and perhaps a wall. Returns what the store has after that, and whether it took the beat. */
-  async function exchange(each: Asking, proposal?: Proposal, hasLeft = false) {
+  async function exchange(each: Membership, proposal?: Proposal, hasLeft = false) {
     const { member, share, view, beat, wall } = each
     const { sidecar, places, inside, ...said } = member.standing()
     const keepsTo = share !== undefined && inside <= share ? view : ''
     const next = textOfBeat({ ...said, hasLeft, view: keepsTo, share: share ?? places })
     const name = hash('sha256', member.name, 'base64url')
-    const args = [store.prefix, name, sidecar, beat, next, wall, proposal?.wall ?? '']
-    const run = proposal === undefined ? store.run : store.runDurably
-    const [time, listed] = listOf(await run(PLACES, [`${store.prefix}state`], args))
+    const ask = proposal === undefined ? runScript : runScriptDurably
+    const args = [name, sidecar, beat, next, wall, proposal?.wall ?? '']
+    const [time, listed] = await ask(store, PLACES, ...args)
     const fields = fieldsIn(listed)
     each.beat = fields.get(sidecar) ?? ''
     each.wall = fields.get('wall') ?? ''
     return { kept: keptIn(Number(time), fields), isTaken: each.beat === `${time} ${next}` }
   }
 
-  async function askNow(each: Asking): Promise<void> {
+  async function askNow(each: Membership): Promise<void> {
     const { member } = each
     let proposal: Proposal | undefined
     for (let round = 0; round < ROUNDS; round++) {
@@ -182,9 +183,10 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
   }
 
   /** The next wall, if this sidecar knows of a change. Drops the events that change nothing. */
-  function propose({ member }: Asking, { now, wall, beats }: Kept): Proposal | undefined {
+  function propose({ member }: Membership, { now, wall, beats }: Kept): Proposal | undefined {
     const { sidecar, known } = member.standing()
-    if (known !== undefined && known.version > wall.version) return { wall: textOfWall(retold(known, now)) }
+    if (known !== undefined && known.version > wall.version)
+      return { wall: textOfWall(wallOfKnown(known, now)) }
     const others = [...beats]
       .filter(([id, { at }]) => id !== sidecar && now - at < LIFE)
       .map(([, beat]) => beat)
@@ -204,7 +206,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     return isConfirmed && isCarried ? { wall: textOfWall(works(wall, now)) } : undefined
   }
 
-  function takeShare(each: Asking, { now, age, wall, beats }: Kept): void {
+  function takeShare(each: Membership, { now, age, wall, beats }: Kept): void {
     const { member } = each
     const { sidecar, places } = member.standing()
     const most = mostUnder(wall)
@@ -232,25 +234,26 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     member.adopt({ ...heard, share: each.share })
   }
 
-  async function ask(each: Asking): Promise<void> {
+  async function ask(each: Membership): Promise<void> {
     each.again = true
     if (each.isAsking || life.signal.aborted) return
     each.isAsking = true
     await askNow(each).catch((error: unknown) => {
-      if (!(error instanceof StoreUnavailable)) onBug(error)
-      letGo(each)
+      unlessUnavailable(onBug)(error)
+      fallBack(each)
     })
     each.isAsking = false
   }
 
-  function letGo(each: Asking): void {
+  /** Limits this sidecar to one place if the store has not answered for `HOLD`. */
+  function fallBack(each: Membership): void {
     if (clock.monotonic() - each.heardAt < HOLD) return
     each.hasStarted = true
     if (each.member.alone()) each.share = 1
   }
 
-  /** Tells the store that the places of these members are free, if it can be reached. Never rejects. */
-  async function giveBack(leaving: readonly Asking[]): Promise<void> {
+  /** Tells the store, if it can be reached, that the places of these members are free. Never rejects. */
+  async function giveBack(leaving: readonly Membership[]): Promise<void> {
     if (store.up) await Promise.allSettled(leaving.map((each) => exchange(each, undefined, true)))
   }
 
@@ -258,7 +261,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     /** Adds a service. Resolves when the store has answered, or has failed to. */
     async join(member: PlacesMember): Promise<void> {
       const never = Number.NEGATIVE_INFINITY
-      const each: Asking = {
+      const each: Membership = {
         member,
         share: undefined,
         ...{ view: '', viewSince: never, beat: '', wall: '', hasStarted: false },
@@ -280,7 +283,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
     look(): void {
       const now = clock.monotonic()
       for (const each of members) {
-        letGo(each)
+        fallBack(each)
         const { events } = each.member
         const isBusy = each.share !== undefined || events.length > 0 || each.member.standing().inside > 0
         if ((isBusy || now - each.askedAt >= QUIET) && !each.isAsking) void ask(each)
@@ -295,7 +298,7 @@ export function createFleetPlaces({ store, clock, onBug }: Dependencies) {
 }
 
 /** The places that this sidecar had before its restart; undefined if the others no longer keep them for it. */
-function shareBefore({ beat }: Asking, { now }: Kept): number | undefined {
+function shareBefore({ beat }: Membership, { now }: Kept): number | undefined {
   const before = readBeat(beat)
   return before !== undefined && now - before.at < LIFE ? before.share : undefined
 }

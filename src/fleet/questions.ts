@@ -4,7 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Handout } from '../tokens/handout.ts'
 import type { Digest } from '../tokens/mint.ts'
 import type { Epoch } from './epoch.ts'
-import { LOOK_UP } from './scripts.ts'
+import { LOOK_UP, runScript } from './scripts.ts'
 import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
@@ -103,8 +103,7 @@ export function createTokenQuestions(
     const asked = clock.monotonic()
     const digests = questions.map(({ digest }) => digest)
     try {
-      const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, ...digests])
-      const [present, since, ...found] = listOf(reply)
+      const [present, since, ...found] = await runScript(store, LOOK_UP, ...digests)
       questions.forEach(({ digest, answer }, at) => {
         const [grant, client, age, left, lifetime, label] = listOf(found[at])
         if (grant === undefined) answer.resolve(unknownBy(String(present), digest))

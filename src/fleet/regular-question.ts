@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import { StoreUnavailable } from './shared-store.ts'
+import { unlessUnavailable } from './shared-store.ts'
 
 interface Dependencies {
   readonly clock: Pick<Clock, 'monotonic'>
@@ -21,9 +21,7 @@ export function regularQuestion({ clock, every, onBug }: Dependencies) {
     isAsking = true
     askedAt = now
     ask()
-      .catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-      })
+      .catch(unlessUnavailable(onBug))
       .finally(() => {
         isAsking = false
       })

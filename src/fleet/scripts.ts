@@ -1,4 +1,10 @@
-import type { Script, StoreOperation } from './shared-store.ts'
+import {
+  listOf,
+  type Script,
+  type SharedStore,
+  type StoreOperation,
+  type StoreReply,
+} from './shared-store.ts'
 
 /**
  * The beginning of every script. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all keys of the device. Times are
@@ -7,17 +13,17 @@ import type { Script, StoreOperation } from './shared-store.ts'
  * - `t:` and a digest: a token, as a text of kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login,
  *   and `named` if the grant has a name. For an issued grant, `issued`, its lifetime and its label follow.
  * - `g:` and a grant: the sorted set of kind and digest of its tokens, by their expiry.
- * - `r:` and the digest of a spent token: when it was spent, and the sealed response, for the grace.
+ * - `r:` and the digest of a spent token: when it was spent, when its grace ends, and the sealed response. The server keeps it for the grace.
  * - `grants`: the sorted set of the live grants, by their end, and of the epoch.
  * - `issued`: the sorted set of the issued grants, by their end.
  * - `held`: the sorted set of the grants with open streams, by the time until which they are evicted last.
  *
  * A token of an earlier epoch is void, unless `since` has its name (see `DeviceState.since`).
  *
- * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if
- * its grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is
- * missing. If `grants` does not hold the epoch, the list is lost, and so the epoch is void. The entry `first` begins the stream of events:
- * a sidecar that reads it later knows that entries before it may be lost.
+ * The server may lose any key: another program fills the server, which then evicts keys, or deletes them itself. So a token counts only if its
+ * grant lists it and `grants` lists the grant: a revocation that has removed one of these entries is complete, whatever else is missing. The
+ * expiry in the list decides: the server keeps a key for one millisecond more. If `grants` does not hold the epoch, the list is lost, and so
+ * the epoch is void. The entry `first` begins the stream of events: a sidecar that reads it later knows that entries before it may be lost.
  *
  * The server does not undo a script that fails half-way. So each script announces a revocation before it deletes the tokens: after a
  * failure the revocation can be repeated. A full server accepts a command that needs memory only after the script has run a command that
@@ -83,9 +89,10 @@ local function token(digest)
   if not text then return nil end
   local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)')
   if not grant or not holds(of, grant) then return nil end
-  if not redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest) then return nil end
+  local till = redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest)
+  if not till or tonumber(till) <= now then return nil end
   if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
-  return kind, grant, client, granted, handout(text)
+  return kind, grant, client, granted, tonumber(till), handout(text)
 end
 
 local function text(kind, grant, client, granted, label, lifetime)
@@ -130,14 +137,32 @@ local function remove(grant)
 end
 `
 
-/** A script about the tokens of one device. */
+/** A script about the state of one device: it begins with `COMMON`. */
 export function tokenScript(name: StoreOperation, body: string): Script {
   return { name, source: COMMON + body }
 }
 
+/** Runs a script of `tokenScript`; `args` follow the prefix. Rejects with `StoreUnavailable`. */
+export function runScript(
+  { run, prefix }: Pick<SharedStore, 'run' | 'prefix'>,
+  script: Script,
+  ...args: readonly (string | number)[]
+): Promise<readonly StoreReply[]> {
+  return run(script, [`${prefix}state`], [prefix, ...args]).then(listOf)
+}
+
+/** As `runScript`, by `SharedStore.runDurably`. */
+export function runScriptDurably(
+  { runDurably, prefix }: Pick<SharedStore, 'runDurably' | 'prefix'>,
+  script: Script,
+  ...args: readonly (string | number)[]
+): Promise<readonly StoreReply[]> {
+  return runScript({ run: runDurably, prefix }, script, ...args)
+}
+
 /**
  * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, most tokens of its grant,
- * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, {stored response, its time left}, over, {member,
+ * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, stored response, over, {member,
  * expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
  * `over`: the live tokens of the grant above the most. The first list of members has those of the grant that expire first; the second has
@@ -153,7 +178,7 @@ local kind, grant, client, granted = token(digest)
 if not kind then return reply end
 local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
 reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
-reply[4] = {redis.call('GET', response) or '', redis.call('PTTL', response)}
+reply[4] = redis.call('GET', response) or ''
 reply[5] = redis.call('ZCARD', set) - ARGV[3]
 if reply[5] > 0 then reply[5] = reply[5] - #redis.call('ZRANGEBYSCORE', set, '-inf', now) end
 if reply[5] > 0 then
@@ -170,14 +195,11 @@ return reply
  * Sets the tokens of one grant in one step: compare and set. `login` and `issued` open a new grant if the epoch is the expected one.
  * `refresh` changes the grant of a token if the token is still valid and its text is the one that was read.
  *
- * `ARGV`: prefix, `login`, `issued` or `refresh`, expected epoch, grant, client, digest and text of the presented token, response (empty:
- * the token is not spent), how long the response is kept (ms), how long a grant lasts (ms; empty: without end), label of an issued grant, the
- * most such grants, number of tokens to add, for each its kind, digest and lifetime, and members to drop. Returns `{'stale'}` if the
- * comparison failed, `{'full'}` if the maximum number of issued grants exists, or `{'set', time, evicted access tokens, evicted refresh
- * tokens, evicted grant ...}`.
- *
- * No added token ends after the grant. A login "in the future" shows that the server's clock was set back: from now on it counts as a login
- * of this moment, so that its grant ends.
+ * `ARGV`: prefix, `login`, `issued` or `refresh`, expected epoch, grant, client, label of an issued grant, the most such grants, then of a
+ * `refresh` (otherwise empty): digest and text of the presented token, the response for a retry (empty: the token is not spent), how long the
+ * response is kept (ms), time of the login, end of the login (empty: without end). Then the number of tokens to add, for each its kind, digest
+ * and lifetime, and members to drop. Returns `{'stale'}` if the comparison failed, `{'full'}` if the maximum number of issued grants exists, or
+ * `{'set', time, evicted access tokens, evicted refresh tokens, evicted grant ...}`. No added token ends after the login.
  *
  * If there are too many logins, evicts those that expire first, at most 100 in one call, so that a smaller capacity does not block the
  * server. Among the first 1000, grants with an open stream go last. Issued grants do not count, and are never evicted. Both bounds are kept
@@ -186,27 +208,27 @@ return reply
 export const SET_GRANT = tokenScript(
   'refresh',
   `
-local what, grant, client, digest, response, keeps = ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[8], tonumber(ARGV[9])
-local most, login, at, kind = tonumber(ARGV[12]), now, 14, nil
+local what, grant, client, label, most = ARGV[2], ARGV[4], ARGV[5], nil, tonumber(ARGV[7])
+local digest, response, keeps, at = ARGV[8], ARGV[10], tonumber(ARGV[11]), 15
+local set, granted, left, kind = p .. 'g:' .. grant, string.format('%.0f', now), math.huge, nil
+if what == 'issued' then label = ARGV[6] end
 if what ~= 'refresh' then
   if epoch ~= ARGV[3] then return {'stale'} end
 else
-  kind, grant, client, login = token(digest)
-  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[7] then return {'stale'} end
-  login = math.min(tonumber(login), now)
+  kind = token(digest)
+  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[9] then return {'stale'} end
+  granted, left = ARGV[12], (tonumber(ARGV[13]) or math.huge) - now
+  if left <= 0 then return {'stale'} end
 end
-local left = login + (tonumber(ARGV[10]) or math.huge) - now
-if left <= 0 then return {'stale'} end
-local granted, label, set = string.format('%.0f', login), what == 'issued' and ARGV[11] or nil, p .. 'g:' .. grant
 if response ~= '' then
   redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
   redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
   redis.call('ZREM', set, kind .. digest)
-  local stored = string.format('%.0f %s', now, response)
+  local stored = string.format('%.0f %.0f %s', now, now + keeps, response)
   if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
 end
 -- Before any command that deletes, so that a full server refuses it.
-for _ = 1, tonumber(ARGV[13]) do
+for _ = 1, tonumber(ARGV[14]) do
   add(ARGV[at], ARGV[at + 1], grant, client, granted, math.min(tonumber(ARGV[at + 2]), left), label)
   at = at + 3
 end
@@ -260,10 +282,10 @@ export const LOOK_UP = tokenScript(
   `
 local reply = {epoch or '', redis.call('HGET', KEYS[1], 'since') or ''}
 for i = 2, #ARGV do
-  local kind, grant, client, granted, lifetime, label = token(ARGV[i])
+  local kind, grant, client, granted, till, lifetime, label = token(ARGV[i])
   reply[i + 1] = {}
   if kind == 'a' then
-    reply[i + 1] = {grant, client, math.max(0, now - granted), redis.call('PTTL', p .. 't:' .. ARGV[i]), lifetime, label}
+    reply[i + 1] = {grant, client, math.max(0, now - granted), till - now, lifetime, label}
   end
 end
 return reply
@@ -288,29 +310,25 @@ return revoked
 )
 
 /**
- * Says how long grants with open streams still last, and holds them: the server evicts a held grant after all others. A grant lasts until
- * its last token expires, and no longer than a login; a spent refresh token does not count.
+ * Says how long the tokens of grants with open streams still last, and holds these grants: the server evicts a held grant after all others. A
+ * spent refresh token does not count.
  *
- * `ARGV`: prefix, time for which they are held (ms), how long a login lasts (ms; empty: without end), grant ... Returns `{epoch, time left
- * ...}`: 0 for a grant that is over.
+ * `ARGV`: prefix, time for which they are held (ms), grant ... Returns `{epoch, {time left of the last token, age of the login} ...}`: `{0}` for a
+ * grant without tokens, no age for an issued grant.
  */
 export const HOLD = tokenScript(
   'list',
   `
-local lasts = tonumber(ARGV[3]) or math.huge
-
 local function left(grant)
-  if not redis.call('ZSCORE', p .. 'grants', grant) then return 0 end
+  if not redis.call('ZSCORE', p .. 'grants', grant) then return {0} end
   local at = -1
   while true do
     local last = redis.call('ZRANGE', p .. 'g:' .. grant, at, at, 'WITHSCORES')
-    if not last[1] then return 0 end
+    if not last[1] then return {0} end
     if string.sub(last[1], 1, 1) ~= 's' then
       local stored = redis.call('GET', p .. 't:' .. string.sub(last[1], 2))
-      local granted = stored and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
-      -- An issued grant is no login.
-      if stored and handout(stored) then granted = nil end
-      return math.max(0, math.min(tonumber(last[2]), (granted and math.min(granted, now) or math.huge) + lasts) - now)
+      local granted = stored and not handout(stored) and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
+      return {math.max(0, last[2] - now), granted and math.max(0, now - granted) or nil}
     end
     at = at - 1
   end
@@ -318,9 +336,9 @@ end
 
 redis.call('ZREMRANGEBYSCORE', p .. 'held', '-inf', now) -- first, for a full server
 local reply = {epoch or ''}
-for i = 4, #ARGV do
-  reply[i - 2] = left(ARGV[i])
-  if reply[i - 2] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
+for i = 3, #ARGV do
+  reply[i - 1] = left(ARGV[i])
+  if reply[i - 1][1] > 0 then redis.call('ZADD', p .. 'held', now + ARGV[2], ARGV[i]) end
 end
 redis.call('PEXPIRE', p .. 'held', ARGV[2])
 return reply

@@ -1,6 +1,7 @@
 import type { Clock } from '../system/clock.ts'
 import type { Backend } from '../tokens/backend.ts'
 import {
+  endOfGrant,
   type Lifetimes,
   MOST_ISSUED,
   mostLogins,
@@ -17,7 +18,7 @@ import type { TokenCopies } from './copies.ts'
 import { REVOKE_ALL } from './epoch.ts'
 import { describeGrants, listAll, listGrants, listIssued, revokeAtServer } from './grants.ts'
 import { sayRevoked } from './operator-words.ts'
-import { READ_TOKEN, SET_GRANT } from './scripts.ts'
+import { READ_TOKEN, runScriptDurably, SET_GRANT } from './scripts.ts'
 import { openResponse, sealResponse } from './sealed-response.ts'
 import {
   listOf,
@@ -35,13 +36,12 @@ interface Dependencies {
   readonly clock: Clock
   readonly random: RandomBytes
   readonly listener: Pick<TokenEvents, 'evicted'>
+  /** Whether the server has every revocation of a name by this sidecar. Sends those that it lacks. */
+  readonly isSettled: () => Promise<boolean>
 }
 
 /** The letters of the kinds on the server. */
 const LETTERS: Readonly<Record<TokenKind, string>> = { access: 'a', refresh: 'r' }
-
-/** `GrantChange.before` of a new grant. */
-const NOTHING = ['', '', '', 0, '']
 
 /** A change of one grant: see `SET_GRANT`. */
 interface GrantChange {
@@ -52,31 +52,42 @@ interface GrantChange {
   /** The age of the login (ms). */
   readonly age: number
   readonly added: readonly NewToken[]
-  /** The digest and the text of the presented token, the sealed response, how long that is kept, and how long a grant lasts. */
-  readonly before?: readonly (string | number)[]
-  readonly dropped?: readonly string[]
   readonly label?: string
   readonly most?: number
+  /** The arguments of a refresh. */
+  readonly refresh?: readonly (string | number)[]
+  readonly dropped?: readonly string[]
 }
+
+/** `GrantChange.refresh` of a new grant. */
+const NO_REFRESH = ['', '', '', '', '', '']
 
 /**
  * The grants that several sidecars share. The server is authoritative: each change is one atomic step there. The copies of this sidecar
  * follow at once, the copies of the others within the delay of a message. The server evicts the grant that expires first.
  */
-export function createSharedBackend({ store, copies, clock, random, listener, ...deps }: Dependencies) {
+export function createSharedBackend(deps: Dependencies) {
+  const { store, copies, clock, random, listener, isSettled } = deps
   let { policy } = deps
   const known = copies.epoch
 
   /** As every change, a read for a refresh waits for replicas: a former primary must neither change nor refuse a token. */
-  async function ask(name: StoreOperation, { source }: Script, ...args: readonly (string | number)[]) {
-    const { prefix } = store
-    return listOf(await store.runDurably({ name, source }, [`${prefix}state`], [prefix, ...args]))
-  }
+  const ask = (name: StoreOperation, { source }: Script, ...args: readonly (string | number)[]) =>
+    runScriptDurably(store, { name, source }, ...args)
 
   /** Throws if the server has lost the epoch: it may have lost the token, too, so its answer proves nothing. */
   function requirePresent(operation: StoreOperation, epoch = ''): void {
     if (known.isBehind(epoch))
       throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
+  }
+
+  /**
+   * Throws if the server may accept a token that is void: it may be a restored backup, or lack a revocation of a name by this sidecar, which
+   * applies here at once.
+   */
+  async function requireSettled(): Promise<void> {
+    if (copies.inStep && (known.owed.names.size === 0 || (await isSettled()))) return
+    throw new StoreUnavailable('refresh', 'loading', 'the server and this sidecar have not agreed yet')
   }
 
   /** Reads a token of either kind, the time, and the epoch, empty if the server has none. */
@@ -91,22 +102,24 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
     const granted = Math.min(Number(login), now)
     const kind: TokenKind = letter === 'a' ? 'access' : 'refresh'
     const dropped = surplusOf(oldestOf(members, policy), Number(over), LETTERS.refresh + digest)
-    const retry = letter === 's' ? responseIn(listOf(stored), now, presented) : NOT_SPENT
+    const retry = letter === 's' ? responseIn(String(stored), presented) : NOT_SPENT
     return { now, epoch, token: { kind, grant, client, granted, digest, text, dropped, ...retry } }
   }
 
   /** Sets the tokens of a grant, and keeps copies of the access tokens among them. */
   async function set(change: GrantChange) {
-    const { what, epoch, grant, client, age, added, before = NOTHING, dropped = [], label } = change
+    const { what, epoch, grant, client, age, added, label, most = 0 } = change
+    const { refresh = NO_REFRESH, dropped = [] } = change
     const asked = clock.monotonic()
     const tokens = added.flatMap((each) => [LETTERS[each.kind], each.digest, each.lifetime])
-    const args = [what, epoch, grant, client, ...before, label ?? '', change.most ?? 0, added.length]
+    const args = [what, epoch, grant, client, label ?? '', most, ...refresh, added.length]
     const name = what === 'refresh' ? what : 'issue'
-    const [kind, at, access, refresh, ...evicted] = await ask(name, SET_GRANT, ...args, ...tokens, ...dropped)
+    const reply = await ask(name, SET_GRANT, ...args, ...tokens, ...dropped)
+    const [kind, at, accessTokens, refreshTokens, ...evicted] = reply
     if (kind !== 'set') return kind === 'full' ? kind : 'stale'
     if (evicted.length > 0) known.apply({ kind: 'evicted', grants: evicted.map(String) })
-    if (Number(access) > 0) listener.evicted('access', Number(access))
-    if (Number(refresh) > 0) listener.evicted('refresh', Number(refresh))
+    if (Number(accessTokens) > 0) listener.evicted('access', Number(accessTokens))
+    if (Number(refreshTokens) > 0) listener.evicted('refresh', Number(refreshTokens))
     for (const { kind, digest, lifetime } of added) {
       if (kind !== 'access') continue
       const handout = label === undefined ? undefined : { label, lifetime }
@@ -117,6 +130,7 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
 
   return {
     async read(presented) {
+      await requireSettled()
       const { now, epoch, token } = await find('refresh', presented)
       requirePresent('refresh', epoch)
       if (token === undefined) return { now, token }
@@ -127,12 +141,11 @@ export function createSharedBackend({ store, copies, clock, random, listener, ..
           ...token,
           async set({ added, spends }) {
             const response = spends === undefined ? '' : sealResponse(spends.response, presented, random)
-            const { grantLifetime } = policy
-            const lasts = typeof grantLifetime === 'number' ? grantLifetime : ''
-            const before = [digest, text, response, spends?.grace ?? 0, lasts]
-            const age = now - granted
-            const done = await set({ what: 'refresh', epoch, grant, client, age, added, before, dropped })
-            if (done === 'stale') return false
+            const end = endOfGrant(granted, policy)
+            const ends = Number.isFinite(end) ? end : ''
+            const refresh = [digest, text, response, spends?.grace ?? 0, granted, ends]
+            const grown = { grant, client, epoch, age: now - granted, added }
+            if ((await set({ ...grown, what: 'refresh', refresh, dropped })) === 'stale') return false
             copies.use(grant)
             return true
           },
@@ -200,12 +213,12 @@ const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIV
 const NOT_SPENT = { response: undefined, spent: undefined }
 
 /** The stored response for a retry, and when the token was spent. A response that was changed in the store is as lost. */
-function responseIn([stored, left]: readonly StoreReply[], now: number, presented: string) {
-  const [, at, sealed = ''] = /^(\d+) (.+)$/.exec(String(stored)) ?? []
+function responseIn(stored: string, presented: string) {
+  const [, at, graceEnd, sealed = ''] = /^(\d+) (\d+) (.+)$/.exec(stored) ?? []
   const response = openResponse(sealed, presented)
   return {
     response,
-    spent: response === undefined ? LONG_AGO : { at: Number(at), graceEnd: now + Number(left) },
+    spent: response === undefined ? LONG_AGO : { at: Number(at), graceEnd: Number(graceEnd) },
   }
 }
 

@@ -51,6 +51,13 @@ export class StoreUnavailable extends BackendUnavailable {
   }
 }
 
+/** Returns a handler of rejections that reports all but `StoreUnavailable`: these are bugs. */
+export function unlessUnavailable(onBug: (error: unknown) => void): (error: unknown) => void {
+  return (error) => {
+    if (!(error instanceof StoreUnavailable)) onBug(error)
+  }
+}
+
 /** A value of a reply: Lua integers are numbers, strings are strings, arrays are arrays, false and nil are null. */
 export type StoreReply = string | number | null | readonly StoreReply[]
 

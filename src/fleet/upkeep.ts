@@ -1,8 +1,8 @@
 import type { Clock } from '../system/clock.ts'
 import { STEP } from '../system/clock-steps.ts'
 import { regularQuestion } from './regular-question.ts'
-import { tokenScript } from './scripts.ts'
-import { listOf, type SharedStore } from './shared-store.ts'
+import { runScript, tokenScript } from './scripts.ts'
+import type { SharedStore } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
@@ -116,9 +116,8 @@ export function lookAfterTokens({
   let ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY }
 
   async function ask(): Promise<void> {
-    const args = [store.prefix, offset, MOST, ...lifetimes, grantLasts()]
     const asked = clock.monotonic()
-    const reply = listOf(await store.run(LOOK_AFTER, [`${store.prefix}state`], args))
+    const reply = await runScript(store, LOOK_AFTER, offset, MOST, ...lifetimes, grantLasts())
     const [time, remaining, lost] = reply.map(Number)
     if (time === undefined || remaining === undefined || lost === undefined) return
     offset = remaining < 0 ? 0 : offset + remaining

@@ -146,7 +146,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     else guard(waitThenSend(exchange, listener, substitutes), exchange, listener)
   }
 
-  /** From now on the learner is told of each request at the device, also of those that are there. */
+  /** Begins to tell the learner of each request at the device, also of those that are already there. */
   function watch(by: Learner): void {
     if (by.watches) return
     by.watches = true

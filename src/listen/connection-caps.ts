@@ -116,7 +116,7 @@ const MOST_REMEMBERED = 20_000
 export function capConnections({ clock, limits, clientOf, onRefused }: ConnectionCapsDependencies) {
   const counts = new Map<string, number>()
   /** Closed connections after overuse, the oldest first. */
-  const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
+  const remembered: { readonly key: string; readonly weight: number; readonly at: number }[] = []
 
   function take(key: string, weight: number): void {
     counts.set(key, (counts.get(key) ?? 0) + weight)
@@ -131,7 +131,9 @@ export function capConnections({ clock, limits, clientOf, onRefused }: Connectio
   function forget(now: number, most: number): void {
     for (;;) {
       const oldest = remembered[0]
-      if (oldest === undefined || (oldest.until > now && remembered.length <= most)) return
+      // A reload may change `idleTimeout`, so the time of the end is not kept.
+      const isValid = oldest !== undefined && now < oldest.at + limits.idleTimeout
+      if (oldest === undefined || (isValid && remembered.length <= most)) return
       remembered.shift()
       release(oldest.key, oldest.weight)
     }
@@ -175,7 +177,7 @@ export function capConnections({ clock, limits, clientOf, onRefused }: Connectio
       const now = clock.monotonic()
       const weight = Math.round((part * OPEN * limits.maxConnectionsPerClient) / MOST_OVERUSED)
       take(key, weight)
-      remembered.push({ key, weight, until: now + limits.idleTimeout })
+      remembered.push({ key, weight, at: now })
       forget(now, MOST_REMEMBERED)
     },
   }

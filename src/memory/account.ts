@@ -184,7 +184,7 @@ export class Account {
   /** The bytes of all clients and of the kinds that no client is charged for. */
   total = 0
   stage: Stage | undefined = undefined
-  /** A stage is in effect, or a check may find one: only then a client may hold less than it asks for. */
+  /** A stage is in effect, or the next check may find one. Otherwise every client may hold what it asks for. */
   isTight = false
   readonly #deps: AccountDependencies
   readonly #clients = new Map<string, ClientAccount>()
@@ -293,7 +293,7 @@ export class Account {
     this.#remembered.forget(grants)
   }
 
-  /** Has another limit (bytes) from now on. */
+  /** Sets another limit (bytes). */
   setLimit(limit: number): void {
     this.limit = limit
     this.#check()

@@ -40,9 +40,11 @@ export class KnownClients {
     return this.#clients.size
   }
 
-  has(client: string): boolean {
+  /** @param counts whether a client with this grant may be known; default: every one */
+  has(client: string, counts: (grant: string) => boolean = () => true): boolean {
     const known = this.#clients.get(client)
-    return known !== undefined && this.#clock.monotonic() < known.until && known.wrong < MOST_WRONG
+    if (known === undefined || this.#clock.monotonic() >= known.until) return false
+    return known.wrong < MOST_WRONG && counts(known.grant)
   }
 
   loggedIn(client: string, grant: string): void {

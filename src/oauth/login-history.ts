@@ -31,7 +31,7 @@ export type LoginHistory = ReturnType<typeof createLoginHistory>
 
 /**
  * Remembers right and wrong passwords by client. This decides which clients go first while passwords wait (`Precedence` in
- * `password/weighted-turns.ts`). A login makes its client known only if its name has no `allow`: otherwise a client with the password of a
+ * `password/weighted-turns.ts`). A client is known only while the name of its grant has no `allow`: otherwise a client with the password of a
  * restricted name could guess another password with precedence.
  */
 export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onBug }: Dependencies) {
@@ -88,7 +88,7 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
 
   return {
     /** Whether the client has logged in before, and has not guessed since. */
-    isKnown: (client: string): boolean => known.has(client),
+    isKnown: (client: string): boolean => known.has(client, isUnlimited),
     /** 1 for an address without wrong passwords, and less with each of them. */
     weightOf: (address: string): number => 1 / (1 + wrong.of(address)) ** 2,
     isUnlimited,

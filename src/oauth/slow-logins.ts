@@ -102,7 +102,7 @@ export function slowLogins(
     const now = clock.monotonic()
     // A known client always has guesses of its own: the login history bounds how many clients are known.
     const most = history.isKnown(key) ? Number.POSITIVE_INFINITY : settings.config.limits.maxKeys
-    // `renew`, right below, gives it its time.
+    // Without `renew`, these guesses would close at 0.
     const guesses = clients.find(key, now, most) ?? clients.open(key, now)
     clients.renew(guesses, now + MEMORY)
     return guesses

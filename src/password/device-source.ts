@@ -136,7 +136,10 @@ export function createDevicePassword(
       known === undefined ? undefined : fingerprintOf(known, salt),
     state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
     /** No file has the password. */
-    replace: async (_: readonly NamedSource[]): Promise<Replacement> => ({ swap() {}, discard() {} }),
+    replace: async (_: readonly NamedSource[], _limit: number): Promise<Replacement> => ({
+      swap() {},
+      discard() {},
+    }),
     [Symbol.dispose](): void {},
   }
 }

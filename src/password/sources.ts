@@ -26,7 +26,7 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
   added(name: string): void
   /** This name has no password any more: revoke every token of its former one (C8). `reason` names the file. */
   absent(name: string, reason: string): void
-  /** These names have the same password, so it is refused as wrong. Called once until a password changes. */
+  /** These names have the same password, so it is refused as wrong. Called once until a password changes or a name is removed. */
   ambiguous(names: readonly string[]): void
 }
 
@@ -72,10 +72,16 @@ export async function openPasswords(
    * still have these names.
    */
   const removed = new Map<string, PasswordSource>()
-  const { obstacle } = verifier
+  /** The generation in which `ambiguous` was called last; -1: never, or before a name was removed. */
+  let reported = -1
 
-  async function open({ name, key, ...location }: NamedSource, isOneOfSeveral: boolean): Promise<Opened> {
-    const isPresent = (): boolean => opened.get(name) === entry
+  async function open(
+    { name, key, ...location }: NamedSource,
+    isOneOfSeveral: boolean,
+    limit: number | undefined,
+  ): Promise<Opened> {
+    let entry: Opened | undefined
+    const isPresent = (): boolean => entry !== undefined && opened.get(name) === entry
     const ofName = {
       ...events,
       changed(): void {
@@ -89,20 +95,22 @@ export async function openPasswords(
         events.absent?.(name, reason)
       },
     }
+    const obstacle: typeof verifier.obstacle = (credential) =>
+      verifier.obstacle(credential, isPresent() ? undefined : limit)
     const deps = { clock, events: ofName, key, obstacle, isOneOfSeveral }
-    const entry: Opened = { location, source: await openPasswordSource(location, deps) }
+    entry = { location, source: await openPasswordSource(location, deps) }
     return entry
   }
 
   /** Opens the sources that are not open yet. Rejects with `SetupError`, and opens none, if one cannot be used. */
-  async function openAll(all: readonly NamedSource[]) {
+  async function openAll(all: readonly NamedSource[], limit?: number) {
     const next = new Map<string, Opened>()
     using added = new DisposableStack()
     for (const each of all) {
       const { name, key: _, ...location } = each
       const known = opened.get(name)
       const isSame = known !== undefined && isDeepStrictEqual(known.location, location)
-      const entry = isSame ? known : await open(each, all.length > 1)
+      const entry = isSame ? known : await open(each, all.length > 1, limit)
       if (!isSame) added.defer(() => entry.source.close())
       next.set(name, entry)
     }
@@ -117,7 +125,9 @@ export async function openPasswords(
     for (const [name, entry] of before) {
       if (next.get(name) === entry) continue
       entry.source.close()
-      if (!next.has(name)) removed.set(name, entry.source)
+      if (next.has(name)) continue
+      removed.set(name, entry.source)
+      reported = -1
     }
     for (const [name, { source }] of next) {
       const earlier = before.get(name)?.source ?? removed.get(name)
@@ -156,9 +166,6 @@ export async function openPasswords(
     if (found === 'overloaded') return found
     return present.filter((_, at) => found.includes(at)).map(({ name }) => name)
   }
-
-  /** The generation in which `ambiguous` was called last. */
-  let reported = -1
 
   return {
     /** Whether there is a source at all. */
@@ -219,9 +226,13 @@ export async function openPasswords(
     },
     state: (): PasswordSourceState =>
       stateOf(new Map([...opened].map(([name, { source }]) => [name, source.state()]))),
-    /** Opens these sources in place of the present ones. Rejects with `SetupError`, and changes nothing, if one cannot be used. */
-    async replace(all: readonly NamedSource[]): Promise<Replacement> {
-      const { next, discard } = await openAll(all)
+    /**
+     * Opens these sources in place of the present ones. Rejects with `SetupError`, and changes nothing, if one cannot be used.
+     *
+     * @param limit the memory for hashes from the swap on (bytes)
+     */
+    async replace(all: readonly NamedSource[], limit: number): Promise<Replacement> {
+      const { next, discard } = await openAll(all, limit)
       return { swap: () => swap(next), discard }
     },
     [Symbol.dispose]: close,

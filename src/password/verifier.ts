@@ -111,9 +111,9 @@ export function createVerifier(
       if (!isSlow) return needed === 0 ? compare(credentials, forms) : verify()
       return queue.enter({ client, password, against: numbersOf(credentials) }, verify, onEnd)
     },
-    /** Why this process cannot verify any password against this credential; `undefined` if it can. */
-    obstacle(credential: Credential): string | undefined {
-      const tooLarge = beyondMemory(credential, memory.limit)
+    /** Why this process cannot verify any password against this credential, with this limit of memory; `undefined` if it can. */
+    obstacle(credential: Credential, limit = memory.limit): string | undefined {
+      const tooLarge = beyondMemory(credential, limit)
       if (tooLarge !== undefined || !THREADED.has(credential.kind)) return tooLarge
       const reason = workers.start()
       return reason === undefined

@@ -9,7 +9,7 @@ import type { Revocation } from './revocation.ts'
 export type Unavailable = 'unavailable'
 
 /** A token of either kind, as a backend holds it. Times are on the clock of `Read.now` (ms). */
-export interface StoredToken {
+interface StoredToken {
   readonly kind: TokenKind
   readonly spent: Spent | undefined
   /** The id of its grant. */
@@ -51,17 +51,30 @@ export interface NewGrant {
 }
 
 /**
- * Where grants are: in the memory of this process, with or without a file (`memory-backend.ts`), or at a server that sidecars share
- * (`fleet/shared-backend.ts`). It holds records, adds and removes them in atomic steps, and makes room by `grant-rules.ts`; the rules of
- * issuing, refreshing and revoking are in `token-store.ts`. Changes are durable when the answer comes. A backend that gives no answer rejects
- * with `BackendUnavailable`.
+ * Where grants are, as records. There are three: the memory of this process (`memory-backend.ts`), the same with a journal on disk
+ * (`journal.ts`), and a server that sidecars share (`fleet/shared-backend.ts`). Each reads and changes grants in atomic steps, and makes room.
+ * The rules of issuing, refreshing and revoking are in `token-store.ts` and `grant-rules.ts`. A backend that gives no answer rejects with
+ * `BackendUnavailable`.
  *
- * - The epoch voids all tokens of an earlier password in one step. A grant is opened only under the present epoch; under an earlier one the
- *   answer is `stale`. The memory of this process has no epochs: it removes the tokens themselves.
- * - `tokens.offline_grace`: `identify` decides by the copies of this sidecar. Other sidecars revoke, too, and their events remove copies.
- *   While no events come, the copies count for this time and no longer. The memory of this process always counts.
- * - `store.replicas`: a read for a refresh, and each change, counts when so many replicas of the server have what it saw or wrote, because a
- *   former primary must neither refuse nor change a token. If they do not confirm in time, that is reported and the answer stands.
+ * A change is made when its answer comes. What keeps it then:
+ *
+ * - memory: the process.
+ * - journal: the file. A power cut can lose the logins and refreshes of about a second, and no revocation.
+ * - server: its memory, and with `store.replicas` that of so many replicas. A read for a refresh waits for them, too, because a former primary
+ *   must neither refuse nor change a token. If they do not confirm in time, that is reported and the answer stands.
+ *
+ * The epoch: a new password voids the tokens of the earlier one.
+ *
+ * - memory: has no epochs, and removes the tokens themselves.
+ * - journal: as memory. The file has a fingerprint of the password, and a start with another password removes its tokens.
+ * - server: a later epoch voids all tokens in one step, except those of names whose password stays. A grant is opened under the present
+ *   epoch only; under an earlier one the answer is `stale`.
+ *
+ * `tokens.offline_grace`: how long `identify` decides without news.
+ *
+ * - memory, journal: no other process revokes, so it does not apply.
+ * - server: `identify` decides by the copies of this sidecar, and the events of other sidecars remove copies. While no event comes, the
+ *   copies count for this time, at the least until the sidecar notices the silence.
  */
 export interface Backend {
   /**
@@ -98,7 +111,10 @@ export interface Backend {
   issued(): Later<readonly GrantSummary[]>
   /** The tokens of logins in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
-  /** New lifetimes of tokens apply to tokens issued from now on, a new `grantLifetime` to all logins. A smaller capacity evicts at once. */
+  /**
+   * New lifetimes of tokens apply to tokens issued from now on, a new `grantLifetime` to all logins. A smaller capacity evicts at once in the
+   * memory of this process, and with the next logins at a server.
+   */
   applyPolicy(policy: TokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void

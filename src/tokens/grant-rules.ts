@@ -1,9 +1,10 @@
-// The rules of a grant (C6). The store of this process and the shared store call the same functions: the stores hold records and no rules.
-// Each function is pure: it gets the grant, the time and the policy, and changes nothing.
+// The rules of a grant (C6): lifetimes, rotation, grace, reuse, and how many tokens it may have. `token-store.ts` applies them at every
+// backend. Each function is pure: it gets the grant, the time and the policy, and changes nothing. Which grant a full backend evicts is its
+// own choice: the least recently used one (`grant-table.ts`), or the first to expire (`SET_GRANT` in `fleet/scripts.ts`).
 
 export type TokenKind = 'access' | 'refresh'
 
-/** When a refresh token was exchanged, and when its grace ends: until then a retry gets the same response. Both on one clock (ms). */
+/** When a refresh token was spent, and when its grace ends: until then a retry gets the same response. Both on one clock (ms). */
 export interface Spent {
   readonly at: number
   /** Set by the `refresh_grace` at `at`. A reload with a longer one does not move it: a thief may have used the successor meanwhile. */
@@ -16,25 +17,25 @@ export interface Spent {
  *
  * @param grace the present `refresh_grace` (ms): a reload that shortens it takes effect at once
  */
-export function spentMeans({ at, graceEnd }: Spent, now: number, grace: number): 'retry' | 'reuse' {
+export function classifySpent({ at, graceEnd }: Spent, now: number, grace: number): 'retry' | 'reuse' {
   return at <= now && now < Math.min(graceEnd, at + grace) ? 'retry' : 'reuse'
 }
 
 /**
  * Classifies a token that a client presents for a refresh. `exchange`: the client gets new tokens. `unknown`: the store has no such
- * refresh token; an access token is `unknown`, too. A spent token: see `spentMeans`. `reuse` shows that two parties hold the token, and
+ * refresh token; an access token is `unknown`, too. A spent token: see `classifySpent`. `reuse` shows that two parties hold the token, and
  * not which of them stole it (RFC 9700 §4.14.2), so the grant is revoked.
  *
  * @param token as the store holds it; undefined if the store has no such token
- * @param grace as for `spentMeans`
+ * @param grace as for `classifySpent`
  */
-export function refreshMeans(
+export function classifyRefresh(
   token: { readonly kind: TokenKind; readonly spent: Spent | undefined } | undefined,
   now: number,
   grace: number,
 ): 'exchange' | 'retry' | 'reuse' | 'unknown' {
   if (token?.kind !== 'refresh') return 'unknown'
-  return token.spent === undefined ? 'exchange' : spentMeans(token.spent, now, grace)
+  return token.spent === undefined ? 'exchange' : classifySpent(token.spent, now, grace)
 }
 
 /**
@@ -115,7 +116,7 @@ interface ExchangePlan {
 }
 
 /**
- * Plans the exchange of a refresh token, whose use `refreshMeans` has classified. Undefined if the login is about to end, so a new access
+ * Plans the exchange of a refresh token, whose use `classifyRefresh` has classified. Undefined if the login is about to end, so a new access
  * token would get `expires_in` 0: many clients take 0 for a token that never expires (`golang.org/x/oauth2` does), and would not log in
  * again.
  *

@@ -55,7 +55,7 @@ export interface Grant {
   refresh: Token | undefined
   /** The time of the last use, on the clock of `Token`; `UNUSED` if this process saw none. */
   usedAt: number
-  /** Revoked, though its tokens are not removed yet. `find`, `grant`, `grants` and `recent` leave it out. */
+  /** Revoked, though its tokens are not removed yet. Only the room that its tokens take still counts. */
   revoked: boolean
 }
 
@@ -114,6 +114,8 @@ export function createGrantTable(initialCapacity: number) {
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
+  /** The grants that are revoked and not removed yet. They make room first. */
+  const revoked = new Set<Grant>()
 
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
@@ -151,14 +153,26 @@ export function createGrantTable(initialCapacity: number) {
 
   function* grants(): Generator<Grant, void> {
     for (const grant of recency.rvalues()) if (grant?.revoked === false) yield grant
-    for (const grant of issued.values()) if (!grant.revoked) yield grant
+    yield* liveIssued()
   }
 
-  function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
-    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spent: undefined, removed: false }
+  function liveIssued(): readonly Grant[] {
+    return [...issued.values()].filter((grant) => !grant.revoked)
+  }
+
+  /** @param spent of a restored token that was spent before the restart */
+  function add(
+    grant: Grant,
+    kind: TokenKind,
+    digest: Digest,
+    issuedAt: number,
+    expiresAt: number,
+    spent?: Spent,
+  ): Token {
+    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spent, removed: false }
     grant.tokens = grant.tokens.concat(token)
-    if (kind === 'refresh') grant.refresh = token
-    if (grant.label === undefined) live[kind]++
+    if (kind === 'refresh' && spent === undefined) grant.refresh = token
+    if (grant.label === undefined && spent === undefined) live[kind]++
     index.set(digest, token)
     queue.push(token)
     return token
@@ -172,35 +186,35 @@ export function createGrantTable(initialCapacity: number) {
 
   /**
    * Moves the times of restored tokens and of their grants by `by` (whole ms), after the clock by which they were restored was corrected.
-   * It never prolongs a grace.
+   * It never prolongs a grace, and leaves one that began after the restart: its time is right.
    *
    * @param latest the latest time at which a token may end
-   * @param issuedBy the latest time at which their grants were issued
+   * @param restoredAt the time of the restart
    */
   function retime(
     tokens: readonly Token[],
     by: number,
     latest: (token: Token) => number,
-    issuedBy: number,
+    restoredAt: number,
   ): void {
     for (const grant of new Set(tokens.map((token) => token.grant)))
-      grant.issuedAt = Math.min(grant.issuedAt + by, issuedBy)
+      grant.issuedAt = Math.min(grant.issuedAt + by, restoredAt)
     for (const token of tokens) {
       token.issuedAt += by
       token.expiresAt = Math.min(token.expiresAt + by, latest(token))
-      if (token.spent !== undefined && by < 0)
+      if (token.spent !== undefined && token.spent.at < restoredAt && by < 0)
         token.spent = { at: token.spent.at + by, graceEnd: token.spent.graceEnd + by }
     }
     queue.reorder()
   }
 
-  /** Shortens the tokens that would outlive their login (`endOfGrant`), and returns them. */
+  /** Shortens the tokens that would outlive their login (`endOfGrant`), and returns them. Leaves out revoked ones. */
   function limit(lifetimes: Pick<Lifetimes, 'grantLifetime'>): readonly Token[] {
     if (typeof lifetimes.grantLifetime !== 'number') return []
     const limited: Token[] = []
     for (const token of index.values()) {
       const end = endOfGrant(token.grant.issuedAt, lifetimes)
-      if (token.expiresAt <= end || issued.has(token.grant.id)) continue
+      if (token.expiresAt <= end || token.grant.label !== undefined || token.grant.revoked) continue
       token.expiresAt = end
       limited.push(token)
     }
@@ -219,6 +233,7 @@ export function createGrantTable(initialCapacity: number) {
       forgetRemovals()
     }
     if (token.grant.tokens.length > 0) return
+    revoked.delete(token.grant)
     recency.delete(token.grant.id)
     issued.delete(token.grant.id)
   }
@@ -242,13 +257,13 @@ export function createGrantTable(initialCapacity: number) {
   function evict(grown?: Grant): Token[] {
     const evicted: Token[] = []
     const leave = (token: Token): void => {
-      drop(token, 'evicted')
+      drop(token, token.grant.revoked ? 'revoked' : 'evicted')
       evicted.push(token)
     }
     if (grown !== undefined && grown.tokens.length > share)
       for (const token of surplusOf(grown.tokens, grown.tokens.length - share, grown.refresh)) leave(token)
     while (index.size - issued.size > capacity) {
-      const grant = recency.pop()
+      const [grant = recency.pop()] = revoked
       if (grant === undefined) break
       for (const token of grant.tokens) leave(token)
     }
@@ -269,25 +284,25 @@ export function createGrantTable(initialCapacity: number) {
     },
     /** Revokes grants at once. Each of their tokens takes room until it is dropped. */
     revoke(grants: readonly Grant[]): void {
-      for (const grant of grants) grant.revoked = true
+      for (const grant of grants) {
+        grant.revoked = true
+        revoked.add(grant)
+      }
     },
     /** Whether the two tokens of one more login would evict a grant. */
     get isFull(): boolean {
       return index.size - issued.size + 2 > capacity
     },
     get grantCount(): number {
-      return recency.size + issued.size
+      return recency.size + issued.size - revoked.size
     },
     /** All grants: logins in order of use, the least recently used first, then the issued grants. */
     grants,
-    issued: issued as ReadonlyMap<string, Grant>,
+    issued: liveIssued,
     /** At most `most` grants: the issued ones, then the most recently used logins. */
     recent(most: number): readonly Grant[] {
       const logins = recency.values().filter((grant) => grant?.revoked === false)
-      return [
-        ...issued.values().filter(({ revoked }) => !revoked),
-        ...logins.take(Math.max(0, most - issued.size)),
-      ].slice(0, most)
+      return [...liveIssued(), ...logins.take(most)].slice(0, most)
     },
     open,
     /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */

@@ -46,19 +46,21 @@ export type HandOut = (
 ) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
 
 /**
- * Keeps track of the passwords to which tokens are bound. `agreed`: tokens may be issued for the passwords of this generation, under this
- * epoch. Otherwise no token may be issued: another sidecar has published other passwords (`differs`), or that cannot be found out.
+ * Whether tokens may be issued. `agreed`: for the passwords of this generation, under this epoch. `differs`: another sidecar has published
+ * other passwords. `unknown`: the shared store has not answered since the start or since the password changed.
  */
-export interface Agreement {
-  present(): Promise<
-    | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string }
-    | { readonly kind: 'differs' | 'unknown' }
-  >
+export type Agreement =
+  | { readonly kind: 'agreed'; readonly generation: number; readonly epoch: string }
+  | { readonly kind: 'differs' | 'unknown' }
+
+/** Keeps track of the passwords to which tokens are bound. */
+export interface PasswordAgreement {
+  present(): Promise<Agreement>
   /**
    * As `present`, before a password is verified. Only of a shared store: without an agreement a hash would be wasted, and a login gets its
    * tokens under this epoch or begins anew.
    */
-  beforeLogin?: Agreement['present']
+  beforeLogin?: PasswordAgreement['present']
   /** Finds out about a later epoch. */
   settle(): Promise<unknown>
 }
@@ -67,7 +69,7 @@ interface Dependencies extends Outlets {
   /** Whether the configuration has this name; the empty name stands for `password`. */
   readonly hasName: (name: string) => boolean
   readonly password: Pick<DevicePassword, 'generation' | 'has' | 'verify'>
-  readonly agreement: Agreement
+  readonly agreement: PasswordAgreement
   readonly tokens: Pick<TokenStore, 'issue' | 'handOut'>
 }
 
@@ -92,7 +94,7 @@ export function createIssuing(deps: Dependencies) {
   /** @param verified the generation and the epoch of a login; undefined: the present ones */
   async function issueUnder<T>(
     verified: { readonly generation?: number; readonly epoch?: string | undefined },
-    issue: (epoch: string) => Later<T | 'stale'>,
+    issue: (epoch: string) => Later<T | 'stale' | 'again'>,
   ): Promise<T | Unavailable | 'again'> {
     const present = await agreement.present()
     if (present.kind !== 'agreed') return 'unavailable'
@@ -101,6 +103,7 @@ export function createIssuing(deps: Dependencies) {
     if (isOther || generation !== password.generation) return 'again'
     const issued = await issue(epoch)
     if (issued !== 'stale') return issued
+    // If this fails, the next attempt finds no agreement.
     await agreement.settle().catch(() => {})
     return 'again'
   }
@@ -115,7 +118,8 @@ export function createIssuing(deps: Dependencies) {
       const { result, generation, name = '' } = verified
       if (result !== 'right') return generation === password.generation ? result : 'again'
       return issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
-        hasName(name) ? tokens.issue(client.address, grantType, name, epoch) : 'wrong',
+        // The password of a name that a reload has removed meanwhile may be that of another name.
+        hasName(name) ? tokens.issue(client.address, grantType, name, epoch) : 'again',
       )
     })
 

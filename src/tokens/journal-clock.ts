@@ -4,14 +4,14 @@ import { createLastingClock } from '../system/lasting-clock.ts'
 import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'
-import type { Digest } from './mint.ts'
 import {
   type JournalListener,
   latestOf,
   lifetimeOf,
   restoreGrants,
   type TokenRecord,
-} from './token-journal.ts'
+} from './journal-records.ts'
+import type { Digest } from './mint.ts'
 
 /** The key of the last known time. After a restart, the time of the journal is never earlier. */
 const TIME = 'time'
@@ -113,8 +113,8 @@ export function createJournalClock(deps: Dependencies) {
     },
     /**
      * Checks whether the wall clock was set since the last call; undefined if not, or if the clock has lost the time. After a step it
-     * recomputes the expiry of restored tokens, and returns the tokens whose age is known: their records must be written again with the
-     * corrected times.
+     * recomputes the expiry of restored tokens, and returns the tokens of this run, and those that this run has spent: their records must be
+     * written again with the corrected times.
      */
     follow(): readonly Token[] | undefined {
       const step = time.look()
@@ -129,7 +129,8 @@ export function createJournalClock(deps: Dependencies) {
       table.retime(restored, Math.round(restoredAhead - ahead), latestEnd, restoredAt)
       restoredAhead = ahead
       const theirs = new Set(restored)
-      return tokensOf(table).filter((token) => !theirs.has(token))
+      const isSpentSince = ({ spent }: Token): boolean => spent !== undefined && spent.at >= restoredAt
+      return tokensOf(table).filter((token) => !theirs.has(token) || isSpentSince(token))
     },
   }
 }

@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { setAside } from '../system/own-files.ts'
+import type { Fault, TokenRecord } from './journal-records.ts'
 import { createPrivate, sqliteCode, sync } from './state-folder.ts'
-import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** The name of the file in the state folder. */
 export const DATABASE = 'tokens.db'

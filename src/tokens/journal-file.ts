@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { ensureFolder } from '../system/own-files.ts'
 import { isWithheld } from '../system/setup-error.ts'
 import { checksum, createDatabase, DATABASE, readDatabase, setDatabaseAside } from './journal-database.ts'
+import type { Fault, TokenRecord } from './journal-records.ts'
 import type { Digest } from './mint.ts'
 import { fileIdentity, lastingIdentity, lockStateFolder, sync } from './state-folder.ts'
-import type { Fault, TokenRecord } from './token-journal.ts'
 
 /** The open files of a state folder. Each method throws if the disk fails. */
 export type JournalFile = Exclude<ReturnType<typeof openJournalFile>, undefined>['file']

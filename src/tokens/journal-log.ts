@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { causeOf, reasonOf } from '../system/setup-error.ts'
 import { DATABASE } from './journal-database.ts'
+import { JOURNAL_OPERATIONS, type JournalListener } from './journal-records.ts'
 import type { Outlets } from './state-events.ts'
-import { JOURNAL_OPERATIONS, type JournalListener } from './token-journal.ts'
 
 const SET_ASIDE = 'token file: unusable, set aside; starting empty'
 const SET_ASIDE_UNREAD =

@@ -5,15 +5,15 @@ import type { TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import { createJournalClock } from './journal-clock.ts'
 import { destroyJournalFile, type JournalFile, openJournalFile } from './journal-file.ts'
-import type { Digest } from './mint.ts'
-import { isSameFile } from './state-folder.ts'
 import {
   COPIED,
   IDENTITY,
   type JournalListener,
   type JournalOperation,
   type TokenRecord,
-} from './token-journal.ts'
+} from './journal-records.ts'
+import type { Digest } from './mint.ts'
+import { isSameFile } from './state-folder.ts'
 
 interface Dependencies {
   readonly dir: string
@@ -50,7 +50,7 @@ export type TokenJournal = ReturnType<typeof openJournal>
  * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions. The time is written
  *   once an hour, or every ten minutes while the wall clock has lost it.
  * - After a step of the wall clock, the tokens of this run are written again with corrected times, because their age is known. Restored
- *   tokens keep their records, and their expiry is recomputed.
+ *   tokens keep their records, unless this run has spent them, and their expiry is recomputed.
  */
 export function openJournal({ dir, clock, uptime, listener, table, policy, heir }: Dependencies) {
   let file: JournalFile | undefined
@@ -61,9 +61,9 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let unflushed = false
   /** After a failed flush, when the next one is due (ms, monotonic); otherwise 0. */
   let flushAt = 0
-  /** The tokens that are not on disk. It counts only while no file is open: an open file has all tokens. */
+  /** The tokens that are not on disk. It is used only while no file is open: an open file has all tokens. */
   let unwritten = new WeakSet<Token>()
-  /** True until a file was opened: a file in the folder may have tokens that are not in memory. */
+  /** The start could not open the file, and no file was opened since: the one in the folder may have tokens that are not in memory. */
   let isUnread = false
 
   const openFile = (patience: number) =>
@@ -73,7 +73,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       isUnread,
       wall: clock.wall,
       onSetAside(fault, name) {
-        miss(tokens())
+        markUnwritten(tokens())
         listener.setAside(fault, name)
       },
     })
@@ -81,7 +81,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   const tokens = () => table.grants().flatMap((grant) => grant.tokens)
 
   /** Marks tokens that are not on disk. */
-  function miss(lost: Iterable<Token>): void {
+  function markUnwritten(lost: Iterable<Token>): void {
     for (const token of lost) unwritten.add(token)
   }
 
@@ -120,7 +120,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
     if (open === undefined) return false
     try {
       if (!open.inPlace()) {
-        miss(tokens())
+        markUnwritten(tokens())
         throw new Error(`the files in ${dir} were removed or replaced`)
       }
       open.write(durable, () => work(open))
@@ -179,7 +179,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       for (const each of time.toRecords(changed)) file.put(each)
       if (time.isDue()) time.keep(file)
     })
-    if (file === undefined) miss(changed)
+    if (file === undefined) markUnwritten(changed)
   }
 
   /**
@@ -262,7 +262,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       if (recover() !== 'failed' || (isUnread && revoked !== 'all')) return
       try {
         destroyJournalFile(dir)
-        miss(tokens())
+        markUnwritten(tokens())
       } catch (error) {
         listener.failed('revoke', error)
       }

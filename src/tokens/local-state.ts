@@ -12,14 +12,14 @@ import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf } from './handout.ts'
-import { type Agreement, createIssuing } from './issuing.ts'
+import { createIssuing, type PasswordAgreement } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
+import { comparePasswords, FINGERPRINT, SALT } from './journal-records.ts'
 import { createMemoryBackend } from './memory-backend.ts'
 import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
 import type { State, StateDependencies } from './state.ts'
 import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
-import { comparePasswords, FINGERPRINT, SALT } from './token-journal.ts'
 import { createTokenStore } from './token-store.ts'
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
@@ -101,7 +101,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
    * No token is issued before the journal holds the fingerprint of the password: a restart would take the token for one of an earlier
    * password and revoke it.
    */
-  const agreement: Agreement = {
+  const agreement: PasswordAgreement = {
     settle: settled,
     async present() {
       await settled()

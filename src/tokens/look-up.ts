@@ -20,7 +20,7 @@ export const REFUSED = {
 } as const
 
 /** The tokens that this process knows. */
-export interface KnownTokens {
+interface KnownTokens {
   readonly table: GrantTable
   /** Until when they count (ms on the monotonic clock). A field and not a function, because each request reads it. */
   readonly until: number

@@ -1,6 +1,6 @@
 import { type Clock, createWallOffset, nextTurn } from '../system/clock.ts'
 import type { Backend, Exchange, Now } from './backend.ts'
-import { MOST_ISSUED, spentMeans, type TokenPolicy } from './grant-rules.ts'
+import { classifySpent, MOST_ISSUED, type TokenPolicy } from './grant-rules.ts'
 import { type Grant, type GrantSummary, type GrantTable, summarize, type Token } from './grant-table.ts'
 import type { TokenJournal } from './journal.ts'
 import { createLookUp, REFUSED } from './look-up.ts'
@@ -46,7 +46,7 @@ export function createMemoryBackend(deps: Dependencies) {
     if (journal?.followClock()) limit()
     const now = Math.floor(clock.monotonic())
     for (const token of responses.keys()) {
-      if (token.spent !== undefined && spentMeans(token.spent, now, policy.refreshGrace) === 'retry') break
+      if (token.spent !== undefined && classifySpent(token.spent, now, policy.refreshGrace) === 'retry') break
       responses.delete(token)
     }
     const expired = table.expire(now)
@@ -185,7 +185,7 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     open({ id, client, label, added }) {
       const now = expire()
-      if (label !== undefined && table.issued.size >= (policy.issued ?? MOST_ISSUED)) return 'full'
+      if (label !== undefined && table.issued().length >= (policy.issued ?? MOST_ISSUED)) return 'full'
       if (table.isFull) touchInFlight(now)
       add(table.open(id, client, now, label), added, now)
       return { at: wallOffset() + now }
@@ -226,7 +226,7 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     issued() {
       expire()
-      return summaries(table.issued.values())
+      return summaries(table.issued())
     },
     counts() {
       expire()
@@ -240,6 +240,8 @@ export function createMemoryBackend(deps: Dependencies) {
     },
     applyPolicy(next) {
       policy = next
+      // Before `limit` writes times.
+      journal?.followClock()
       limit()
       const now = expire()
       table.resize(next.capacity)

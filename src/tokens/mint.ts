@@ -55,7 +55,7 @@ export interface NewToken {
 }
 
 /** A token response for a client, and the tokens that the store adds for it, in this order. */
-export interface Minted {
+interface Minted {
   readonly response: Omit<IssuedTokens, 'grant'>
   readonly added: readonly NewToken[]
 }

@@ -22,7 +22,7 @@ export const BY_OPERATOR = 'operator'
 export const PASSWORD_CHANGED = 'password_changed'
 
 /** A revocation of all grants of a client or of a name. */
-export type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
+type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
 /** A revocation that a sidecar begins by itself: of a name that left the configuration, or of the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>

@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Later, withAnswer } from '../system/later.ts'
 import { type Backend, BackendUnavailable, type Now, type Unavailable } from './backend.ts'
-import { endOfGrant, lifetimesOfLogin, planExchange, refreshMeans, type TokenPolicy } from './grant-rules.ts'
+import {
+  classifyRefresh,
+  endOfGrant,
+  lifetimesOfLogin,
+  planExchange,
+  type TokenPolicy,
+} from './grant-rules.ts'
 import type { GrantOwner, GrantSummary, RecentGrants } from './grant-table.ts'
 import { type AllIssued, type HandedOut, type Handout, longestUnused, OPERATOR } from './handout.ts'
 import {
@@ -72,7 +78,7 @@ export interface TokenStore extends Tokens {
   handOut(handout: Handout, epoch?: string): Later<HandedOut | AllIssued | 'stale' | Unavailable>
 }
 
-/** The store of a backend in this process answers at once, because each step is a function of the backend's answers. */
+/** Over a backend that answers at once, the store does so, too. */
 export function createTokenStore(deps: Dependencies<Now<Backend>>): Now<TokenStore>
 export function createTokenStore(deps: Dependencies<Backend>): TokenStore
 /** The rules of issuing, refreshing and revoking, over the records of a backend. */
@@ -106,7 +112,7 @@ export function createTokenStore(deps: Dependencies<Backend>): TokenStore {
   function refresh(presented: string, attempt = 1): Later<IssuedTokens | undefined> {
     if (!looksMinted(presented)) return undefined
     return withAnswer(backend.read(presented), ({ now, token }) => {
-      const meaning = refreshMeans(token, now, policy.refreshGrace)
+      const meaning = classifyRefresh(token, now, policy.refreshGrace)
       if (token === undefined || meaning === 'unknown') return undefined
       // The login is over, though its tokens may be of a policy under which it lasted longer.
       if (now >= endOfGrant(token.granted, policy)) return undefined

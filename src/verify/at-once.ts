@@ -195,8 +195,8 @@ const SPARE = 3
 const MOST_FAULTS = 3
 
 /**
- * Spreads requests over the time of the flood. The server must let every one of them pass. Resolves to the time to the head of each
- * response (ms).
+ * Spreads requests over the time of the flood. The server must let every one of them pass. Resolves to the time that the head of each
+ * response took (ms).
  */
 async function clientBeside(
   conversation: Conversation,

@@ -78,11 +78,13 @@ it('a control socket that another process uses, or a file in its place, stays as
   await open(stateDir)
   const second = await open(stateDir)
   await second.close()
-  expect(second.failures).toEqual(['postern status, explain, issue and revoke will not work'])
+  expect(second.failures).toEqual(['postern status, explain, issue, revoke and retry will not work'])
   expect(await ask(stateDir, 'GET', '/requests')).toBe('200 {"requests":[]}')
   const other = temporaryDirectory()
   writeFileSync(join(other, 'control.sock'), '')
-  expect((await open(other)).failures).toEqual(['postern status, explain, issue and revoke will not work'])
+  expect((await open(other)).failures).toEqual([
+    'postern status, explain, issue, revoke and retry will not work',
+  ])
   expect(existsSync(join(other, 'control.sock'))).toBe(true)
 })
 

@@ -3,7 +3,7 @@ import http2 from 'node:http2'
 import https from 'node:https'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFailed } from 'vitest'
 import { prepareSite, type Served } from '../process/serve.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
@@ -61,6 +61,7 @@ describe.each(['strict', 'tolerant'])('C21 1 GiB with the %s parser', { timeout:
       config: { upstream: { parser, buffer_uploads: 'off' } },
     })
     const sidecar = await site.serve()
+    onTestFailed(() => console.info(sidecar.lines))
     const token = (await sidecar.grant()).access_token
     for (const transport of ['tls', 'h2'] as const) {
       for (const method of ['GET', 'POST', 'PUT']) {

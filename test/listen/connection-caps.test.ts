@@ -15,19 +15,22 @@ function from(remoteAddress: string | undefined): Socket {
 const IDLE_TIMEOUT = 60_000
 
 function createCaps(maxConnectionsPerClient: number): ReturnType<typeof capConnections> & {
+  /** As a reload replaces them. */
+  readonly limits: { idleTimeout: number }
   readonly clock: MovableClock
   readonly refused: readonly string[]
 } {
   const refused: string[] = []
   const clock = stillClock()
   const clientOf = createClientAddress(['10.0.0.0/8'].map(parseCidr).filter((cidr) => cidr !== undefined))
+  const limits = { maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT }
   const caps = capConnections({
     clock,
-    limits: { maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT },
+    limits,
     clientOf: (peer) => clientOf(peer, []),
     onRefused: (reason) => refused.push(reason),
   })
-  return { ...caps, clock, refused }
+  return { ...caps, limits, clock, refused }
 }
 
 it('addresses of one IPv6 /64 count as one client, addresses of another /64 do not', () => {
@@ -125,4 +128,20 @@ it('the oldest offence is forgotten when the memory for offences is full', () =>
 
 it('H37 a client may reset all the streams that it may open', () => {
   expect(LISTEN_BOUNDS.maxResets).toBeGreaterThanOrEqual(LISTEN_BOUNDS.maxStreams)
+})
+
+it('overuse counts for the idle_timeout of a reload, also that from before it', async () => {
+  const { mayStay, remember, limits, clock } = createCaps(1)
+  const overuse = (address: string): void => {
+    for (let i = 0; i < 25; i += 1) remember(address, 1)
+  }
+  limits.idleTimeout = 60 * IDLE_TIMEOUT
+  overuse('192.0.2.1')
+  limits.idleTimeout = IDLE_TIMEOUT
+  overuse('192.0.2.2')
+  const admitted = (): readonly boolean[] => ['192.0.2.1', '192.0.2.2'].map((each) => mayStay(from(each)))
+  await clock.advance(IDLE_TIMEOUT - 1)
+  expect(admitted()).toEqual([false, false])
+  await clock.advance(1)
+  expect(admitted()).toEqual([true, true])
 })

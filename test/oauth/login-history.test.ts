@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compileAllow, type Scopes } from '../../src/http/scope.ts'
+import { compileAllow, type Scope, type Scopes } from '../../src/http/scope.ts'
 import { KnownClients, MOST_KNOWN } from '../../src/oauth/known-clients.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { WrongPasswords } from '../../src/oauth/wrong-passwords.ts'
@@ -169,6 +169,20 @@ describe('The history of logins', () => {
     for (let i = 0; i < 4; i += 1) await logIn('wrong', '192.0.2.2')
     await logIn(tokens('monitor.3'), '192.0.2.2')
     expect(history.isKnown('192.0.2.2')).toBe(false)
+  })
+
+  it('C26 a client is unknown while a reload restricts its name, or has removed it', async () => {
+    const whole = { name: 'admin', allows: undefined, onTrial: false }
+    const scopes = new Map<string, Scope>([['admin', whole]])
+    const { history, logIn } = start(scopes)
+    await logIn(tokens('admin.1'))
+    expect(history.isKnown('192.0.2.1')).toBe(true)
+    scopes.set('admin', { ...whole, allows: compileAllow('read') })
+    expect(history.isKnown('192.0.2.1')).toBe(false)
+    scopes.delete('admin')
+    expect(history.isKnown('192.0.2.1')).toBe(false)
+    scopes.set('admin', whole)
+    expect(history.isKnown('192.0.2.1')).toBe(true)
   })
 
   it('C26 an address weighs less with each wrong password, also one of another name', async () => {

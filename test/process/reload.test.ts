@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tls from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Certificate, makeCertificate } from '../support/certificate.ts'
 import { connect } from '../support/client.ts'
@@ -89,6 +90,22 @@ it('SIGHUP before the sidecar listens causes a reload and does not end the proce
   const sidecar = await duringStart(site, ({ signal }) => signal('SIGHUP'))
   await sidecar.waitForLog('listening')
   await sidecar.waitForLog(RELOADED)
+})
+
+it('SIGHUP before the code of the sidecar is loaded does not end the process', async () => {
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+  const site = await prepareSite({ command: () => [process.execPath, main] })
+  const early = `import { registerHooks } from 'node:module'
+registerHooks({
+  load(url, context, next) {
+    if (url.endsWith('/commands/serve.ts')) process.kill(process.pid, 'SIGHUP')
+    return next(url, context)
+  },
+})`
+  const sidecar = site.launch({
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(early)}` },
+  })
+  await sidecar.waitForLog('listening')
 })
 
 describe('A reload', () => {
@@ -373,9 +390,11 @@ it('H229 a reload says that the next start will fail without the account, or wit
   const heavy = `$argon2id$v=19$m=262144,t=1,p=1$${'A'.repeat(22)}$${'A'.repeat(43)}\n`
   const file = join(site.directory, 'heavy')
   writeFileSync(file, heavy, { mode: 0o600 })
-  await expectReload(sidecar, 'success', () =>
-    site.configure({ listen: { memory: '64MiB' }, password: { file }, passwords: undefined }),
-  )
+  const other = { password: { file, htpasswd: undefined }, passwords: undefined }
+  await expectReload(sidecar, 'success', () => site.configure(other))
+  expect(failing()).toHaveLength(1)
+  // The sidecar has the password already.
+  await expectReload(sidecar, 'success', () => site.configure({ listen: { memory: '64MiB' } }))
   await expect
     .poll(() => failing().slice(1))
     .toEqual(['a login with this hash takes 256 MiB, and clients may hold 64 MiB (listen.memory)'])

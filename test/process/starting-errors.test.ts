@@ -42,7 +42,7 @@ it.each([
     const said = launched.log.filter(({ level }) => level >= 50)
     expect(said.map(({ msg }) => msg)).toEqual([
       'token file: serving from memory',
-      'control socket: postern status, explain, issue and revoke will not work',
+      'control socket: postern status, explain, issue, revoke and retry will not work',
     ])
     expect(said[1]).toMatchObject({
       reason: expect.stringContaining(`${folder} is not writable (EACCES)`),

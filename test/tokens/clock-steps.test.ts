@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type JournaledStore, openJournaledStore } from './journaled-store.ts'
-import { DAY, HOUR, SECOND, WEEK } from './support.ts'
+import { DAY, HOUR, POLICY, SECOND, WEEK } from './support.ts'
 
 const MINUTE = 60 * SECOND
 const state = (): string => join(temporaryDirectory(), 'state')
@@ -125,6 +125,30 @@ describe('H271 a board whose clock starts in 1970', () => {
     expect(runs).toBe(30)
   })
 
+  it('C6 gives a retry the same pair if the clock is set within its grace', () => {
+    const dir = state()
+    const clock = stillClock()
+    const first = openJournaledStore(dir, { clock, rotateRefresh: true })
+    const old = first.store.issue('a', 'password')
+    first.journal.close()
+    const today = clock.wall() + DAY
+    startIn1970(clock)
+    clock.advance(SECOND)
+    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true })
+    clock.advance(SECOND)
+    const pair = store.refresh(old.refreshToken)
+    clock.advance(SECOND)
+    clock.jumpWall(today - clock.wall())
+    store.sweep()
+    expect(store.refresh(old.refreshToken)).toEqual(pair)
+    // A restart has lost the pair, and not when the grace ends.
+    expect(refreshes(openJournaledStore(afterPowerCut(dir), { clock, rotateRefresh: true }), old)).toBe(true)
+    clock.advance(9 * SECOND - 1)
+    expect(store.refresh(old.refreshToken)).toEqual(pair)
+    clock.advance(1)
+    expect(store.refresh(old.refreshToken)).toBeUndefined()
+  })
+
   it('writes a login by the last known time until the clock is set', () => {
     const dir = state()
     const clock = stillClock()
@@ -162,6 +186,23 @@ it('the last known time is written once an hour, every ten minutes while the clo
   first.journal.close()
   startIn1970(clock)
   expect(writesOf(openJournaledStore(dir, policy))).toBe(18)
+})
+
+it('H311 ends a login in time after a reload that bounds logins in the second in which the clock is set', () => {
+  const dir = state()
+  const clock = stillClock()
+  const first = openJournaledStore(dir, { clock })
+  const old = first.store.issue('a', 'password')
+  first.journal.close()
+  const { store, journal } = openJournaledStore(dir, { clock })
+  clock.jumpWall(DAY)
+  store.applyPolicy({ ...POLICY, grantLifetime: 3 * DAY })
+  journal.close()
+  clock.advance(2 * DAY - 1)
+  const copy = afterPowerCut(dir)
+  expect(openJournaledStore(copy, { clock }).store.counts().refresh).toBe(1)
+  clock.advance(1)
+  expect(refreshes(openJournaledStore(dir, { clock, grantLifetime: 3 * DAY }), old)).toBe(false)
 })
 
 it('H271 a clock that was ahead and is set back costs nothing that lives', () => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
 import type { HandedOut } from '../../src/tokens/handout.ts'
-import { type Agreement, createIssuing } from '../../src/tokens/issuing.ts'
+import { createIssuing, type PasswordAgreement } from '../../src/tokens/issuing.ts'
 import type { IssuedTokens } from '../../src/tokens/mint.ts'
 
 const ISSUED: IssuedTokens = { grant: 'g', accessToken: 'a', refreshToken: 'r', expiresIn: 1 }
@@ -11,15 +11,15 @@ const CLIENT = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hop
 
 /**
  * The password changes `changes` times while it is verified. `epochs` later epochs begin meanwhile, and the sidecar hears of each; of `stale`
- * others it does not hear.
+ * others it does not hear. `renamed`: a reload renames the password while it is verified for the first time.
  */
-function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
+function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true, renamed = false } = {}) {
   const calls: string[] = []
   let generation = 0
   let epoch = 0
-  const present: Agreement['present'] = async () =>
+  const present: PasswordAgreement['present'] = async () =>
     agreed ? { kind: 'agreed', generation, epoch: String(epoch) } : { kind: 'differs' }
-  const agreement: Agreement = {
+  const agreement: PasswordAgreement = {
     present,
     beforeLogin: present,
     async settle() {
@@ -33,7 +33,7 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
   const { logIn, handOut } = createIssuing({
     log: createLogOn('info', { write() {} }),
     metrics: createMetrics({ version: '0', node: '0' }),
-    hasName: () => true,
+    hasName: (name) => !renamed || name === 'new',
     agreement,
     password: {
       get generation() {
@@ -42,7 +42,8 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
       has: () => true,
       async verify(password) {
         calls.push('verify')
-        const verified = { result: password === 'p' ? 'right' : 'wrong', generation } as const
+        const name = calls.length === 1 ? 'old' : 'new'
+        const verified = { result: password === 'p' ? 'right' : 'wrong', generation, name } as const
         if (generation < changes) generation += 1
         if (epoch < epochs) epoch += 1
         return verified
@@ -67,6 +68,12 @@ it('C8 a login whose password changes while it is verified begins anew, right or
   const wrong = issuing({ changes: 1 })
   expect(await wrong.logIn('q')).toBe('wrong')
   expect(wrong.calls).toEqual(['verify', 'verify'])
+})
+
+it('C5 a right password whose name a reload changes while it is verified is no wrong one: the login begins anew', async () => {
+  const { logIn, calls } = issuing({ renamed: true })
+  expect(await logIn()).toEqual(ISSUED)
+  expect(calls).toEqual(['verify', 'verify', 'issue under 0'])
 })
 
 it('C8 a login or handout under an earlier epoch begins anew under the later one', async () => {

@@ -10,7 +10,7 @@ import { liveRequests } from './live-requests.ts'
 const SECOND = 1_000
 
 /** A sidecar with one open stream, of the grant `g1`. `answer`: what the server says of it. */
-function watching(answer: () => StoreReply) {
+function watching(answer: () => StoreReply, grantLifetime?: number) {
   const clock = stillClock()
   const store = scriptedStore(answer)
   const over: string[] = []
@@ -22,7 +22,10 @@ function watching(answer: () => StoreReply) {
   const copies = createTokenCopies({
     store,
     clock,
-    policy: { capacity: 100, accessLifetime: 3_600 * SECOND, offlineGrace: 60 * SECOND },
+    policy: {
+      ...{ capacity: 100, accessLifetime: 3_600 * SECOND, offlineGrace: 60 * SECOND },
+      ...(grantLifetime === undefined ? {} : { grantLifetime }),
+    },
     live,
     hasName: () => true,
     timeout: SECOND,
@@ -48,7 +51,7 @@ function watching(answer: () => StoreReply) {
   }
 }
 
-const says = (left: number, epoch = '100'): StoreReply => [epoch, left]
+const says = (left: number, epoch = '100', age = 0): StoreReply => [epoch, [left, age]]
 
 it('H206 a stream ends when the server says that its grant is over, and lasts as long as another sidecar renews it', async () => {
   let left = 3 * SECOND
@@ -58,6 +61,16 @@ it('H206 a stream ends when the server says that its grant is over, and lasts as
   left = 0
   await pass(3)
   expect(over).not.toEqual([])
+})
+
+it.each([
+  ['a login that is over ends', [60 * SECOND, 12 * SECOND], true],
+  ['a login that is not over does not', [60 * SECOND, 9 * SECOND], false],
+  ['an issued grant does not, which is no login', [60 * SECOND], false],
+])('H206 H311 a stream of %s, though its tokens last longer', async (_grant, grant, ends) => {
+  const { over, pass } = watching(() => ['100', grant], 12 * SECOND)
+  await pass(2)
+  expect(over.length > 0).toBe(ends)
 })
 
 it('H206 without an answer, a stream ends when its grant was said to end', async () => {

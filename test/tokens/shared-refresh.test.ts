@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
-import type { Script, SharedStore } from '../../src/fleet/shared-store.ts'
+import { SET_GRANT } from '../../src/fleet/scripts.ts'
+import { type Script, type SharedStore, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { shareOf, type TokenPolicy } from '../../src/tokens/grant-rules.ts'
 import { digestToken, type IssuedTokens } from '../../src/tokens/mint.ts'
 import type { TokenEvents } from '../../src/tokens/state-events.ts'
@@ -8,7 +9,7 @@ import { stillClock } from '../support/clock.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { openSharedTokens } from './shared-sidecar.ts'
-import { DAY, HOUR, POLICY, present } from './support.ts'
+import { DAY, HOUR, POLICY, present, SECOND } from './support.ts'
 
 const clock = stillClock()
 let redis: RedisServer
@@ -30,7 +31,14 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
   const stepped: SharedStore = {
     ...store,
     async runDurably(script, ...question) {
-      return store.runDurably(script.name === 'refresh' ? await steps.before(script) : script, ...question)
+      const { name } = script
+      const reply = await store.runDurably(
+        name === 'refresh' ? await steps.before(script) : script,
+        ...question,
+      )
+      if (script.source !== SET_GRANT.source || opened.lost === 0) return reply
+      opened.lost -= 1
+      throw new StoreUnavailable(name, 'timeout', 'the answer is lost')
     },
   }
   const policy = { ...POLICY, offlineGrace: HOUR, rotateRefresh: true, refreshGrace: HOUR, ...changed }
@@ -41,8 +49,10 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
     revoked: (_count, reason) => revoked.push(reason),
   }
   const { tokens, issue } = await openSharedTokens({ store, asked: stepped, clock, policy, listener })
-  return {
+  const opened = {
     tokens,
+    /** So many answers to the second step are lost from now on. */
+    lost: 0,
     steps,
     revoked,
     /** Does something between the two steps of the next refresh. */
@@ -62,6 +72,7 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
     },
     identify: async (token: string) => tokens.identify(token, '192.0.2.1'),
   }
+  return opened
 }
 
 const VALID = expect.objectContaining({ kind: 'valid' })
@@ -80,6 +91,23 @@ it('C6 H33 two refreshes of one token at two sidecars get the same pair, whichev
     { accessTokens: 2, refreshTokens: 1 },
   ])
 })
+
+it.each([
+  ['at the same sidecar', 0],
+  ['at another one', 1],
+])(
+  'C6 a refresh whose answer is lost changes the grant once: a retry %s gets the pair of the lost answer',
+  async (_, at) => {
+    const sidecars = await Promise.all([sidecar(), sidecar()])
+    const [one] = sidecars
+    const { refreshToken, grant = '' } = await one.issue()
+    one.lost = 1
+    expect(await one.tokens.refresh(refreshToken)).toBe('unavailable')
+    const next = await present(sidecars[at]).refresh(refreshToken)
+    expect(await one.tokens.describe([grant])).toMatchObject([{ accessTokens: 2, refreshTokens: 1 }])
+    expect((await one.refresh(next.refreshToken)).grant).toBe(grant)
+  },
+)
 
 it('C6 two refreshes of one token that stays get an access token each', async () => {
   const [one, two] = await Promise.all([sidecar({ rotateRefresh: false }), sidecar({ rotateRefresh: false })])
@@ -120,6 +148,39 @@ it('H147 a refresh is not refused if the server is emptied between its steps', a
 function at(back: number, { name, source }: Script): Script {
   return { name, source: source.replace('time[1] * 1000', `time[1] * 1000 - ${back}`) }
 }
+
+/** The script at this time of the server (ms). */
+function exactlyAt(now: number, { name, source }: Script): Script {
+  return { name, source: source.replace(/local now = .*/, `local now = ${now}`) }
+}
+
+it('C7 a refresh token is valid until the millisecond in which it expires, as in the memory of a process', async () => {
+  const one = await sidecar({ rotateRefresh: false })
+  const { grant, refreshToken } = await one.issue()
+  const end = await redis.command('ZSCORE', `{${prefix}}:g:${grant}`, `r${digestToken(refreshToken)}`)
+  one.steps.before = async (script) => exactlyAt(Number(end), script)
+  expect(await one.tokens.refresh(refreshToken)).toBeUndefined()
+  one.steps.before = async (script) => exactlyAt(Number(end) - 1, script)
+  expect(await one.tokens.refresh(refreshToken)).toMatchObject({ refreshToken })
+})
+
+it('H311 a refresh gets no token that outlives its login, even if its second step is late', async () => {
+  const one = await sidecar({ grantLifetime: HOUR })
+  const { refreshToken, accessToken } = await one.issue()
+  const end = await redis.command('PEXPIRETIME', `{${prefix}}:t:${digestToken(accessToken)}`)
+  let step = 0
+  const lateBy = (time: number): void => {
+    step = 0
+    one.steps.before = async (script) => (++step === 1 ? script : exactlyAt(Number(end) - time, script))
+  }
+  lateBy(0)
+  expect(await one.tokens.refresh(refreshToken)).toBeUndefined()
+  expect(step).toBe(3)
+  lateBy(2 * SECOND)
+  const next = await one.refresh(refreshToken)
+  const members = await redis.command('ZRANGE', `{${prefix}}:g:${next.grant}`, '-1', '-1', 'WITHSCORES')
+  expect(members.split('\n')[1]).toBe(end)
+})
 
 it('C6 a spent refresh token at a server whose clock was set back is reused', async () => {
   const one = await sidecar()

@@ -24,11 +24,6 @@ interface Parts {
 export async function openSharedTokens({ store, asked = store, clock, policy, listener }: Parts) {
   const live = liveRequests()
   const copies = createTokenCopies({ store, clock, policy, timeout: 5_000, live, hasName: () => true })
-  const backend = createSharedBackend({
-    ...{ store: asked, copies, policy, clock, listener },
-    random: randomBytes,
-  })
-  const tokens = createTokenStore({ backend, policy, live, listener })
   const agreement = createPasswordAgreement({
     store,
     epoch: copies.epoch,
@@ -38,11 +33,18 @@ export async function openSharedTokens({ store, asked = store, clock, policy, li
     onDiffers() {},
     onBug: (error) => expect.unreachable(String(error)),
   })
+  const backend = createSharedBackend({
+    ...{ store: asked, copies, policy, clock, listener, isSettled: agreement.isSettled },
+    random: randomBytes,
+  })
+  const tokens = createTokenStore({ backend, policy, live, listener })
   const { epoch } = await agreement.settle()
   copies.heard()
   return {
     backend,
     tokens,
+    /** This sidecar hears of revocations. */
+    heard: copies.heard,
     async issue(client = '192.0.2.1'): Promise<IssuedTokens> {
       const issued = await tokens.issue(client, 'password', '', epoch)
       if (typeof issued === 'string') throw new Error(issued)

@@ -153,6 +153,28 @@ it('H129 a question under way cannot bring back a token that is revoked meanwhil
   expect(cut).toEqual(['g1'])
 })
 
+it('C8 H129 a question under way cannot bring back a token that is evicted meanwhile', async () => {
+  const gate = Promise.withResolvers<StoreReply>()
+  const { copies } = setting(() => gate.promise)
+  const token = mintToken(randomBytes)
+  const answer = copies.identify(token, CLIENT)
+  copies.epoch.apply({ kind: 'evicted', grants: ['g1'] })
+  gate.resolve(found())
+  expect(await answer).toEqual(UNKNOWN)
+  expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
+})
+
+it('C8 H130 a question under way refuses no token of a name whose password stays in a later epoch', async () => {
+  const gates = [Promise.withResolvers<StoreReply>(), Promise.withResolvers<StoreReply>()] as const
+  const { copies, store } = setting(() => gates[store.asked.length - 1]?.promise ?? found('kiosk.1', '101'))
+  const [kept, voided] = [mintToken(randomBytes), mintToken(randomBytes)]
+  const answers = [copies.identify(kept, CLIENT), copies.identify(voided, CLIENT)]
+  copies.epoch.apply({ kind: 'begun', epoch: '101', since: 'kiosk=90' })
+  gates[0].resolve(found('kiosk.1'))
+  gates[1].resolve(found('monitor.1'))
+  expect(await Promise.all(answers)).toEqual([{ kind: 'valid', grant: 'kiosk.1' }, REVOKED])
+})
+
 it('H130 a question under way cannot bring back a token of an earlier epoch', async () => {
   const gate = Promise.withResolvers<StoreReply>()
   const { copies } = setting(() => gate.promise)

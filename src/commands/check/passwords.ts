@@ -1,5 +1,5 @@
 import { isLocal } from '../../config/address.ts'
-import { checkedByDevice, passwordSources } from '../../config/password-fields.ts'
+import { checkedByDevice, pagePasswordSources, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
@@ -52,10 +52,7 @@ export const LIVE_PAGE = check({
       ? 'off unless the descriptor of admin.address is on loopback, because admin.password_file is not set'
       : 'off: admin.address is not on loopback, and admin.password_file is not set'
   },
-  look(config) {
-    const { passwordFile: file } = config.admin
-    return readPasswords(file === undefined ? [] : [{ name: '', file, key: 'admin.password_file' }], config)
-  },
+  look: (config) => readPasswords(pagePasswordSources(config.admin), config),
   rows: { readable: () => 'readable' },
 })
 

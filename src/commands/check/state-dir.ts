@@ -32,7 +32,7 @@ export const STATE_FOLDER = check({
       const tooLong = socketLengthProblem(socket)
       if (tooLong === undefined) return undefined
       return {
-        failed: `status, explain, issue and revoke will not work: ${socket} ${tooLong}`,
+        failed: `status, explain, issue, revoke and retry will not work: ${socket} ${tooLong}`,
         meaning: 'the kernel takes no longer path for a Unix socket',
         remedy: 'set state_dir to a shorter path',
       }

@@ -37,8 +37,8 @@ export const TABLE = {
  * Runs the table, then yields the warnings of a start. Throws `SetupError` before the first result if a path of `asked` does not belong to
  * one service.
  *
- * @param isReload only the parts that a reload of the running sidecar reads. The process that reloads may be unable to read other files:
- *   systemd gives it no credentials
+ * @param isReload only the parts that a reload reads and that `ExecReload` can judge: systemd gives it no credentials, so it may be unable to
+ *   read the files of passwords, which the sidecar judges at its reload
  */
 export function examine(
   asked: Asked,

@@ -1,6 +1,6 @@
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { endOfGrant, type Lifetimes, spentMeans, type TokenPolicy } from './grant-rules.ts'
+import { classifySpent, endOfGrant, type Lifetimes, type Spent, type TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 
@@ -130,16 +130,17 @@ export function restoreGrants(
     const grant =
       table.grant(record.grant) ??
       table.open(record.grant, record.client, since(record.granted), record.label ?? undefined)
-    const live = grant.refresh
-    const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
+    const { kind, digest, issued } = record
+    const token = table.add(grant, kind, digest, since(issued), now + left, spentOf(record))
     if (ends < record.expires) limited.add(token)
-    if (record.spent === null) return
-    const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
+  }
+
+  function spentOf({ spent: at, graceEnd }: TokenRecord): Spent | undefined {
+    if (at === null) return undefined
+    const spent = { at, graceEnd: graceEnd ?? wall }
     const graceLeft = spent.graceEnd - wall
-    const isOver = spentMeans(spent, clock.wall(), policy.refreshGrace) === 'reuse'
-    const graceEnd = now + (isOver ? Math.min(0, graceLeft) : graceLeft)
-    table.spend(token, { at: since(record.spent), graceEnd })
-    grant.refresh = live
+    const isOver = classifySpent(spent, clock.wall(), policy.refreshGrace) === 'reuse'
+    return { at: since(at), graceEnd: now + (isOver ? Math.min(0, graceLeft) : graceLeft) }
   }
 
   const inherits = ({ grant }: TokenRecord): boolean => withName(grant, heir) !== grant
