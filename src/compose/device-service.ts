@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { PlacesUse } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
 import { besidePlaces, type NamedService, type ServiceConfig } from '../config/upstream-fields.ts'
-import { type Breaker, createBreaker, startHealthCheck } from '../device/breaker.ts'
+import { type Breaker, createBreaker, createHealthCheck } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import type { UpstreamTarget } from '../device/target.ts'
@@ -79,7 +79,7 @@ export interface DeviceService {
   /** The sidecar's own account at the service, if it has one. */
   readonly signIn: SignIn | undefined
   readonly buffering: UploadBuffering | undefined
-  readonly health: ReturnType<typeof startHealthCheck>
+  readonly health: ReturnType<typeof createHealthCheck>
   readonly upstream: Upstream
 }
 
@@ -198,7 +198,7 @@ export async function openDeviceService(
   const health =
     sameConnections !== undefined && has(['health'])
       ? sameConnections.health
-      : startHealthCheck(service.health, connections, breaker, {
+      : createHealthCheck(service.health, connections, breaker, {
           ...{ onResult: events.up, inPlace: places.inPlace, onFault: trouble.failed, onBug },
         })
   const upstream = createUpstream({
@@ -319,9 +319,10 @@ export function conditionOf(service: DeviceService): ServiceCondition {
   }
 }
 
-/** Logs changes of the service's state from now on. */
-export function activate({ metrics, changes }: DeviceService): void {
+/** From now on, logs changes of the service's state, and checks its health. */
+export function activate({ metrics, changes, health }: DeviceService): void {
   metrics.watch(changes.changed)
+  health?.begin()
 }
 
 /** Ends the timers of a service, except those of parts that `other` has, too. */

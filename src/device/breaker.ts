@@ -1,5 +1,5 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
@@ -72,11 +72,11 @@ interface HealthEvents {
 }
 
 /**
- * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
+ * From `begin` on, requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
  * status below 500 counts as up. `up` is the last result; undefined before the first one. Returns undefined, and checks nothing, if `path`
  * is null.
  */
-export function startHealthCheck(
+export function createHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
@@ -118,13 +118,18 @@ export function startHealthCheck(
     }
   }
 
-  const timer = connections.clock.every(interval, () => void check())
-  const health: { up?: boolean; readonly close: () => void } = {
+  let timer: Timer | undefined
+  const health: { up?: boolean; readonly begin: () => void; readonly close: () => void } = {
+    /** A second call does nothing: a reload may keep the check for another service. */
+    begin() {
+      if (timer !== undefined) return
+      timer = connections.clock.every(interval, () => void check())
+      void check()
+    },
     close() {
       closed = true
-      timer.cancel()
+      timer?.cancel()
     },
   }
-  void check()
   return health
 }
