@@ -6,7 +6,8 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
-import { type Ceilings, roomUnder } from '../forward/ceilings.ts'
+import { roomUnder } from '../forward/ceiling.ts'
+import type { Ceilings } from '../forward/ceilings-file.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -279,7 +280,8 @@ export function loadOf(all: readonly DeviceService[], elsewhere: readonly Device
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.law.ceiling)
+  const { ceiling } = learner?.law ?? {}
+  const limit = ceiling && roomUnder(ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -293,7 +295,7 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.law.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: ceiling?.wall === undefined ? 'guess' : 'broke', limit },
   }
 }
 

@@ -2,7 +2,7 @@ import { failureOf } from '../device/failure.ts'
 import { pathOf } from '../http/request-path.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
-import { type Ceiling, type CeilingCause, UNKNOWN } from './ceilings.ts'
+import { type Ceiling, type CeilingCause, UNKNOWN } from './ceiling.ts'
 import type { DevicePlace } from './device-places.ts'
 import { type Calm, PlacesLaw, type PlacesReason } from './places-law.ts'
 
@@ -19,8 +19,8 @@ export interface Learner {
   readonly calm: Calm
   /** More requests are at the device than tell nothing: it is told of each. `forward/upstream.ts` writes this. */
   watches: boolean
-  /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
-  share(ceiling: Ceiling, isNew: boolean): void
+  /** Takes what the fleet has decided: the most places of this sidecar, and the ceiling. */
+  share(places: number, ceiling: Ceiling): void
   /** A request waits for a place. */
   onWait(): void
   /** A request that may change the device comes to it (1) or has left it (-1). */
@@ -74,7 +74,13 @@ export function createPlaces({
   readonly learner: Learner | undefined
 } {
   if (min === max) {
-    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }, before), learner: undefined }
+    const shared = {
+      get places() {
+        return Math.min(max, most())
+      },
+    }
+    const inside = inFleet ? shared : max
+    return { queue: createBoundedQueue(clock, { inside, waiting, maxWait }, before), learner: undefined }
   }
   const law: PlacesLaw = new PlacesLaw(
     { min, max, inFleet },
@@ -105,10 +111,7 @@ export function createPlaces({
     law,
     calm: law.calm,
     watches: false,
-    share(ceiling, isNew) {
-      law.share(ceiling, isNew, clock.monotonic())
-      queue.fill()
-    },
+    share: (places, ceiling) => law.share(places, ceiling, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()
