@@ -102,9 +102,12 @@ it('H286 a sidecar without a place is active if a request waits for one', async 
   await breaks()
   await join()
   expect([queue.places, isActive()]).toEqual([0, false])
-  const entry = queue.enter('client')
+  let stop = (): void => {}
+  const entry = queue.enter('client', (withdraw) => {
+    stop = withdraw
+  })
   expect(isActive()).toBe(true)
-  queue.line.makeRoomFor('')?.({ kind: 'full' })
+  stop()
   await entry
 })
 
@@ -174,8 +177,9 @@ it('H288 what the operator has lifted before a sidecar starts takes nothing from
 })
 
 it('H286 what breaks the device at one sidecar is told at once, with what had worked there', async () => {
-  const { join, clock, queue, learner, fields } = startMember({})
+  const { join, pass, clock, queue, learner, fields } = startMember({})
   await join()
+  await pass(3)
   function fill() {
     const requests = []
     for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter())
