@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
 import type { Ceiling } from '../../src/forward/ceiling.ts'
@@ -55,13 +55,11 @@ function startMember(ceiling: Ceiling) {
       expect(other.share).toBe(6)
     },
     wall: () => learner.law.ceiling.wall,
-    /** The share that it has said last. */
-    said: () => fields.get('a')?.split(' ')[2],
   }
 }
 
 it('H290 a sidecar that the store does not answer for 20 s has one place, until the store answers again', async () => {
-  const { breaks, join, network, pass, bound, other, said } = startMember({})
+  const { breaks, join, network, pass, bound, other, fields } = startMember({})
   await breaks()
   await join()
   await pass(5)
@@ -75,9 +73,10 @@ it('H290 a sidecar that the store does not answer for 20 s has one place, until 
   await pass(1)
   expect(bound()).toBe(1)
   network.away = false
+  const beats = vi.spyOn(fields, 'set')
   await pass(1, [])
-  // It says that it has one: the others may have taken the rest.
-  expect(said()).toBe('1')
+  // It says first that it has one: the others may have taken the rest.
+  expect(beats.mock.calls.map(([id, text]) => [id, text.split(' ')[2]])[0]).toEqual(['a', '1'])
   await pass(5)
   expect(bound()).toBe(3)
 })
@@ -123,15 +122,19 @@ it('a sidecar that has had no request for ten minutes is not active', async () =
   expect(isActive()).toBe(false)
 })
 
-it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
-  const { breaks, join, network, pass, queue } = startMember({})
+it('H290 a sidecar that the others have left no place has none as long as the store is gone', async () => {
+  const { breaks, join, network, pass, queue, other } = startMember({})
   await breaks()
+  other.inside = 6
   await join()
+  await pass(5)
   expect(queue.places).toBe(0)
   network.away = true
-  await pass(19)
+  await pass(60)
   expect(queue.places).toBe(0)
-  await pass(1)
+  network.away = false
+  other.inside = 0
+  await pass(5)
   expect(queue.places).toBe(1)
 })
 
@@ -161,7 +164,7 @@ it('H287 a wall that a sidecar has found before it starts counts in the fleet, a
   await other.join()
   await pass(3)
   await join()
-  await pass(2)
+  await other.places.news()
   expect([other.wall, wall()?.places]).toEqual([3, 3])
   expect(wall()?.fleet).toBeGreaterThan(1)
 })
