@@ -211,7 +211,7 @@ export async function openDeviceService(
       uploadTimeout,
     },
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(clock, service, streamAfter, queue, connections, open.streams),
+    streams: createStreams(clock, service, streamAfter, places, connections, open.streams),
     streamAfter,
     upgrading: open.upgrading,
     maxBody: () => body.most,

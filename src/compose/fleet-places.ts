@@ -128,7 +128,7 @@ export class FleetMember implements PlacesMember {
   alone(): void {
     if (this.#share > 1 || this.#sum === undefined)
       this.#log.warn('the shared store does not answer: this sidecar has at most one place at the device')
-    this.#sum ??= this.max
+    this.#sum ??= Math.min(this.max, this.#known?.sum || this.max)
     if (this.#share > 1) this.#take(1, this.#learner?.law.ceiling)
   }
 

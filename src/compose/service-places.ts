@@ -104,6 +104,12 @@ export class ServicePlaces {
     this.#pools.delete(pool)
   }
 
+  /** Whether the device takes one request at a time. In a fleet, one place may be the share of this sidecar. */
+  get takesOne(): boolean {
+    const ofFleet = Math.min(this.#member?.sum ?? 1, mostUnder(this.learner?.law.ceiling ?? UNKNOWN))
+    return Math.max(this.queue.places, ofFleet) <= 1
+  }
+
   /** Sends a request of the sidecar's own, which is no client's, when it has got a place. Undefined: it got none in time. */
   readonly inPlace = async <T>(send: () => Promise<T>): Promise<T | undefined> => {
     const entry = await this.queue.enter('', () => this.learner?.onWait())
