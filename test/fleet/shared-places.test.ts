@@ -350,13 +350,13 @@ const beats = fc.dictionary(
 describe('H286 the division of the places', () => {
   const NOW = 1_000_000_000_000
 
-  function divided(most: number, all: Readonly<Record<string, { ago: number } & Partial<Beat>>>, now = NOW) {
-    const known = Object.entries({ ...all, me: { ago: 0, isActive: true, ...all.me } }).map(
-      ([id, { ago, ...flags }]) =>
-        [
-          id,
-          { at: now - ago, view: '', share: 0, level: 0, isActive: false, hasLeft: false, ...flags },
-        ] as const,
+  type Known = Pick<Beat, 'isActive' | 'hasLeft'> & { readonly ago: number }
+
+  /** The share of each sidecar that is known, with one, `me`, that has just said that it has requests. */
+  function divided(most: number, all: Readonly<Record<string, Known>>, now = NOW) {
+    const me: Known = { ago: 0, isActive: true, hasLeft: false }
+    const known = Object.entries({ ...all, me }).map(
+      ([id, { ago, ...flags }]) => [id, { at: now - ago, view: '', share: 0, level: 0, ...flags }] as const,
     )
     const { shareOf } = divide(most, new Map(known), now)
     return new Map(

@@ -127,7 +127,7 @@ describe('a network that stalls between a sidecar and the store', () => {
     })
     await exchange.waitFor('first piece')
     // It has all places of its device, some seconds after its start.
-    await until(passing([sidecar], () => logged(sidecar, '"limit":4,"sum":4') === 1))
+    await until(passing([sidecar], () => logged(sidecar, '"limit":64') === 1))
     const { socket } = await openWebSocket(sidecar.url, { token })
     const closed = new Promise((resolve) => socket.once('close', resolve))
     network.stall()
