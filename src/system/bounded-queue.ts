@@ -18,7 +18,7 @@ type OnWait = (withdraw: () => void) => void
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
 /** A number that may change. If it falls below the places in use, no caller enters until enough have left. */
-interface Bound {
+export interface Bound {
   readonly places: number
 }
 
