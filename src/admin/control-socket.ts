@@ -79,9 +79,11 @@ export interface PlacesCondition {
   readonly learned: boolean
   /** When one more place is tried; null if no try is planned. */
   readonly triedAgainAt: number | null
-  /** One more request broke the device (`broke`), is tried now (`tried`), or broke the device again (`barred`); null without a wall. */
-  readonly wall: 'broke' | 'tried' | 'barred' | null
-  /** The places that the sidecars of the fleet share because of the wall; null if none are shared. */
+  /** One more request broke the device: no more come to it before `postern retry`. */
+  readonly wall: boolean
+  /** The device was away later with no more requests: their number may not be what broke it. */
+  readonly doubted: boolean
+  /** The places that the sidecars of the fleet share; null if none are shared. */
   readonly fleet: number | null
   /** More requests at once than this, in a fleet over all sidecars, broke the device or found no room; null if nothing is known. */
   readonly ceiling: number | null

@@ -130,10 +130,9 @@ It exits with 1 if --grant or --client matches no grant.`
 
 export const RETRY = `
 The sidecar keeps the number of requests that the device carries at once, and,
-unless that is a fixed number, does not pass it again if that broke the
-device: for a week, and after a second time for good. This forgets what is
-known, for a new firmware or if the device was unplugged. Then one more is
-tried at a time.
+unless that is a fixed number, never passes it again if that broke the device,
+also after a restart. This forgets what is known, for a new firmware or if the
+device was unplugged. Then one more is tried at a time.
 
 ${FINDS}`
 

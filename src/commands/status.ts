@@ -124,12 +124,6 @@ function grantLines(grants: readonly GrantSummary[], present: number, columns: n
   return tableOf(head, rows, columns)
 }
 
-const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
-  broke: 'broke the device',
-  tried: 'broke the device, and one more is tried now',
-  barred: 'broke the device twice, and one more is not tried again before postern retry',
-}
-
 function placesLine(
   {
     route,
@@ -137,24 +131,23 @@ function placesLine(
     limit,
     learned,
     triedAgainAt,
-    wall,
+    wall = false,
+    doubted = false,
     fleet = null,
     ceiling = null,
-  }: Omit<PlacesCondition, 'wall' | 'fleet' | 'ceiling'> & Partial<PlacesCondition>,
+  }: Omit<PlacesCondition, 'wall' | 'doubted' | 'fleet' | 'ceiling'> & Partial<PlacesCondition>,
   present: number,
   columns: number,
 ): string {
   const how = learned ? ', learned' : ''
   const all = fleet === null ? '' : `; all sidecars share ${fleet}`
   const more = ceiling === null ? 'one more' : `more than ${ceiling}`
+  const lifts = ', and may come again after postern retry'
+  const why = doubted ? ', or something else did, as it was away with fewer, too' : ''
   const known = ceiling === null ? '' : `; no room for ${more}`
-  const broke = `${all}${wall === undefined || wall === null ? known : `; ${more} ${WALLS[wall]}`}`
-  const sooner = wall === 'broke' ? ', or after postern retry' : ''
-  const next =
-    triedAgainAt === null
-      ? broke
-      : `${broke}; one more is tried in ${spanOf(triedAgainAt - present)}${sooner}`
-  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2, columns)}\n`
+  const next = triedAgainAt === null ? '' : `; one more is tried in ${spanOf(triedAgainAt - present)}`
+  const told = wall ? `; ${more} broke the device${why}${lifts}` : known
+  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${all}${told}${next}`, 2, columns)}\n`
 }
 
 /** What the device has beside the places, and whether requests waited for places. */

@@ -7,7 +7,8 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
-import { type Ceilings, roomUnder } from '../forward/ceilings.ts'
+import { roomUnder } from '../forward/ceiling.ts'
+import type { Ceilings } from '../forward/ceilings-file.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -216,7 +217,7 @@ export async function openDeviceService(
       uploadTimeout,
     },
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(clock, service, streamAfter, queue, connections, open.streams),
+    streams: createStreams(clock, service, streamAfter, places, connections, open.streams),
     streamAfter,
     upgrading: open.upgrading,
     maxBody: () => body.most,
@@ -301,7 +302,8 @@ export function useOf(places: ServicePlaces, all: readonly DeviceService[]): Pla
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.law.ceiling)
+  const { ceiling } = learner?.law ?? {}
+  const limit = ceiling && roomUnder(ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -315,7 +317,7 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.law.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: ceiling?.wall === undefined ? 'guess' : 'broke', limit },
   }
 }
 

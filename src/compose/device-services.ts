@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
-import { openCeilings } from '../forward/ceilings.ts'
+import { openCeilings } from '../forward/ceilings-file.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { upstreamTarget } from '../forward/service-settings.ts'
 import { createSharing, type Sharing } from '../forward/sharing.ts'
@@ -158,7 +158,7 @@ export async function openDeviceServices(
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
-    /** From now on the wall of each service is shared with the other sidecars of the fleet. */
+    /** From now on the places of each service are shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
       return Promise.all(placesOf(all).map((each) => each.join(places)))

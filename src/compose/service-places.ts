@@ -7,15 +7,14 @@ import type { FleetPlaces } from '../fleet/places.ts'
 import {
   type Ceiling,
   type CeilingCause,
-  type Ceilings,
   isStrike,
-  kindOf,
   mostUnder,
   nextAttempt,
   roomUnder,
   UNKNOWN,
   withoutFleet,
-} from '../forward/ceilings.ts'
+} from '../forward/ceiling.ts'
+import type { Ceilings } from '../forward/ceilings-file.ts'
 import { createPlaces, type Learner } from '../forward/learner.ts'
 import { LongPaths } from '../forward/long-paths.ts'
 import type { PlacesReason } from '../forward/places-law.ts'
@@ -28,16 +27,16 @@ import { Waits } from './waits.ts'
 
 const STRIKES: Readonly<Record<StrikeKind, string>> = {
   guess: 'the device had no room for more requests at once: it gets no more until one more is tried again',
-  broke:
-    'one more request at once broke the device: it gets no more for a week, then one more is tried once; postern retry ends it sooner',
-  barred:
-    'one more request at once broke the device again: it is not tried by itself any more, until you run postern retry',
+  broke: 'one more request at once broke the device: it gets no more until you run postern retry',
 }
+
+const DOUBTED =
+  'the device was away with no more requests than before one more broke it, so their number may not be why: postern retry lets one more be tried'
 
 interface Dependencies {
   /** The path of a service of `upstream.routes`; undefined for the main service. */
   readonly route: string | undefined
-  /** The sidecars of a fleet share tokens, and the wall of each service. */
+  /** The sidecars of a fleet share tokens, and the places of each service. */
   readonly inFleet: boolean
   readonly ceilings: Ceilings
   readonly metrics: Pick<UpstreamMetrics, 'limitChanged' | 'struck'>
@@ -96,10 +95,10 @@ export class ServicePlaces {
     this.learner = learner
     this.waits = new Waits(clock, () => queue.entered)
     this.capacity = capacityOf(queue, learner, () => this.#pools)
-    if (inFleet && learner !== undefined) {
-      const { sidecar } = ceilings
+    if (inFleet) {
+      const sidecar = ceilings.sidecar()
       const name = `${route} ${this.#device}`
-      this.#member = new FleetMember({ name, sidecar, learner, queue, own: () => this.#own, clock, log })
+      this.#member = new FleetMember({ name, max, sidecar, learner, queue, own: () => this.#own, clock, log })
     }
   }
 
@@ -110,6 +109,12 @@ export class ServicePlaces {
 
   drop(pool: Pool): void {
     this.#pools.delete(pool)
+  }
+
+  /** Whether the device takes one request at a time. In a fleet, one place may be the share of this sidecar. */
+  get takesOne(): boolean {
+    const ofFleet = Math.min(this.#member?.sum ?? 1, mostUnder(this.learner?.law.ceiling ?? UNKNOWN))
+    return Math.max(this.queue.places, ofFleet) <= 1
   }
 
   /** Sends a request of the sidecar's own, which is no client's, when it has got a place. Undefined: it got none in time. */
@@ -125,7 +130,7 @@ export class ServicePlaces {
     }
   }
 
-  /** Shares the wall with the other sidecars. Resolves when the store has answered or its answer is overdue. */
+  /** Shares the places with the other sidecars. Resolves when the store has answered or its answer is overdue. */
   async join(fleet: FleetPlaces): Promise<void> {
     await this.#member?.join(fleet)
   }
@@ -161,22 +166,27 @@ export class ServicePlaces {
       limit: this.queue.places,
       learned: this.learner !== undefined,
       triedAgainAt: until === undefined ? null : this.#onWallClock(until),
-      wall: ceiling?.wall?.kind ?? null,
-      fleet: ceiling?.wall?.fleet?.sum ?? null,
+      wall: ceiling?.wall !== undefined,
+      doubted: ceiling?.wall?.doubted === true,
+      fleet: this.#member?.sum ?? null,
       ceiling: (ceiling && roomUnder(ceiling)) ?? null,
     }
   }
 
   /** Whether requests waited for these places over the last day, and how many places would do. */
   waited(): WaitsCondition {
-    const isCeiling = isBounded(this.learner)
-    return this.waits.condition({ places: this.queue.places, max: this.#most, isCeiling })
+    const most = Math.min(this.#most, this.#member?.most ?? this.#most)
+    return this.waits.condition({
+      areAll: this.queue.places >= most,
+      max: this.#most,
+      isCeiling: isBounded(this.learner),
+    })
   }
 
   #kept(): Ceiling {
-    const { route = '', inFleet, ceilings, clock } = this.#deps
+    const { route = '', inFleet, ceilings } = this.#deps
     const ceiling = ceilings.of(route, this.#device)
-    return inFleet ? ceiling : withoutFleet(ceiling, clock.monotonic())
+    return inFleet ? ceiling : withoutFleet(ceiling)
   }
 
   /** Logs the number if it has doubled or halved since the last log line. */
@@ -193,8 +203,9 @@ export class ServicePlaces {
     const { route = '', ceilings, metrics, log } = this.#deps
     ceilings.keep(route, this.#device, ceiling)
     this.#member?.changed(ceiling, cause)
+    if (cause === 'doubted') log.warn({ limit: ceiling.wall?.places }, DOUBTED)
     if (!isStrike(cause)) return
-    const kind = kindOf(ceiling)
+    const kind = ceiling.guess === undefined ? 'broke' : 'guess'
     metrics.struck(kind)
     const until = nextAttempt(ceiling)
     const triedAgainAt = until === undefined ? undefined : new Date(this.#onWallClock(until)).toISOString()

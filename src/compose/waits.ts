@@ -29,8 +29,8 @@ interface Hour {
 
 /** What bounds the places. */
 interface PlacesBound {
-  /** The places now. */
-  readonly places: number
+  /** All of them are there, in a fleet all that are left to this sidecar. */
+  readonly areAll: boolean
   /** The most that the configuration allows. */
   readonly max: number
   /** The device has shown that some number is too many. */
@@ -72,7 +72,7 @@ export class Waits {
     this.#present()
   }
 
-  condition({ places, max, isCeiling }: PlacesBound): WaitsCondition {
+  condition({ areAll, max, isCeiling }: PlacesBound): WaitsCondition {
     const present = this.#present()
     this.#count(present)
     const begin = this.#start + Math.max(0, present.at + 1 - KEPT) * HOUR
@@ -83,7 +83,7 @@ export class Waits {
     const waited = waits.reduce((total, each) => total + each, 0)
     const p99 = quantileOfAll(0.99, requests, waits, waited)
     const matters = requests >= LEAST_REQUESTS && (p99 >= LONG || refused >= MANY_REFUSED * requests)
-    const helps = matters && places >= max && !isCeiling && max < MOST_ADVISED
+    const helps = matters && areAll && !isCeiling && max < MOST_ADVISED
     return {
       since: Math.round(begin + this.#clock.wall() - this.#clock.monotonic()),
       requests,

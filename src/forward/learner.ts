@@ -2,7 +2,7 @@ import { failureOf } from '../device/failure.ts'
 import { pathOf } from '../http/request-path.ts'
 import { type Bound, type BoundedQueue, createBoundedQueue, type OnWaited } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
-import { type Ceiling, type CeilingCause, UNKNOWN } from './ceilings.ts'
+import { type Ceiling, type CeilingCause, UNKNOWN } from './ceiling.ts'
 import type { DevicePlace } from './device-places.ts'
 import { type Calm, PlacesLaw, type PlacesReason } from './places-law.ts'
 
@@ -19,8 +19,8 @@ export interface Learner {
   readonly calm: Calm
   /** More requests are at the device than tell nothing: it is told of each. `forward/upstream.ts` writes this. */
   watches: boolean
-  /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
-  share(ceiling: Ceiling, isNew: boolean): void
+  /** Takes what the fleet has decided: the most places of this sidecar, and the ceiling. */
+  share(places: number, ceiling: Ceiling): void
   /** A request waits for a place. */
   onWait(): void
   /** A request that may change the device comes to it (1) or has left it (-1). */
@@ -75,9 +75,16 @@ export function createPlaces({
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
-  const queueOf = (inside: number | Bound): BoundedQueue =>
-    createBoundedQueue(clock, { inside, waiting, maxWait, onWaited }, before)
-  if (min === max) return { queue: queueOf(max), learner: undefined }
+  const queueOf = (own: Bound): BoundedQueue => {
+    const shared = {
+      get places() {
+        return Math.min(own.places, most())
+      },
+    }
+    const inside = inFleet ? shared : own
+    return createBoundedQueue(clock, { inside, waiting, maxWait, onWaited }, before)
+  }
+  if (min === max) return { queue: queueOf({ places: max }), learner: undefined }
   const law: PlacesLaw = new PlacesLaw(
     { min, max, inFleet },
     {
@@ -86,12 +93,7 @@ export function createPlaces({
     },
     options.ceiling ?? UNKNOWN,
   )
-  const shared = {
-    get places() {
-      return Math.min(law.places, most())
-    },
-  }
-  const queue = queueOf(inFleet ? shared : law)
+  const queue = queueOf(law)
   let timer: Timer | undefined
   let waitsSince = 0
 
@@ -107,10 +109,7 @@ export function createPlaces({
     law,
     calm: law.calm,
     watches: false,
-    share(ceiling, isNew) {
-      law.share(ceiling, isNew, clock.monotonic())
-      queue.fill()
-    },
+    share: (places, ceiling) => law.share(places, ceiling, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()

@@ -1,7 +1,6 @@
 import { pathOf } from '../http/request-path.ts'
 import {
   attemptAt,
-  broken,
   type Ceiling,
   type CeilingCause,
   disproved,
@@ -10,7 +9,7 @@ import {
   mostUnder,
   type Strike,
   UNKNOWN,
-} from './ceilings.ts'
+} from './ceiling.ts'
 import { type DevicePlace, DevicePlaces } from './device-places.ts'
 import { ALIVE, type Outage, Signs } from './signs.ts'
 import { FAST, UsualTimes } from './usual-times.ts'
@@ -121,8 +120,10 @@ export class PlacesLaw {
   #found: number
   /** The places that are aimed at: `#found`, unless another number is tried. `places` comes to it place by place. */
   #aim = 0
-  /** The most places that are given now: one more than the device is known to carry. 0: the other sidecars of the fleet still have all. */
+  /** The most places that are given now: one more than the device is known to carry. */
   #reach: number
+  /** The most places that a fleet leaves this sidecar. */
+  #share = Number.POSITIVE_INFINITY
   /** When the places last changed. Only requests that were sent since then tell about them. */
   #since = 0
   /** The number of places above the ceiling that is tried; infinite if none is. */
@@ -165,12 +166,6 @@ export class PlacesLaw {
     return this.#answers + this.calm.answers
   }
 
-  /** Whether the device has answered this many requests at once for a while. */
-  carries(requests: number): boolean {
-    this.#catchUp()
-    return this.#signs.carries >= requests
-  }
-
   /** Forgets the ceiling at the operator's command. One more place is given at a time, as before. */
   forget(): void {
     this.#know(UNKNOWN, 'forgotten')
@@ -184,23 +179,17 @@ export class PlacesLaw {
     this.ceiling = ceiling
   }
 
-  /** No request gets a place before the next call of `share`: the other sidecars of the fleet still have all places. */
-  wait(): void {
-    this.#reachTo(0)
-    this.#calmDown()
-  }
-
   /**
-   * Takes the ceiling that the fleet has decided, at `now` (ms).
+   * Takes what the fleet has decided, at `now` (ms).
    *
-   * @param ceiling with the share of this sidecar
-   * @param isNew it is another decision than before
+   * @param places the most that it leaves this sidecar
+   * @param ceiling the same object as before, if it has decided nothing new about that
    */
-  share(ceiling: Ceiling, isNew: boolean, now: number): void {
+  share(places: number, ceiling: Ceiling, now: number): void {
     this.#catchUp()
     const before = this.#most
-    if (this.places === 0) this.#reachTo(this.#reachAbove(this.#signs.carries))
-    if (isNew) this.#signs.struckAt = now
+    this.#share = places
+    if (ceiling !== this.ceiling) this.#signs.struckAt = now
     this.#know(ceiling, 'shared')
     if (this.#most > before) this.#work.hurry()
     if (this.#most < this.#aim) this.#yieldPlaces(now)
@@ -285,7 +274,7 @@ export class PlacesLaw {
   /** Called several times a second while requests wait. `waitsSince`: since when there has always been one that waits (ms). */
   look(inside: number, waitsSince: number, now: number): void {
     this.#catchUp()
-    if (this.places > 0) this.#judge(inside, waitsSince, now)
+    this.#judge(inside, waitsSince, now)
     this.#calmDown()
   }
 
@@ -383,8 +372,7 @@ export class PlacesLaw {
     if (!work.has(roundOf(this.#aim))) return
     const { up, down } = work.rest()
     // Exactly 1: no response took longer than `FAST`, for which no device is to blame.
-    if (found > this.#settings.min && work.ratio !== 1 && (down || work.ratio > SLOWER))
-      this.#try(found >> 1, now)
+    if (found > this.#least && work.ratio !== 1 && (down || work.ratio > SLOWER)) this.#try(found >> 1, now)
     else if (up && found < this.#most) this.#try(found + work.step, now)
     else work.restart()
   }
@@ -422,7 +410,7 @@ export class PlacesLaw {
   /** Ends an attempt, or the growth, with so many places. */
   #settle(places: number, reason: PlacesReason, now: number): void {
     this.#state = 'steady'
-    this.#find(Math.max(this.#settings.min, places), reason, now)
+    this.#find(Math.max(this.#least, places), reason, now)
   }
 
   // What raises the number.
@@ -566,7 +554,9 @@ export class PlacesLaw {
   #setCeiling(reason: Strike, now: number): void {
     const places = Math.max(1, this.#taken.worked)
     const { carries } = this.#signs
-    const broke = reason === 'refused' && this.#signs.onlyReads(now) && carries >= this.#taken.worked
+    // The first time that it breaks beside a request that may change it, that request may be why.
+    const isNumber = this.#passing === places + 1 || this.#signs.onlyReads(now)
+    const broke = reason === 'refused' && isNumber && carries >= this.#taken.worked
     const suspected = broke && this.#signs.brokeAtPeak(now)
     this.#know(guessed(this.ceiling, places, now), reason)
     this.#signs.struck(places, suspected, now)
@@ -581,14 +571,14 @@ export class PlacesLaw {
   #findWall(now: number): void {
     const silence = Math.max(BROKEN, TIMES_BROKEN * (this.#times.of(this.#path) ?? 0))
     const places = this.#signs.broken(silence, now)
-    if (places !== undefined) this.#know(broken(this.ceiling, places, now), 'refused')
+    if (places !== undefined) this.#know({ wall: { places } }, 'refused')
   }
 
-  /** Doubts the wall if the device is away with no more requests than it allows: their number is not the cause. */
+  /** Doubts the wall if the device is away with no more requests than it allows: their number may not be the cause. */
   #doubtWall(inside: number, now: number): void {
     const { wall } = this.ceiling
     if (wall === undefined || inside > wall.places || !this.#signs.isAnotherOutage(now)) return
-    this.#know(doubted(this.ceiling, now), 'doubted')
+    this.#know(doubted(this.ceiling), 'doubted')
   }
 
   /** Allows one more place than the ceiling, if it is time for that. */
@@ -615,19 +605,22 @@ export class PlacesLaw {
 
   // The number itself.
 
-  /** The most places that the configuration and the ceiling allow. */
+  /** The least places: a fleet may leave this sidecar fewer than the configuration says. */
+  get #least(): number {
+    return Math.min(this.#settings.min, this.#share)
+  }
+
+  /** The most places that the configuration, the ceiling and the fleet allow. */
   get #most(): number {
-    const { min, max } = this.#settings
-    return Math.max(min, Math.min(max, mostUnder(this.ceiling)))
+    return Math.max(this.#least, Math.min(this.#settings.max, this.#share, mostUnder(this.ceiling)))
   }
 
   #allowed(places: number): number {
-    return Math.max(this.#settings.min, Math.min(places, this.#most))
+    return Math.max(this.#least, Math.min(places, this.#most))
   }
 
   #reachAbove(carries: number): number {
-    const { min, inFleet } = this.#settings
-    return Math.max(inFleet ? 1 : CAREFUL, min, carries + 1)
+    return Math.max(this.#settings.inFleet ? 1 : CAREFUL, this.#least, carries + 1)
   }
 
   /** Begins anew with a number that was not found by the times of responses. */

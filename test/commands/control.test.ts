@@ -94,21 +94,20 @@ it('`status` shows the grants of a sidecar that does not tell when they were las
 })
 
 it.each([
-  ['broke', HOUR, 'more than 6 broke the device; one more is tried in 1h, or after postern retry'],
-  ['tried', null, 'more than 6 broke the device, and one more is tried now'],
+  [{ wall: true }, null, 'more than 6 broke the device, and may come again after postern retry'],
   [
-    'barred',
+    { wall: true, doubted: true },
     null,
-    'more than 6 broke the device twice, and one more is not tried again before postern retry',
+    'more than 6 broke the device, or something else did, as it was away with fewer, too, and may come again after postern retry',
   ],
-  [null, HOUR, 'learned; no room for more than 6; one more is tried in 1h'],
-  [undefined, null, '4 places in use, learned'],
+  [{ wall: false }, HOUR, 'learned; no room for more than 6; one more is tried in 1h'],
+  [{ ceiling: null }, null, '4 places in use, learned'],
+  [{}, null, '4 places in use, learned; no room for more than 6'],
 ])(
-  'H267 `status` tells what broke the device, and when that is tried again: %s',
-  async (wall, after, told) => {
+  'H267 `status` tells what broke the device, and when one more is tried: %j',
+  async (known, after, told) => {
     const triedAgainAt = after === null ? null : Date.now() + 1.5 * after
-    const ceiling = wall === undefined ? null : 6
-    const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall, ceiling }
+    const place = { route: null, used: 1, limit: 4, learned: true, triedAgainAt, ceiling: 6, ...known }
     const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(`${told} `)
   },
@@ -117,7 +116,7 @@ it.each([
 it('H286 `status` tells how many places the sidecars of a fleet share', async () => {
   const place = {
     ...{ route: null, used: 1, limit: 2, learned: true, triedAgainAt: null },
-    ...{ wall: 'barred', fleet: 4 },
+    ...{ wall: true, fleet: 4 },
   }
   const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
   expect(printed.replaceAll(/\s+/g, ' ')).toContain(
@@ -175,7 +174,7 @@ it.each([
   const [issuedAt, expiresAt] = [Date.now() - 59 * 60_000, Date.now() + 3_650 * 86_400_000]
   const place = {
     ...{ route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt },
-    wall: 'broke',
+    wall: false,
   }
   const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]
   const malformed = { request: `GET /${'p'.repeat(60)}`, fault: 'a folded line', bytes: 'x'.repeat(76) }

@@ -5,7 +5,7 @@ import type { Entry } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
 
 const HOUR = 3_600_000
-const AT_MOST = { places: 4, max: 4, isCeiling: false }
+const AT_MOST = { areAll: true, max: 4, isCeiling: false }
 
 /** The waits of a queue that is played. */
 function played() {
@@ -66,11 +66,11 @@ describe('The waits for places', () => {
   })
 
   it.each([
-    [{ places: 4, max: 4, isCeiling: false }, 8],
-    [{ places: 40, max: 40, isCeiling: false }, 64],
-    [{ places: 64, max: 64, isCeiling: false }, null],
-    [{ places: 3, max: 4, isCeiling: false }, null],
-    [{ places: 4, max: 4, isCeiling: true }, null],
+    [{ areAll: true, max: 4, isCeiling: false }, 8],
+    [{ areAll: true, max: 40, isCeiling: false }, 64],
+    [{ areAll: true, max: 64, isCeiling: false }, null],
+    [{ areAll: false, max: 4, isCeiling: false }, null],
+    [{ areAll: true, max: 4, isCeiling: true }, null],
   ])('at %j: %s would do', (bound, wouldDo) => {
     const { told, wait } = played()
     wait(100, 1_000)

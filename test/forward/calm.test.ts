@@ -136,7 +136,6 @@ it('C25 learns the same from the requests that it is told of late, or not at all
             outage: learner.law.outage,
             answers: learner.law.answers,
           },
-          carries: [1, 2, 3, 4, 5, 6, 7, 8].filter((places) => learner.law.carries(places)),
         }))
         expect(calm).toEqual(told)
       }

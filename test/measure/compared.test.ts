@@ -11,8 +11,8 @@ function found(places: number, { more }: { readonly more: boolean }) {
   const law = new PlacesLaw({ min: 1, max: 200 })
   let now = 0
   while (law.places <= places) now = work(law, { from: now, rounds: 1, time: USUAL })
-  law.share({ wall: { kind: 'barred', places } }, true, now)
-  if (more) law.share({}, true, now)
+  law.share(places, {}, now)
+  if (more) law.share(Number.POSITIVE_INFINITY, {}, now)
   expect(law.places).toBe(places)
   const times = new UsualTimes()
   times.ratio('/', USUAL, true)
