@@ -35,7 +35,7 @@ test('every commented-out key of the first configuration loads, and those that i
   const text = read('postern.yaml')
   const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +X-Api-Key: .*))$/gm
   const opened = text.replace(commented, '$1$2').replace(/^# (realm: .*)$/m, '$1')
-  expect(opened).toContain('\n  max_in_flight: auto\n')
+  expect(opened).toContain('\n  max_in_flight: {min: 1, max: 4}\n')
   expect(opened).toContain('\nrealm: device\n')
   const withoutChoices = opened.replace(
     /^ +(tls|trusted_proxies|password_file|headers|X-Api-Key|auth|health): .*\n?/gm,

@@ -20,6 +20,8 @@ interface Setting {
   readonly set: readonly string[]
 }
 
+/** Learned, as by default: the device takes one. */
+const PLACES = 'upstream.max_in_flight={min: 1, max: 4}'
 const PATHS = `upstream.share.paths=${PATH}`
 const SETTINGS: readonly Setting[] = [
   { name: 'at the same time, without sharing', spread: 0, set: [] },
@@ -97,7 +99,7 @@ async function measureOnce(lab: Lab, { spread, set }: Setting): Promise<Round> {
   const args = [model, 'one', String(port), String(control), String(DEVICE_TIME)]
   const device = await startChild(process.execPath, args, { core: lab.otherCore })
   await listening(control, device)
-  const peer = posternPeer({ set, program: lab.program })
+  const peer = posternPeer({ set: [...set, PLACES], program: lab.program })
   const { url, headers, children } = await peer.start({ devicePort: port, core: lab.proxyCore })
   const before = await requestsAt(control)
   const periods = Math.max(5, lab.seconds)

@@ -22,7 +22,10 @@ export const LIFTED: readonly string[] = [
   `limits.oauth.requests=${NO_LIMIT}`,
 ]
 
-/** The sidecar, with lifted limits unless `lifted` is false, and defaults otherwise. */
+/** The devices of most figures take all that a load sends. A later `--set` counts. */
+const PLACES = 'upstream.max_in_flight=64'
+
+/** The sidecar, with 64 places, lifted limits unless `lifted` is false, and defaults otherwise. */
 export function posternPeer({ tls = false, lifted = true, set = [], program }: PosternOptions = {}): Peer {
   return {
     name: 'postern',
@@ -31,7 +34,7 @@ export function posternPeer({ tls = false, lifted = true, set = [], program }: P
     version: async () => VERSION,
     async start({ devicePort, core }) {
       const device = `http://127.0.0.1:${devicePort}`
-      const sets = [...(lifted ? LIFTED : []), ...set]
+      const sets = [PLACES, ...(lifted ? LIFTED : []), ...set]
       const { url, admin, child } = await startSidecar({ device, tls, set: sets, core, program })
       const token = await askForToken(url)
       const headers = { Authorization: `Bearer ${token}` }

@@ -64,7 +64,7 @@ export interface RouteQuirk extends QuirkCondition {
 
 /** The places at a service of the device. */
 export interface ServicePlaces {
-  condition(): PlacesCondition
+  condition(): PlacesUse
   /** Forgets what broke the device, so that more requests at once are tried again. Returns whether anything was known. */
   retry(): boolean
 }
@@ -79,12 +79,45 @@ export interface PlacesCondition {
   readonly learned: boolean
   /** When one more place is tried; null if no try is planned. */
   readonly triedAgainAt: number | null
-  /** One more request broke the device (`broke`), is tried now (`tried`), or broke the device again (`barred`); null without a wall. */
-  readonly wall: 'broke' | 'tried' | 'barred' | null
-  /** The places that the sidecars of the fleet share because of the wall; null if none are shared. */
+  /** One more request broke the device: no more come to it before `postern retry`. */
+  readonly wall: boolean
+  /** The device was away later with no more requests: their number may not be what broke it. */
+  readonly doubted: boolean
+  /** The places that the sidecars of the fleet share; null if none are shared. */
   readonly fleet: number | null
   /** More requests at once than this, in a fleet over all sidecars, broke the device or found no room; null if nothing is known. */
   readonly ceiling: number | null
+}
+
+/** The places at a service, what the device has beside them, and whether requests waited for places. */
+export interface PlacesUse extends PlacesCondition {
+  /** The responses that have become streams, and hold no place. */
+  readonly streams: Used
+  /** The WebSockets. */
+  readonly tunnels: Used
+  readonly waits: WaitsCondition
+}
+
+interface Used {
+  readonly used: number
+  readonly limit: number
+}
+
+/** The waits for places over the last day. Times in ms. */
+export interface WaitsCondition {
+  /** Since when they are counted, at most a day ago (since the Unix epoch). */
+  readonly since: number
+  readonly requests: number
+  /** How many of them found no free place. */
+  readonly waited: number
+  /** How many of them got no place: the queue was full, or the wait too long. */
+  readonly refused: number
+  /** One request in a hundred waited for longer than this. */
+  readonly p99: number
+  /** So many waited for so long, or were refused, that more places are worth a thought: docs/measure.md has the rule. */
+  readonly matters: boolean
+  /** The `max` of `upstream.max_in_flight` that would do; null if it is not what bounds the places, or the waits do not matter. */
+  readonly wouldDo: number | null
 }
 
 /** A request in flight whose grant has expired or was evicted: an upload or a download, which may continue to its end. */
@@ -102,7 +135,7 @@ export interface StatusAnswer {
   readonly listening: readonly string[]
   /** The addresses that this machine does not have yet; left out without any. */
   readonly waiting?: readonly LateAddress[]
-  readonly places: readonly PlacesCondition[]
+  readonly places: readonly PlacesUse[]
   readonly quirks: readonly RouteQuirk[]
   readonly memory: MemoryStatus
   /** `tokens` and `grants` are null if the shared store does not answer. */

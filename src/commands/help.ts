@@ -129,11 +129,10 @@ ${FINDS}
 It exits with 1 if --grant or --client matches no grant.`
 
 export const RETRY = `
-The sidecar keeps the number of requests that the device carries at once, and
-with upstream.max_in_flight: auto does not pass it again if that broke the
-device: for a week, and after a second time for good. This forgets what is
-known, for a new firmware or if the device was unplugged. Then one more is
-tried at a time.
+The sidecar keeps the number of requests that the device carries at once, and,
+unless that is a fixed number, never passes it again if that broke the device,
+also after a restart. This forgets what is known, for a new firmware or if the
+device was unplugged. Then one more is tried at a time.
 
 ${FINDS}`
 
@@ -176,6 +175,11 @@ the password, writes a commented configuration and prints the next steps. It can
 store a self-signed certificate of the device. It overwrites no file. Tokens and
 certificate are kept beside the configuration; for
 ${DEFAULT_CONFIG}, in /var/lib/postern.
+
+It asks how many requests the device takes at once, unless flags name both the
+device and its password. Enter: learned, up to 4, which break hardly any device.
+more: learned, up to 64, which may break it once. Or type the number: of up to 4
+it allows one stream and one WebSocket beside, each on a connection of its own.
   postern init
   postern init --config ${DEFAULT_CONFIG}
 
@@ -183,6 +187,7 @@ Without a terminal it asks nothing:
   printf '%s' "$SECRET" | postern hash-password > password
   postern init --url http://192.0.2.7 --password-file password
   postern init --url https://device --shadow /etc/shadow --user admin
+  postern init --url http://192.0.2.7 --password-file password --max-in-flight 2
   postern init --url http://192.0.2.7 --device-login digest --user admin
 
 One of several devices of this host gets /etc/postern/devices/NAME.yaml, ports

@@ -32,6 +32,13 @@ import {
   type TriedDevice,
   tryPassword,
 } from './init/answers.ts'
+import {
+  aboutPlaces,
+  askForPlaces,
+  firstPlaces,
+  type PlacesChoice,
+  placesFromFlag,
+} from './init/first-places.ts'
 import { type InstanceAddresses, makeFolder, withFreeAddresses } from './init/instance-place.ts'
 import { type Instance, instanceOf } from './instance.ts'
 import { openPrompt, type Terminal } from './prompt.ts'
@@ -44,6 +51,8 @@ export interface InitOptions extends PasswordFlags {
   readonly url?: string
   /** File with the certificate of an https device, or of its authority. */
   readonly deviceCa?: string
+  /** How many requests the device takes at once: a number, or `auto`. */
+  readonly maxInFlight?: string
   /** Try neither the device nor the password file. */
   readonly skipChecks?: boolean
   /** Takes a password that is short or usual. */
@@ -53,6 +62,7 @@ export interface InitOptions extends PasswordFlags {
 interface Answers {
   readonly device: TriedDevice
   readonly password: PasswordChoice
+  readonly places: PlacesChoice
 }
 
 /**
@@ -72,18 +82,20 @@ export async function initCommand(
   if (device === undefined && options.deviceCa !== undefined) {
     throw new SetupError('--device-ca belongs to --url')
   }
-  const password = passwordFromFlags(options)
+  const given = { device, password: passwordFromFlags(options), places: placesFromFlag(options.maxInFlight) }
   const ask =
     io.stdin.isTTY === true &&
-    !(options.skipChecks === true && device !== undefined && password !== undefined)
+    !(options.skipChecks === true && device !== undefined && given.password !== undefined)
   const answers = ask
-    ? await answersFromTerminal(options, { device, password }, passwordBeside(config, instance), io)
-    : await answersFromFlags(options, { device, password }, io)
+    ? await answersFromTerminal(options, given, passwordBeside(config, instance), io)
+    : await answersFromFlags(options, given, io)
+  const places = firstPlaces(answers.places)
   const stateDir = instance?.stateDir ?? stateDirBeside(config)
   const write = (addresses?: InstanceAddresses): Made => {
     const text = firstConfiguration({
       ...answers.device,
       ...answers.password,
+      ...places,
       file: config,
       title:
         '# Written by postern init. A relative path would be relative to the working directory of Postern.',
@@ -108,6 +120,7 @@ export async function initCommand(
       stateDir,
       files: files.map(({ path }) => path),
       login,
+      places: aboutPlaces(places),
     }
   }
   const warn = (sentence: string): void => void io.stderr.write(`postern init: ${sentence}\n`)
@@ -156,7 +169,10 @@ async function answersFromTerminal(
       : await askForDevice(given.device, given.password?.auth, prompt)
   if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
   const stored = { file: passwordFile, weak, login: device.login }
-  return { device, password: given.password ?? (await askForPassword(prompt, stored)) }
+  const password = given.password ?? (await askForPassword(prompt, stored))
+  // Flags for the device and its password are a whole command, and ask nothing.
+  const isWhole = given.device !== undefined && given.password !== undefined
+  return { device, password, places: given.places ?? (isWhole ? 'default' : await askForPlaces(prompt)) }
 }
 
 async function answersFromFlags(
@@ -164,7 +180,7 @@ async function answersFromFlags(
   given: Given,
   io: CommandIo,
 ): Promise<Answers> {
-  const { device, password } = given
+  const { device, password, places = 'default' } = given
   const missing: string[] = []
   if (device === undefined) missing.push('--url is missing: name the device, such as --url http://192.0.2.7')
   if (password === undefined) {
@@ -175,10 +191,10 @@ async function answersFromFlags(
   if (device === undefined || password === undefined) {
     throw new SetupError([...missing, 'there is no terminal to ask on'])
   }
-  if (skipChecks) return { device, password }
+  if (skipChecks) return { device, password, places }
   await requirePassword(password, weak)
   const tried = await requireDevice(device, password.auth, (text) => void io.stderr.write(text))
-  return { device: tried, password }
+  return { device: tried, password, places }
 }
 
 async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<void> {
@@ -197,14 +213,17 @@ interface Made {
   readonly files: readonly string[]
   /** The login that the device asks for, if `upstream.auth` is not set yet. */
   readonly login?: DeviceLogin | undefined
+  /** What the places mean; empty if there is nothing to say. */
+  readonly places?: string
 }
 
 /** The next steps after `init`, with commands to copy. */
-export function nextSteps({ program, config, instance, port = 8443, stateDir, files, login }: Made): string {
+export function nextSteps(made: Made): string {
+  const { program, config, instance, port = 8443, stateDir, files, login, places = '' } = made
   const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
   return `
 Written: ${files.join(', ')}
-${login === undefined ? '' : `\n${signingIn(login, config)}`}
+${login === undefined ? '' : `\n${signingIn(login, config)}`}${places === '' ? '' : `\n${places}`}
 ${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and
 does not show it:
   (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |

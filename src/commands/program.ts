@@ -182,6 +182,10 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .addOption(instanceOption('write that of one of several devices of this host, with free ports'))
     .option('--url <url>', 'address of the device, such as http://192.0.2.7')
     .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')
+    .option(
+      '--max-in-flight <number>',
+      'requests at once that the device takes; auto: learned, up to 64 (default: up to 4)',
+    )
     .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
     .option('--htpasswd <file>', 'htpasswd file with the hash of the password of --user')
     .option('--shadow <file>', 'the same for a file like /etc/shadow')
@@ -196,7 +200,16 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .addOption(
       new Option('--drop-in', 'only print a drop-in for the unit: the addresses that the service may reach')
         .default(false)
-        .conflicts(['url', 'deviceCa', 'passwordFile', 'htpasswd', 'shadow', 'deviceLogin', 'user'])
+        .conflicts([
+          'url',
+          'deviceCa',
+          'maxInFlight',
+          'passwordFile',
+          'htpasswd',
+          'shadow',
+          'deviceLogin',
+          'user',
+        ])
         .conflicts(['skipChecks', 'weak']),
     )
     .addHelpText('after', help.INIT)

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import type {
   MemoryStatus,
   PlacesCondition,
+  PlacesUse,
   RouteQuirk,
   StatusAnswer,
   UnfinishedRequest,
+  WaitsCondition,
 } from '../admin/control-socket.ts'
 import type { Alarm } from '../overview/model.ts'
 import { systemClock } from '../system/clock.ts'
@@ -55,7 +57,7 @@ function statusText(status: Status, page: string, columns: number): string {
     ...alarms.map((each) => alarmLines(each, present, page, columns)),
     ...(alarms.length > 0 ? ['\n'] : []),
     grantsText(status, present, columns),
-    ...places.map((each) => placesLine(each, present, columns)),
+    ...places.map((each) => placesLine(each, present, columns) + useLines(each, present, columns)),
     ...quirks.map((each) => quirkLine(each, present, columns)),
     memory === undefined ? '' : memoryLine(memory, columns),
     unfinishedLines(unfinished, present, columns),
@@ -122,12 +124,6 @@ function grantLines(grants: readonly GrantSummary[], present: number, columns: n
   return tableOf(head, rows, columns)
 }
 
-const WALLS: Readonly<Record<NonNullable<PlacesCondition['wall']>, string>> = {
-  broke: 'broke the device',
-  tried: 'broke the device, and one more is tried now',
-  barred: 'broke the device twice, and one more is not tried again before postern retry',
-}
-
 function placesLine(
   {
     route,
@@ -135,24 +131,77 @@ function placesLine(
     limit,
     learned,
     triedAgainAt,
-    wall,
+    wall = false,
+    doubted = false,
     fleet = null,
     ceiling = null,
-  }: Omit<PlacesCondition, 'wall' | 'fleet' | 'ceiling'> & Partial<PlacesCondition>,
+  }: Omit<PlacesCondition, 'wall' | 'doubted' | 'fleet' | 'ceiling'> & Partial<PlacesCondition>,
   present: number,
   columns: number,
 ): string {
   const how = learned ? ', learned' : ''
   const all = fleet === null ? '' : `; all sidecars share ${fleet}`
   const more = ceiling === null ? 'one more' : `more than ${ceiling}`
+  const lifts = ', and may come again after postern retry'
+  const why = doubted ? ', or something else did, as it was away with fewer, too' : ''
   const known = ceiling === null ? '' : `; no room for ${more}`
-  const broke = `${all}${wall === undefined || wall === null ? known : `; ${more} ${WALLS[wall]}`}`
-  const sooner = wall === 'broke' ? ', or after postern retry' : ''
-  const next =
-    triedAgainAt === null
-      ? broke
-      : `${broke}; one more is tried in ${spanOf(triedAgainAt - present)}${sooner}`
-  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${next}`, 2, columns)}\n`
+  const next = triedAgainAt === null ? '' : `; one more is tried in ${spanOf(triedAgainAt - present)}`
+  const told = wall ? `; ${more} broke the device${why}${lifts}` : known
+  return `${wrapped(`${route ?? 'device'}: ${used} of ${counted(limit, 'place')} in use${how}${all}${told}${next}`, 2, columns)}\n`
+}
+
+/** What the device has beside the places, and whether requests waited for places. */
+function useLines(
+  {
+    used,
+    limit,
+    streams,
+    tunnels,
+    waits,
+    ceiling = null,
+  }: Pick<PlacesUse, 'used' | 'limit'> & Partial<PlacesUse>,
+  present: number,
+  columns: number,
+): string {
+  const lines: string[] = []
+  if (streams !== undefined && tunnels !== undefined) {
+    const [all, most] = [used + streams.used + tunnels.used, limit + streams.limit + tunnels.limit]
+    const beside = `${streams.used} of ${counted(streams.limit, 'stream')} and ${tunnels.used} of ${counted(tunnels.limit, 'WebSocket')}`
+    lines.push(`with ${beside}, ${all} of ${most} at once`)
+  }
+  if (waits !== undefined && waits.requests > 0) lines.push(waitsText(waits, ceiling !== null, present))
+  return lines.map((line) => `  ${wrapped(line, 4, columns)}\n`).join('')
+}
+
+const DAY = 86_400_000
+const HOUR = 3_600_000
+
+/** @param isCeiling the device has shown that some number of requests at once is too many */
+function waitsText(
+  { since, requests, waited, refused, p99, matters, wouldDo }: WaitsCondition,
+  isCeiling: boolean,
+  present: number,
+): string {
+  const counted = present - since
+  const when = `in the last ${counted > DAY - HOUR ? 'day' : spanOf(counted)}`
+  if (waited === 0) return `${when} none of the requests waited`
+  const long =
+    p99 > 0 ? `, ${p99 < 1_000 ? `${Math.ceil(p99)} ms` : `${(p99 / 1_000).toFixed(1)} s`} at p99` : ''
+  const lost = refused === 0 ? '' : `, ${percent(refused / requests)} were refused`
+  const advice =
+    wouldDo !== null
+      ? `: max_in_flight: {max: ${wouldDo}} would do, if the device takes as many`
+      : matters && isCeiling
+        ? ': the device has shown that it has no room for more'
+        : ''
+  return `${when} ${percent(waited / requests)} of the requests waited${long}${lost}${advice}`
+}
+
+/** A share for people: `3 %`, `0.2 %`. */
+function percent(share: number): string {
+  const value = 100 * share
+  if (value < 0.1) return 'less than 0.1 %'
+  return `${value < 1 ? value.toFixed(1) : Math.round(value)} %`
 }
 
 const QUIRKS = {

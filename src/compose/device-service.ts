@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { PlacesUse } from '../admin/control-socket.ts'
 import { formatUpstreamUrl } from '../config/address.ts'
-import type { NamedService, ServiceConfig } from '../config/upstream-fields.ts'
-import { type Breaker, createBreaker, startHealthCheck } from '../device/breaker.ts'
+import { besidePlaces, type NamedService, type ServiceConfig } from '../config/upstream-fields.ts'
+import { type Breaker, createBreaker, createHealthCheck } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { watchTrouble } from '../device/diagnosis.ts'
 import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
-import { type Ceilings, roomUnder } from '../forward/ceilings.ts'
+import { roomUnder } from '../forward/ceiling.ts'
+import type { Ceilings } from '../forward/ceilings-file.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -78,7 +80,7 @@ export interface DeviceService {
   /** The sidecar's own account at the service, if it has one. */
   readonly signIn: SignIn | undefined
   readonly buffering: UploadBuffering | undefined
-  readonly health: ReturnType<typeof startHealthCheck>
+  readonly health: ReturnType<typeof createHealthCheck>
   readonly upstream: Upstream
 }
 
@@ -105,6 +107,11 @@ function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): 
   return keys.every((key) => isDeepStrictEqual(one[key], other[key]))
 }
 
+/** Whether a service takes of the places of the other: it has the same address, and the same bounds. */
+export function sharesPlaces(one: ServiceConfig, other: ServiceConfig): boolean {
+  return agree(one, other, PLACES)
+}
+
 /** Whether a reload keeps the service: no key differs, except those of `IN_PLACE`. */
 export function isUnchanged(
   { config, downloadTimeout }: DeviceService,
@@ -120,12 +127,15 @@ export function isUnchanged(
 /**
  * Opens a service of the device. It takes over each part of `before` whose keys are the same. Rejects with `SetupError` if a file that its
  * configuration names cannot be used.
+ *
+ * @param siblings the services so far. It shares the places of one with the same address: these are the places of the device
  */
 export async function openDeviceService(
   { path, service }: NamedService,
   { inFleet, ceilings, sharing, downloadTimeout }: Shared,
   { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
   before?: DeviceService,
+  siblings: readonly DeviceService[] = [],
 ): Promise<DeviceService> {
   const route = path[2]
   const key = path.join('.')
@@ -133,7 +143,9 @@ export async function openDeviceService(
   const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
   // Each of these is `before` if the new service takes over the device's address, its places, or its places and connections.
   const sameDevice = has(['url']) ? before : undefined
-  const samePlaces = has(PLACES) ? before : undefined
+  const sibling = siblings.find((each) => sharesPlaces(each.config, service))
+  const keepsPlaces = has(PLACES) && (sibling === undefined || sibling.places === before?.places)
+  const samePlaces = keepsPlaces ? before : undefined
   const sameConnections = samePlaces !== undefined && has(CONNECTIONS) ? before : undefined
 
   const metrics = deps.metrics.upstream(route)
@@ -142,8 +154,9 @@ export async function openDeviceService(
   const open = sameDevice?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
   const places =
     samePlaces?.places ??
+    sibling?.places ??
     new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: sameDevice?.places })
-  const { queue, learner, capacity } = places
+  const { queue, learner, longPaths, capacity } = places
   const quirks = sameConnections?.quirks ?? new Quirks(clock, log)
   const connections =
     sameConnections?.connections ??
@@ -151,6 +164,7 @@ export async function openDeviceService(
       capacity,
       onQuirk: (kind, malformed) => quirks.found(kind, malformed),
     })
+  places.share(connections)
   const breaker = sameConnections?.breaker ?? createBreaker(clock)
   const trouble =
     sameConnections?.trouble ??
@@ -185,14 +199,25 @@ export async function openDeviceService(
   const health =
     sameConnections !== undefined && has(['health'])
       ? sameConnections.health
-      : startHealthCheck(service.health, connections, breaker, {
-          ...{ onResult: events.up, onFault: trouble.failed, onBug },
+      : createHealthCheck(service.health, connections, breaker, {
+          ...{ onResult: events.up, inPlace: places.inPlace, onFault: trouble.failed, onBug },
         })
   const upstream = createUpstream({
     ...placesOf(service, bounds, queue, clock),
-    ...{ route: route ?? '', connections, fields, learner, breaker, signIn, events, clock, uploadTimeout },
+    ...{
+      route: route ?? '',
+      connections,
+      fields,
+      learner,
+      longPaths,
+      breaker,
+      signIn,
+      events,
+      clock,
+      uploadTimeout,
+    },
     downloadPace: downloadPace(clock, downloadTimeout, service.queue.timeout, queue),
-    streams: createStreams(clock, service, streamAfter, queue, connections, open.streams),
+    streams: createStreams(clock, service, streamAfter, places, connections, open.streams),
     streamAfter,
     upgrading: open.upgrading,
     maxBody: () => body.most,
@@ -239,21 +264,46 @@ export function applyInPlace(
   body.most = longestBody(service)
 }
 
-export function loadOf({ places, buffering, connections }: DeviceService): DeviceLoad {
-  const { queue } = places
-  return {
-    inFlight: queue.inside,
-    queued: queue.waiting + (buffering?.queue.waiting ?? 0),
-    limit: queue.places,
-    tolerant: connections.tolerant,
+/** What is at the device, over its services. @param elsewhere services that have been replaced, and still have requests in flight */
+export function loadOf(all: readonly DeviceService[], elsewhere: readonly DeviceService[]): DeviceLoad {
+  const load = {
+    inFlight: 0,
+    queued: 0,
+    limit: 0,
+    tolerant: all.some(({ connections }) => connections.tolerant),
   }
+  for (const { queue } of new Set(all.map(({ places }) => places))) {
+    load.inFlight += queue.inside
+    load.queued += queue.waiting
+    load.limit += queue.places
+  }
+  for (const { buffering } of all) load.queued += buffering?.queue.waiting ?? 0
+  for (const { queue } of new Set(elsewhere.map(({ places }) => places))) load.inFlight += queue.inside
+  return load
+}
+
+/** The places for `postern status`. @param all the services; those that have these places count together */
+export function useOf(places: ServicePlaces, all: readonly DeviceService[]): PlacesUse {
+  const [streams, tunnels] = [
+    { used: 0, limit: 0 },
+    { used: 0, limit: 0 },
+  ]
+  for (const { config, open } of all.filter((each) => each.places === places)) {
+    const most = besidePlaces(config)
+    streams.used += open.streams.all
+    streams.limit += most.streams
+    tunnels.used += open.upgrading.count
+    tunnels.limit += most.tunnels
+  }
+  return { ...places.condition(), streams, tunnels, waits: places.waited() }
 }
 
 /** The condition of the service for the live page. */
 export function conditionOf(service: DeviceService): ServiceCondition {
   const { route, config, metrics, places, quirks, connections, buffering, breaker } = service
   const { queue, learner } = places
-  const limit = learner && roomUnder(learner.measure.ceiling)
+  const { ceiling } = learner?.law ?? {}
+  const limit = ceiling && roomUnder(ceiling)
   return {
     ...metrics.condition(),
     route: route ?? null,
@@ -267,13 +317,14 @@ export function conditionOf(service: DeviceService): ServiceCondition {
       size: config.queue.size,
       maxInFlight: queue.places,
     },
-    ceiling: limit === undefined ? null : { kind: learner?.measure.ceiling.wall?.kind ?? 'guess', limit },
+    ceiling: limit === undefined ? null : { kind: ceiling?.wall === undefined ? 'guess' : 'broke', limit },
   }
 }
 
-/** Logs changes of the service's state from now on. */
-export function activate({ metrics, changes }: DeviceService): void {
+/** From now on, logs changes of the service's state, and checks its health. */
+export function activate({ metrics, changes, health }: DeviceService): void {
   metrics.watch(changes.changed)
+  health?.begin()
 }
 
 /** Ends the timers of a service, except those of parts that `other` has, too. */
@@ -283,21 +334,41 @@ export function quiet({ health, trouble, changes }: DeviceService, other?: Devic
   if (other?.changes !== changes) changes.close()
 }
 
-/** Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on. */
-export function retire(service: DeviceService, next: DeviceService | undefined): void {
+/**
+ * Call this when `next` has replaced a service, or the service is gone. Its requests in flight go on.
+ *
+ * @param all the services from now on
+ */
+export function retire(
+  service: DeviceService,
+  next: DeviceService | undefined,
+  all: readonly DeviceService[],
+): void {
   const { connections, places, metrics } = service
   quiet(service, next)
   if (next === undefined || !isSameDevice(service, next)) metrics.forget(next !== undefined)
-  if (next?.connections !== connections) connections.retire()
-  if (next?.places !== places)
+  if (next?.connections !== connections) {
+    connections.retire()
+    places.drop(connections)
+  }
+  if (all.every((each) => each.places !== places))
     void places.leave(next !== undefined && isSameDevice(service, next) ? next.places : undefined)
 }
 
-/** Closes a service that was opened for a refused reload. */
-export async function discard(service: DeviceService, before: DeviceService | undefined): Promise<void> {
+/**
+ * Closes a service that was opened for a refused reload.
+ *
+ * @param all the services that stay
+ */
+export async function discard(
+  service: DeviceService,
+  before: DeviceService | undefined,
+  all: readonly DeviceService[],
+): Promise<void> {
   const { connections, places } = service
   quiet(service, before)
-  if (before?.places !== places) await places.leave(undefined)
+  if (before?.connections !== connections) places.drop(connections)
+  if (all.every((each) => each.places !== places)) await places.leave(undefined)
   if (before?.connections !== connections) await connections.close()
 }
 

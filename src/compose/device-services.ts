@@ -1,7 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/upstream-fields.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
-import { openCeilings } from '../forward/ceilings.ts'
+import { openCeilings } from '../forward/ceilings-file.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { upstreamTarget } from '../forward/service-settings.ts'
 import { createSharing, type Sharing } from '../forward/sharing.ts'
@@ -23,7 +23,9 @@ import {
   retire,
   type ServiceDependencies,
   type ServiceSettings,
+  useOf,
 } from './device-service.ts'
+import type { ServicePlaces } from './service-places.ts'
 
 export type DeviceServices = Awaited<ReturnType<typeof openDeviceServices>>
 
@@ -73,14 +75,14 @@ export async function openDeviceServices(
       if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
       else {
         const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
-        added.defer(() => discard(service, before))
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before, next)
+        added.defer(() => discard(service, before, all))
         next.push(service)
       }
     }
     if (fleet !== undefined) {
-      const present = new Set(all.map(({ places }) => places))
-      for (const { places } of next) if (!present.has(places)) await places.join(fleet)
+      const present = new Set(placesOf(all))
+      for (const places of placesOf(next)) if (!present.has(places)) await places.join(fleet)
     }
     return { next, nextSharing, added: added.move() }
   }
@@ -111,6 +113,7 @@ export async function openDeviceServices(
 
   const seconds = everySecond(clock, () => {
     if (retired.size > 0) prune().catch(deps.onBug)
+    for (const each of all) each.places.waits.look()
     if (!ceilings.followClock()) return
     for (const each of all) each.places.retime()
   })
@@ -129,7 +132,8 @@ export async function openDeviceServices(
         ? undefined
         : ({
             async check(password) {
-              return (await all[0]?.signIn?.check(password)) ?? { kind: 'stopping' }
+              const { signIn, places } = all[0] ?? {}
+              return (await places?.inPlace(async () => signIn?.check(password))) ?? { kind: 'stopping' }
             },
             onRefused(listener) {
               onRefused.push(listener)
@@ -137,15 +141,9 @@ export async function openDeviceServices(
             },
           } satisfies DeviceSignIn),
     load(): DeviceLoad {
-      const loads = all.map(loadOf)
       // The places of a service include the requests of the service that it has replaced at the same device.
       const elsewhere = [...retired].filter((each) => !all.some((other) => isSameDevice(each, other)))
-      return {
-        inFlight: sum([...loads, ...elsewhere.map(loadOf)], ({ inFlight }) => inFlight),
-        queued: sum(loads, ({ queued }) => queued),
-        limit: sum(loads, ({ limit }) => limit),
-        tolerant: loads.some(({ tolerant }) => tolerant),
-      }
+      return loadOf(all, elsewhere)
     },
     /** The bounds on waiting requests and on tunnels. Uploads that wait to be buffered have a queue of their own. */
     bounds: () => ({
@@ -155,14 +153,15 @@ export async function openDeviceServices(
       ),
       maxTunnels: sum(all, ({ config: { maxTunnels } }) => maxTunnels),
     }),
-    places: () => all.map(({ places }) => places),
+    places: () =>
+      placesOf(all).map((each) => ({ condition: () => useOf(each, all), retry: () => each.retry() })),
     /** The quirks that the responses of each service have shown. */
     quirks: () =>
       all.flatMap(({ route, quirks }) => quirks.all().map((each) => ({ route: route ?? null, ...each }))),
-    /** From now on the wall of each service is shared with the other sidecars of the fleet. */
+    /** From now on the places of each service are shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
-      return Promise.all(all.map((each) => each.places.join(places)))
+      return Promise.all(placesOf(all).map((each) => each.join(places)))
     },
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
@@ -198,7 +197,7 @@ export async function openDeviceServices(
           for (const each of before) {
             const successor = serviceOf(next, each.route)
             if (successor === each) continue
-            retire(each, successor)
+            retire(each, successor, next)
             if (successor?.connections !== each.connections || successor.signIn !== each.signIn)
               retired.add(each)
           }
@@ -215,6 +214,11 @@ export async function openDeviceServices(
     close,
   }
   return services
+}
+
+/** The places of the services. Routes to the same address share theirs. */
+function placesOf(all: readonly DeviceService[]): readonly ServicePlaces[] {
+  return [...new Set(all.map(({ places }) => places))]
 }
 
 function sum<T>(all: readonly T[], of: (each: T) => number): number {

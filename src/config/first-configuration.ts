@@ -8,6 +8,10 @@ interface FirstSettings extends FirstPassword {
   readonly title: string
   readonly url: string
   readonly tls?: string | undefined
+  /** The most requests at the device at once; default: that of the key. */
+  readonly maxInFlight?: number | 'auto' | undefined
+  /** The most streams, and the most WebSockets, beside them; default: those of the keys. */
+  readonly beside?: number | undefined
   /** The kind in the comment about `upstream.auth`; default: `digest`. */
   readonly login?: 'basic' | 'digest' | undefined
   readonly stateDir: string
@@ -31,6 +35,8 @@ export function firstConfiguration({
   title,
   url,
   tls,
+  maxInFlight,
+  beside,
   password,
   auth,
   login: kind = 'digest',
@@ -61,9 +67,9 @@ upstream:
   # Fields that the firmware expects on every request. A secret belongs in a file of its own.
   # headers:
   #   X-Api-Key: {file: ${folder}/device-key}
-  # The most requests at the device at once, learned or a number. Others wait; when the queue is full, they are refused.
-  # max_in_flight: auto
-  # queue: {size: 128, timeout: 5s}
+  # The most requests at the device at once, learned between two numbers, or a number. Others wait; when the queue is full, they are refused.
+  ${maxInFlight === undefined ? '# max_in_flight: {min: 1, max: 4}' : `max_in_flight: ${maxInFlight}`}
+${beside === undefined ? '' : besideKeys(beside)}  # queue: {size: 128, timeout: 5s}
   # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
@@ -111,6 +117,13 @@ state_dir: ${flow(stateDir)}
 
 # The realm in the WWW-Authenticate field of a 401.
 # realm: device
+`
+}
+
+function besideKeys(most: number): string {
+  return `  # Streams and WebSockets have connections of their own beside these.
+  max_streams: ${most}
+  max_tunnels: ${most}
 `
 }
 

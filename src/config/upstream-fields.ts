@@ -16,6 +16,7 @@ import {
   textOrNull,
   unless,
 } from './value-fields.ts'
+import type { Parsed } from './yaml.ts'
 
 const queue = section({
   size: integer(0, 1_000_000, { default: 128 }),
@@ -35,12 +36,20 @@ const fixedOrAuto = measured<number | 'auto'>({
   },
 })
 
+/**
+ * So few connections break no device that has a usual TCP stack: lwIP's default is five (`MEMP_NUM_TCP_PCB` in its `opt.h`). One of them is
+ * left for another program.
+ */
+const CAREFUL = { min: 1, max: 4 }
+/** `auto` finds out how many the device takes, which may break it once. */
+const AUTO = { min: 1, max: 64 }
+
 const learned = section({
-  min: integer(1, MOST, { default: 1 }),
-  max: integer(1, MOST, { default: 64 }),
+  min: integer(1, MOST, { default: CAREFUL.min }),
+  max: integer(1, MOST, { default: CAREFUL.max }),
 })
 
-const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, { default: 'auto' })
+const places = either(fixedOrAuto, learned, `${MUST}, or a mapping with min and max`, { default: CAREFUL })
 
 const health = section({
   path: textOrNull('path, or `null`', 'must be a path that begins with /, or null', {
@@ -155,8 +164,39 @@ export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   ]
 }
 
+/**
+ * The most streams and WebSockets that a service has beside its places, each on a connection of its own. With one place, streams hold it.
+ * HTTP/1.0 has no WebSockets.
+ */
+export function besidePlaces(
+  service: Pick<ServiceConfig, 'maxInFlight' | 'maxStreams' | 'maxTunnels' | 'version'>,
+): { readonly streams: number; readonly tunnels: number } {
+  const { maxStreams, maxTunnels, version } = service
+  return {
+    streams: placesBounds(service).max > 1 ? maxStreams : 0,
+    tunnels: version === '1.0' ? 0 : maxTunnels,
+  }
+}
+
+/** Whether the places are so few that they break no device with a usual TCP stack: no more than by default. */
+export function isCareful({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): boolean {
+  return placesBounds({ maxInFlight }).max <= CAREFUL.max
+}
+
+export function isDefaultPlaces({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): boolean {
+  const { min, max } = placesBounds({ maxInFlight })
+  return min === CAREFUL.min && max === CAREFUL.max
+}
+
+/** Reads a number of places that a person typed: a whole number, or `auto`. */
+export function parsePlaces(text: string): Parsed<number | 'auto'> {
+  if (text === 'auto') return { value: text }
+  const places = /^\d{1,6}$/.test(text) ? Number(text) : 0
+  return places >= 1 && places <= MOST ? { value: places } : { problem: MUST }
+}
+
 /** The least and the most requests at a service at once; equal if `max_in_flight` is a number. */
 export function placesBounds({ maxInFlight }: Pick<ServiceConfig, 'maxInFlight'>): ValueOf<typeof learned> {
-  if (maxInFlight === 'auto') return { min: 1, max: 64 }
+  if (maxInFlight === 'auto') return AUTO
   return typeof maxInFlight === 'number' ? { min: maxInFlight, max: maxInFlight } : maxInFlight
 }

@@ -1,5 +1,5 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
-import type { Clock } from '../system/clock.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
@@ -63,6 +63,8 @@ export function createBreaker(clock: Clock) {
 interface HealthEvents {
   /** @param failure why `up` is false: the name of the failure, or the status of the response */
   readonly onResult: (up: boolean, failure?: UpstreamFailure | `status ${number}`) => void
+  /** Sends a request in a place at the device. Undefined: there was no place in time, so the check says nothing. */
+  readonly inPlace: <T>(send: () => Promise<T>) => Promise<T | undefined>
   /** Called when the device did not respond. */
   readonly onFault: (failure: UpstreamFailure) => void
   /** Called for a bug of the sidecar, which says nothing about the device. */
@@ -70,15 +72,15 @@ interface HealthEvents {
 }
 
 /**
- * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
+ * From `begin` on, requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
  * status below 500 counts as up. `up` is the last result; undefined before the first one. Returns undefined, and checks nothing, if `path`
  * is null.
  */
-export function startHealthCheck(
+export function createHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
-  { onResult, onFault, onBug }: HealthEvents,
+  { onResult, inPlace, onFault, onBug }: HealthEvents,
 ) {
   if (path === null) return undefined
   const request = { method: 'GET', target: path, fields: [] }
@@ -95,8 +97,9 @@ export function startHealthCheck(
     if (checking) return
     checking = true
     try {
-      const { status } = await sendOwnRequest(connections, request, false)
-      if (closed) return
+      const response = await inPlace(() => sendOwnRequest(connections, request, false))
+      if (closed || response === undefined) return
+      const { status } = response
       breaker.succeeded()
       if (status < 500) report(true)
       else report(false, `status ${status}`)
@@ -115,13 +118,18 @@ export function startHealthCheck(
     }
   }
 
-  const timer = connections.clock.every(interval, () => void check())
-  const health: { up?: boolean; readonly close: () => void } = {
+  let timer: Timer | undefined
+  const health: { up?: boolean; readonly begin: () => void; readonly close: () => void } = {
+    /** A second call does nothing: a reload may keep the check for another service. */
+    begin() {
+      if (timer !== undefined) return
+      timer = connections.clock.every(interval, () => void check())
+      void check()
+    },
     close() {
       closed = true
-      timer.cancel()
+      timer?.cancel()
     },
   }
-  void check()
   return health
 }

@@ -152,6 +152,14 @@ export function createConnections(
     /** Closes the connections that no request has borrowed, now, and each of the others when its request gives it back. */
     retire(): void {
       pool.retired = true
+      connections.closeIdle()
+    },
+    /** How many connections that hold a place are at the device, closing ones included. */
+    get present(): number {
+      return pool.turns.present
+    },
+    /** Closes the connections that no request has borrowed. */
+    closeIdle(): void {
       for (const { connection } of [...pool.idle]) connection.close()
     },
     /** Whether no connection is open. */

@@ -38,8 +38,8 @@ const DIFFERS =
 /**
  * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
  * store that does not answer: the sidecar starts without the store, and issues tokens as soon as the store answers. Rejects with
- * `SetupError` if a file cannot be used. `windows`: of `limits.store: shared`; undefined if each sidecar counts alone. `places`: shares
- * the wall of the device.
+ * `SetupError` if a file cannot be used. `windows`: of `limits.store: shared`; undefined if each sidecar counts alone. `places`: divides
+ * the places at the device.
  */
 export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
   const { timeout } = { ...STORE_BOUNDS, ...deps.storeBounds }

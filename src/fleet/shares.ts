@@ -9,16 +9,14 @@ export interface Beat {
   readonly share: number
   /** Its requests at the device. For some seconds after an outage: those that worked before the outage. */
   readonly level: number
-  /** True if it has had requests at the device lately. */
+  /** True if it has had requests lately, at the device or waiting for a place. */
   readonly isActive: boolean
-  /** True if its whole share is in use, and the device has answered that many. */
-  readonly carries: boolean
   /** True if it has stopped. */
   readonly hasLeft: boolean
 }
 
-export function textOfBeat({ view, share, level, isActive, carries, hasLeft }: Omit<Beat, 'at'>): string {
-  const flags = [isActive && 'a', carries && 'c', hasLeft && 'l'].filter((flag) => flag !== false)
+export function textOfBeat({ view, share, level, isActive, hasLeft }: Omit<Beat, 'at'>): string {
+  const flags = [isActive && 'a', hasLeft && 'l'].filter((flag) => flag !== false)
   return `${view || '-'} ${share} ${level} ${flags.join('') || '-'}`
 }
 
@@ -32,7 +30,6 @@ export function readBeat(text = ''): Beat | undefined {
     share: Number(share),
     level: Number(level),
     isActive: flags.includes('a'),
-    carries: flags.includes('c'),
     hasLeft: flags.includes('l'),
   }
 }
@@ -46,6 +43,9 @@ export const LIFE = 30_000
 /** A sidecar that was silent for this time (ms) is gone: by default, it accepts its copies of tokens no longer without the store. */
 export const GONE = 3_600_000
 
+/** If more sidecars have requests than there are places, one place passes to the next sidecar after this time (ms, by the server's clock). */
+export const TURN = 10_000
+
 /** How the places are divided among the sidecars. */
 interface Division {
   /** Its name. Equal for the same places among the same sidecars. */
@@ -53,30 +53,42 @@ interface Division {
   shareOf(sidecar: string): number
   /** True if every sidecar that beats keeps to this division. */
   readonly isConfirmed: boolean
-  /** True if every sidecar that beats carries its share. */
-  readonly isCarried: boolean
 }
 
 /**
- * Divides the places in equal parts among the sidecars that beat. A sidecar without requests has one place, and so has a silent one, which
- * may still have a request at the device. Every share is at least one. If no sidecar has requests, all that beat have equal parts.
+ * Divides so many places among the sidecars: all shares together are never more.
+ *
+ * - A silent sidecar, which may still have a request at the device, has one place. Silent ones never have the last place: a fleet outlives
+ *   its sidecars.
+ * - The others are for those with requests, in equal parts; for all that beat, if none has requests. If there are fewer places than
+ *   sidecars, these take turns.
+ * - A sidecar without requests has one place while those with requests leave some.
  */
 export function divide(most: number, beats: ReadonlyMap<string, Beat>, now: number): Division {
   const present = [...beats].filter(([, { at, hasLeft }]) => now - at < (hasLeft ? LIFE : GONE))
   const beating = present.filter(([, { at }]) => now - at < LIFE)
   const active = beating.filter(([, { isActive }]) => isActive)
-  const busy = (active.length > 0 ? active : beating).map(([id]) => id).sort()
-  const idle = present.map(([id]) => id).filter((id) => !busy.includes(id))
-  const rest = most - idle.length
-  const view = hash('sha256', [most, ...busy, '-', ...idle.sort()].join(' '), 'base64url').slice(0, 16)
+  const busy = idsOf(active.length > 0 ? active : beating)
+  const idle = idsOf(beating).filter((id) => !busy.includes(id))
+  const silent = idsOf(present.filter((each) => !beating.includes(each)))
+  const ofSilent = Math.min(silent.length, most - 1)
+  const ofIdle = Math.min(idle.length, Math.max(0, most - ofSilent - busy.length))
+  const ofBusy = most - ofSilent - ofIdle
+  const turn = ofBusy < busy.length ? Math.floor(now / TURN) % busy.length : 0
+  const all = [most, turn, ...busy, '-', ...idle, '-', ...silent]
+  const view = hash('sha256', all.join(' '), 'base64url').slice(0, 16)
   return {
     view,
     shareOf(sidecar) {
-      const rank = busy.indexOf(sidecar)
-      if (rank < 0) return 1
-      return Math.max(1, Math.floor(rest / busy.length) + (rank < rest % busy.length ? 1 : 0))
+      if (silent.includes(sidecar)) return Number(silent.indexOf(sidecar) < ofSilent)
+      if (idle.includes(sidecar)) return Number(idle.indexOf(sidecar) < ofIdle)
+      const rank = (busy.indexOf(sidecar) + turn) % busy.length
+      return Math.floor(ofBusy / busy.length) + Number(rank < ofBusy % busy.length)
     },
     isConfirmed: beating.every(([, beat]) => beat.view === view),
-    isCarried: beating.every(([, { carries }]) => carries),
   }
+}
+
+function idsOf(beats: readonly (readonly [string, Beat])[]): readonly string[] {
+  return beats.map(([id]) => id).sort()
 }

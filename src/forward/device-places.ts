@@ -9,57 +9,33 @@ export interface DevicePlace {
   path: string
   answers: number
   /** How many requests had a place at that time, this one included. */
-  level: number
+  inside: number
   /** The most requests that had a place at once between that time and the response. */
   peak: number
-}
-
-/** A request in a new place seems to hang. If it is answered by `until` (ms) beside fewer requests, the places were too many. */
-export interface Suspicion {
-  readonly place: DevicePlace
-  readonly until: number
-  /** The bound before it was lowered for that test. */
-  readonly limit: number
 }
 
 /** The places at the device that requests have had so far. */
 export class DevicePlaces {
   readonly #all: DevicePlace[] = []
   /** How many places have worked. */
-  carried = 0
+  worked = 0
 
   /**
    * Takes the lowest free place for a request whose last byte was sent at `now`. So few requests get places for which the device has no
    * room.
    */
-  take(path: string, level: number, answers: number, now: number): DevicePlace {
-    for (const place of this.#all) {
-      if (place.busy) continue
-      place.busy = true
-      place.answered = false
-      place.sentAt = now
-      place.path = path
-      place.answers = answers
-      place.level = place.peak = level
-      return place
-    }
-    const place = {
-      busy: true,
-      answered: false,
-      worked: false,
-      sentAt: now,
-      path,
-      answers,
-      level,
-      peak: level,
-    }
+  take(path: string, inside: number, answers: number, now: number): DevicePlace {
+    const request = { busy: true, answered: false, sentAt: now, path, answers, inside, peak: inside }
+    const free = this.#all.find(({ busy }) => !busy)
+    if (free !== undefined) return Object.assign(free, request)
+    const place = { ...request, worked: false }
     this.#all.push(place)
     return place
   }
 
-  /** `level` requests have places now: raises the peak of each. */
-  note(level: number): void {
-    for (const place of this.#all) if (place.busy) place.peak = Math.max(place.peak, level)
+  /** So many requests have places now: raises the peak of each. */
+  note(inside: number): void {
+    for (const place of this.#all) if (place.busy) place.peak = Math.max(place.peak, inside)
   }
 
   /** The places whose requests wait for their responses. */
@@ -67,20 +43,15 @@ export class DevicePlaces {
     return this.#all.filter(({ busy, answered }) => busy && !answered)
   }
 
-  /** The lowest new place whose request waits for its response. */
-  get waitingNew(): DevicePlace | undefined {
-    return this.waiting.find(({ worked }) => !worked)
-  }
-
   /** A request in this new place was answered. */
   works(place: DevicePlace): void {
     place.worked = true
-    this.carried += 1
+    this.worked += 1
   }
 
-  /** Counts the first `carried` places as worked, and the others as new. */
-  regard(carried: number): void {
-    this.carried = Math.min(carried, this.#all.length)
-    for (const [index, place] of this.#all.entries()) place.worked = index < carried
+  /** Counts the first `worked` places as worked, and the others as new. */
+  regard(worked: number): void {
+    this.worked = Math.min(worked, this.#all.length)
+    for (const [index, place] of this.#all.entries()) place.worked = index < worked
   }
 }

@@ -1,13 +1,12 @@
 import { failureOf } from '../device/failure.ts'
 import { pathOf } from '../http/request-path.ts'
-import { type BoundedQueue, createBoundedQueue, type Limit } from '../system/bounded-queue.ts'
+import { type Bound, type BoundedQueue, createBoundedQueue, type OnWaited } from '../system/bounded-queue.ts'
 import type { Clock, Timer } from '../system/clock.ts'
-import type { CeilingCause, LimitReason } from './bound.ts'
-import { type Ceiling, UNKNOWN } from './ceilings.ts'
+import { type Ceiling, type CeilingCause, UNKNOWN } from './ceiling.ts'
 import type { DevicePlace } from './device-places.ts'
-import { type Calm, Measure } from './measure.ts'
+import { type Calm, PlacesLaw, type PlacesReason } from './places-law.ts'
 
-/** How often (ms) the bound is looked at while requests wait. */
+/** How often (ms) the law looks at the places while requests wait. */
 const LOOK = 50
 
 /**
@@ -16,18 +15,18 @@ const LOOK = 50
  */
 export interface Learner {
   /** What is learned. */
-  readonly measure: Measure
+  readonly law: PlacesLaw
   readonly calm: Calm
   /** More requests are at the device than tell nothing: it is told of each. `forward/upstream.ts` writes this. */
   watches: boolean
-  /** Takes the ceiling that the fleet has decided. `isNew`: it is another decision than before. */
-  share(ceiling: Ceiling, isNew: boolean): void
+  /** Takes what the fleet has decided: the most places of this sidecar, and the ceiling. */
+  share(places: number, ceiling: Ceiling): void
   /** A request waits for a place. */
   onWait(): void
   /** A request that may change the device comes to it (1) or has left it (-1). */
   changing(by: 1 | -1): void
-  /** The last byte of a request was sent at `sentAt` (ms). Returns its place. `level`: how many requests had places then. */
-  sent(target: string, sentAt: number, level?: number): DevicePlace
+  /** The last byte of a request was sent at `sentAt` (ms). Returns its place. `inside`: how many requests had places then. */
+  sent(target: string, sentAt: number, inside?: number): DevicePlace
   /** The head of the response has come, at `now` (ms). */
   answered(place: DevicePlace, now: number): void
   /** The request in this place has ended. `error`: why it has no response. */
@@ -45,26 +44,28 @@ interface LearnerOptions {
   readonly max: number
   readonly waiting: number
   readonly maxWait: number
+  readonly onWaited?: OnWaited
   /** From before a restart. */
   readonly ceiling?: Ceiling
   /** Other sidecars have requests at the device, too. */
   readonly inFleet?: boolean
-  /** The queue before this one, at the same device: a reload changes the bound, and what is inside there still counts. */
+  /** The queue before this one, at the same device: a reload changes the places, and what is inside there still counts. */
   readonly before?: BoundedQueue | undefined
   /** The most places that a fleet leaves this sidecar now. */
   readonly most?: () => number
   readonly clock: Clock
-  readonly onChange: (reason: LimitReason, limit: number) => void
+  readonly onChange: (reason: PlacesReason, places: number) => void
   /** The ceiling is another one. */
   readonly onCeiling: (ceiling: Ceiling, cause: CeilingCause) => void
 }
 
-/** A queue whose bound is learned between `min` and `max`. There is no learner if those are equal. */
+/** A queue whose places are learned between `min` and `max`. There is no learner if those are equal. */
 export function createPlaces({
   min,
   max,
   waiting,
   maxWait,
+  onWaited,
   clock,
   inFleet = false,
   most = () => Number.POSITIVE_INFINITY,
@@ -74,29 +75,30 @@ export function createPlaces({
   readonly queue: BoundedQueue
   readonly learner: Learner | undefined
 } {
-  if (min === max) {
-    return { queue: createBoundedQueue(clock, { inside: max, waiting, maxWait }, before), learner: undefined }
+  const queueOf = (own: Bound): BoundedQueue => {
+    const shared = {
+      get places() {
+        return Math.min(own.places, most())
+      },
+    }
+    const inside = inFleet ? shared : own
+    return createBoundedQueue(clock, { inside, waiting, maxWait, onWaited }, before)
   }
-  const measure: Measure = new Measure(
+  if (min === max) return { queue: queueOf({ places: max }), learner: undefined }
+  const law: PlacesLaw = new PlacesLaw(
     { min, max, inFleet },
     {
-      onChange: (reason) => options.onChange(reason, measure.limit),
-      onCeiling: (cause) => options.onCeiling(measure.ceiling, cause),
+      onChange: (reason) => options.onChange(reason, law.places),
+      onCeiling: (cause) => options.onCeiling(law.ceiling, cause),
     },
     options.ceiling ?? UNKNOWN,
   )
-  const shared: Limit = {
-    get limit() {
-      return Math.min(measure.limit, most())
-    },
-  }
-  const inside = inFleet ? shared : measure.places
-  const queue = createBoundedQueue(clock, { inside, waiting, maxWait }, before)
+  const queue = queueOf(law)
   let timer: Timer | undefined
   let waitsSince = 0
 
   function look(): void {
-    measure.look(queue.inside, waitsSince, clock.monotonic())
+    law.look(queue.inside, waitsSince, clock.monotonic())
     queue.fill()
     if (queue.waiting > 0) return
     timer?.cancel()
@@ -104,29 +106,26 @@ export function createPlaces({
   }
 
   const learner: Learner = {
-    measure,
-    calm: measure.calm,
+    law,
+    calm: law.calm,
     watches: false,
-    share(ceiling, isNew) {
-      measure.share(ceiling, isNew, clock.monotonic())
-      queue.fill()
-    },
+    share: (places, ceiling) => law.share(places, ceiling, clock.monotonic()),
     onWait() {
       if (timer !== undefined) return
       waitsSince = clock.monotonic()
       timer = clock.every(LOOK, look)
     },
-    changing: (by) => measure.changing(by, clock.monotonic()),
-    sent: (target, sentAt, level = queue.inside) => measure.sent(pathOf(target), level, sentAt),
-    answered: (place, now) => measure.answered(place, now),
+    changing: (by) => law.changing(by, clock.monotonic()),
+    sent: (target, sentAt, inside = queue.inside) => law.sent(pathOf(target), inside, sentAt),
+    answered: (place, now) => law.answered(place, now),
     left(place, error) {
       if (error !== undefined && failureOf(error) === 'http_response_timeout')
-        measure.failed(place, clock.monotonic())
-      measure.left(place)
+        law.failed(place, clock.monotonic())
+      law.left(place)
     },
-    opens: (present) => measure.opens(present, clock.monotonic()),
-    refused: () => measure.refused(queue.inside, clock.monotonic()),
-    reset: () => measure.reset(queue.inside, clock.monotonic()),
+    opens: (present) => law.opens(present, clock.monotonic()),
+    refused: () => law.refused(queue.inside, clock.monotonic()),
+    reset: () => law.reset(queue.inside, clock.monotonic()),
   }
   return { queue, learner }
 }

@@ -4,6 +4,7 @@ import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { ForwardExchange } from './forward-exchange.ts'
 import type { Learner } from './learner.ts'
+import type { LongPaths } from './long-paths.ts'
 import { laggedIn, type Pace } from './pace.ts'
 import type { Streams } from './streams.ts'
 
@@ -16,6 +17,8 @@ export interface QueuePlaces {
   readonly pace: Pace
   /** Undefined if the number of places is fixed. */
   readonly learner?: Learner | undefined
+  /** The requests for these paths get at most half of the places; undefined if the path does not matter. */
+  readonly longPaths?: LongPaths | undefined
   /** Responses that give a place back when they have become streams; undefined if none may. */
   readonly streams?: Streams | undefined
 }
@@ -35,7 +38,7 @@ export function bodyRefusal(error: unknown): Refusal {
  * @param client the side that waits for the response, if that is not the exchange alone: several clients may share a response
  */
 export async function waitForPlace(
-  { queue, pace, learner, streams }: QueuePlaces,
+  { queue, pace, learner, longPaths, streams }: QueuePlaces,
   exchange: ForwardExchange,
   clock: Clock,
   client: Pick<ClientSide, 'onEnd'> = exchange,
@@ -43,12 +46,14 @@ export async function waitForPlace(
   const since = clock.monotonic()
   learner?.onWait()
   streams?.onWait()
-  const entry = await queue.enter(exchange.client.key, (withdraw) => {
+  const onWait = (withdraw: () => void): void => {
     // This request is itself one of those that wait.
     exchange.othersWait = () => queue.waiting > 1
     client.onEnd(withdraw)
     exchange.onBroken(withdraw)
-  })
+  }
+  const isLong = longPaths?.has(exchange.classified.target)
+  const entry = await queue.enter(exchange.client.key, onWait, isLong)
   const waited = clock.monotonic() - since
   exchange.waited += waited
   exchange.places = queue.places

@@ -8,6 +8,7 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import type { Learner } from './learner.ts'
+import type { LongPaths } from './long-paths.ts'
 import type { Pace } from './pace.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import type { ResponseFieldSettings } from './response-fields.ts'
@@ -22,11 +23,12 @@ export interface RoundTripService {
   readonly downloadPace: Pace
   /** How header fields change on the way. A reload replaces what it holds. */
   readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
-  /** How long a response without a length may last before it is a stream (ms). */
+  /** How long a response without a length may last before it is a stream (ms). A path whose responses begin later is a long one. */
   readonly streamAfter: number
+  readonly longPaths?: LongPaths | undefined
   /** Undefined if no response may be a stream. */
   readonly streams?: Streams | undefined
-  /** Undefined if the bound of the queue at the device is fixed. */
+  /** Undefined if the number of places is fixed. */
   readonly learner?: Learner | undefined
   readonly breaker: Breaker
   readonly clock: Clock

@@ -168,10 +168,11 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   #whole(now: number): void {
     const { learner } = this.service
     const { target, upgrade } = this.outgoing
-    if (learner === undefined || upgrade || this.#client.answered) return
+    if (upgrade || this.#client.answered) return
+    this.#sentAt = now
+    if (learner === undefined) return
     // An earlier attempt, on a connection that broke, is over.
     if (this.#place !== undefined) learner.left(this.#place)
-    this.#sentAt = now
     learner.calm.target = target
     this.#place = learner.watches ? learner.sent(target, now) : undefined
   }
@@ -206,15 +207,18 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
 
   head(head: DeviceHead, now: number): void {
     const { exchange, service } = this
-    const { connections, fields, breaker, events } = service
+    const { connections, fields, breaker, events, longPaths, streamAfter } = service
     this.#answered(now)
+    const time = this.#sentAt === 0 ? 0 : now - this.#sentAt
+    if (longPaths !== undefined && (longPaths.any || time > streamAfter))
+      longPaths.answered(this.outgoing.target, time, streamAfter)
     exchange.deviceStatus = head.status
     exchange.tolerant = connections.tolerant
     // Most responses have a length, and are no streams.
     const extent = typeof head.framing === 'number' && head.isStream !== true ? 'counted' : extentOf(head)
     this.#extent = extent
     exchange.streamAt =
-      extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, service.streamAfter)
+      extent === 'counted' ? 0 : extent === 'stream' ? now : streamStart(head, now, streamAfter)
     if (extent === 'stream' && service.streams?.allowed === true && !this.#becomeStream()) {
       breaker.succeeded()
       this.loan?.connection.abort(TOO_MANY_STREAMS)

@@ -10,6 +10,13 @@ export interface OpenStreams {
   readonly clients: Map<string, number>
 }
 
+/** The places that a stream gives back. */
+interface StreamPlaces {
+  readonly queue: Pick<BoundedQueue, 'waiting'>
+  /** The device takes one request at a time, so it has no room for another beside a stream. */
+  readonly takesOne: boolean
+}
+
 export type Streams = ReturnType<typeof createStreams>
 
 /** Why a stream is refused: there are too many. */
@@ -29,7 +36,7 @@ export function createStreams(
   clock: Pick<Clock, 'every'>,
   { maxStreams: most }: { readonly maxStreams: number },
   after: number,
-  queue: BoundedQueue,
+  places: StreamPlaces,
   connections: Connections,
   open: OpenStreams,
 ) {
@@ -41,15 +48,15 @@ export function createStreams(
 
   function look(): void {
     tellAll()
-    if (queue.waiting > 0) return
+    if (places.queue.waiting > 0) return
     timer?.cancel()
     timer = undefined
   }
 
   return {
-    /** Whether a response may be a stream now. A device that takes one request at a time has no room for another beside a stream. */
+    /** Whether a response may be a stream now. */
     get allowed(): boolean {
-      return queue.places > 1
+      return !places.takesOne
     },
     /**
      * Admits a stream, and returns the function that gives its place back. Undefined if there are too many, or a quarter of all is this
@@ -69,7 +76,7 @@ export function createStreams(
     },
     /** A request waits for a place. Responses that have become streams give theirs back, now and as long as requests wait. */
     onWait(): void {
-      if (queue.places <= 1) return
+      if (places.takesOne) return
       tellAll()
       timer ??= clock.every(Math.max(1, after / LOOKS), look)
     },

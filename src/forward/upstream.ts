@@ -84,7 +84,8 @@ const NO_UPGRADES: Refusal = {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { queue, learner, connections, buffering, breaker, signIn, clock, events, route, upgrading } = deps
+  const { queue, learner, longPaths, connections, buffering, breaker, signIn, clock, events } = deps
+  const { route, upgrading } = deps
   const idle = new IdleList(clock, deps.tunnelIdleTimeout)
   const isOld = connections.version === '1.0'
   const othersWait = (): boolean => queue.waiting > 0
@@ -139,7 +140,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     substitutes?: Substitutes,
     now?: number,
   ): void {
-    const leave = queue.tryEnter()
+    const isLong = longPaths?.any === true && longPaths.has(exchange.classified.target)
+    const leave = queue.tryEnter(exchange.client.key, isLong)
     if (leave !== undefined) sendThenLeave(exchange, listener, substitutes, leave, now)
     else guard(waitThenSend(exchange, listener, substitutes), exchange, listener)
   }

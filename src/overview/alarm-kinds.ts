@@ -38,7 +38,7 @@ const AT_ONCE: Bound = { threshold: 0, over: 0, events: 0, for: 0 }
 const DEVICE = ['PosternDeviceDown', 'PosternRouteDown'] as const
 
 const QUEUE_REMEDY =
-  'if that number is not learned and the device can serve more at once, raise it; if the device breaks down under load, set auto'
+  'if the device can serve more at once, set a higher number; if it breaks down under load, remove upstream.max_in_flight: the number is then learned, up to 4'
 
 /**
  * Every alarm. The live page, `postern status` and `check` take their texts from here, and `test/grafana/alerts.test.ts` compares
@@ -73,7 +73,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     meaning:
       'requests hold their place at the device, and others wait; past upstream.response_timeout they fail',
     remedy:
-      'if it breaks down under load, set upstream.max_in_flight: auto; if a fixed number is below what it can serve at once, raise it',
+      'if it breaks down under load, remove upstream.max_in_flight: the number is then learned, up to 4; if it can serve more at once, set a higher number',
     follows: DEVICE,
   },
   PosternOverloaded: {

@@ -95,11 +95,7 @@ const tolerance: Rule = function* ({ facts }) {
   }
 }
 
-const WALLS: Readonly<Record<'broke' | 'tried' | 'barred', string>> = {
-  broke: 'one more is tried once, a week after; postern retry lets it be tried sooner',
-  tried: 'one more is tried now',
-  barred: 'it happened again, so one more is not tried by itself any more: postern retry lets it be tried',
-}
+const WALL = 'it gets no more, also after a restart; postern retry lets one more be tried'
 
 const ceilings: Rule = function* ({ facts }) {
   for (const service of facts.services) {
@@ -110,7 +106,7 @@ const ceilings: Rule = function* ({ facts }) {
       yield raise('DeviceCrowded', { of: route, what: `${name} has no room for ${most}` })
     else {
       const what = `${name} went away when ${most} came to it`
-      yield raise('PosternDeviceBroke', { of: route, what, remedy: WALLS[ceiling.kind] })
+      yield raise('PosternDeviceBroke', { of: route, what, remedy: WALL })
     }
   }
 }

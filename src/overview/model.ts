@@ -207,14 +207,13 @@ export interface ServiceCondition {
   readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
   /**
    * The most requests that the device takes at once, in a fleet over all sidecars, and what happened above that: it had no room (`guess`),
-   * it broke (`broke`), it broke again (`barred`), or one more is tried now (`tried`). Null: nothing is known. After a restart, fewer are
-   * sent at first: see `queue`.
+   * or it broke (`broke`). Null: nothing is known. After a restart, fewer are sent at first: see `queue`.
    */
   readonly ceiling: CeilingCondition | null
 }
 
 interface CeilingCondition {
-  readonly kind: 'guess' | 'broke' | 'tried' | 'barred'
+  readonly kind: 'guess' | 'broke'
   readonly limit: number
 }
 

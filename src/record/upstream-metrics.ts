@@ -20,8 +20,8 @@ const FAILED_ANSWERS = 5
 const numberOf = (up: boolean | null | undefined): number | undefined =>
   typeof up === 'boolean' ? Number(up) : undefined
 
-export type StrikeKind = 'guess' | 'broke' | 'barred'
-const STRIKE_KINDS: readonly StrikeKind[] = ['guess', 'broke', 'barred']
+export type StrikeKind = 'guess' | 'broke'
+const STRIKE_KINDS: readonly StrikeKind[] = ['guess', 'broke']
 
 const NO_FAILURE = { failure: null, failedAt: null }
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false, limit: 0 }
@@ -85,7 +85,7 @@ export function createUpstreamMetrics(
   const strikes = seriesOf(
     counter(
       'upstream_strikes_total',
-      'How often the device had no room for one more request at once (guess), and how often that broke it (broke), and again (barred).',
+      'How often the device had no room for one more request at once (guess), and how often that broke it (broke).',
       ['kind'],
     ),
     STRIKE_KINDS,

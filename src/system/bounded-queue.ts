@@ -1,9 +1,10 @@
-import type { Clock } from './clock.ts'
+import type { Clock, Timer } from './clock.ts'
+
 /** Gives the place back. Only the first call has an effect. */
 export type Leave = () => void
 
 /**
- * The result of `enter`. `full`: the queue had no room for another waiter. `late`: no place was free within `maxWait`.
+ * The result of `enter`. `full`: the queue had no room for another waiter. `late`: its owner got no place within `maxWait`.
  * `withdrawn`: the caller stopped waiting.
  */
 export type Entry =
@@ -16,89 +17,186 @@ type OnWait = (withdraw: () => void) => void
 
 export type BoundedQueue = ReturnType<typeof createBoundedQueue>
 
-/** A number of places that may change. If it falls below the places in use, no caller enters until enough have left. */
-export interface Limit {
-  readonly limit: number
+/** A number that may change. If it falls below the places in use, no caller enters until enough have left. */
+export interface Bound {
+  readonly places: number
 }
 
-interface QueueBounds {
-  /** How many callers may be inside. */
-  readonly inside: number | Limit
-  readonly waiting: number
-  /** How long one caller waits (ms). */
+interface WaitBounds {
+  /** How long a caller waits while its owner gets no place (ms). */
   readonly maxWait: number
+  /** A caller that found no free place has waited for `time` (ms), and its wait is over. */
+  readonly onWaited?: OnWaited | undefined
 }
 
-const FULL: Entry = { kind: 'full' }
-const LATE: Entry = { kind: 'late' }
-const WITHDRAWN: Entry = { kind: 'withdrawn' }
+interface QueueBounds extends WaitBounds {
+  /** How many callers may be inside. */
+  readonly inside: number | Bound
+  readonly waiting: number
+}
 
-type Waiter = (entry: Entry) => void
+export type OnWaited = (time: number, end: Entry['kind']) => void
+
+const FULL = { kind: 'full' } as const
+const LATE = { kind: 'late' } as const
+const WITHDRAWN = { kind: 'withdrawn' } as const
+
+/** A waiter is told why it gets no place; undefined: one is free for it. */
+type Waiter = (refused?: Exclude<Entry, { kind: 'entered' }>) => void
+/** The wait is over. */
+const ENDED: Timer = { cancel() {} }
+
+type QueueClock = Pick<Clock, 'after' | 'every' | 'monotonic'>
+
+/** How often it is looked at whether only callers that stay long come (ms). */
+const QUIET = 1_000
+
+/** The waits of one owner. Each place that it gets begins all of them anew: it is served, one after the other. */
+interface Owner {
+  waiting: number
+  servedAt: number
+}
 
 /** Who is inside and who waits, of all queues for the same places. */
-export interface Line {
-  readonly waiters: FairQueue<Waiter>
-  inside: number
-  /** The limit of the queue that is in effect. */
-  most: Limit
+export class Line {
+  /** How many may be inside: as the queue that is in effect says. */
+  most: Bound
+  inside = 0
+  /** How many have entered so far. */
+  entered = 0
+  readonly #clock: QueueClock
+  readonly #waiters = createFairQueue<Waiter>()
+  readonly #longWaiters = createFairQueue<Waiter>()
+  /** Those that wait. */
+  readonly #owners = new Map<string, Owner>()
+  #longInside = 0
+  /** Others than those that stay long have come: lately, and since the last look. */
+  #othersCome = true
+  #othersCame = true
+  #looks: Timer | undefined
+
+  constructor(clock: QueueClock, most: Bound) {
+    this.#clock = clock
+    this.most = most
+  }
+
+  get waiting(): number {
+    return this.#waiters.size + this.#longWaiters.size
+  }
+
+  readonly fill = (): void => {
+    while (this.inside < this.most.places) {
+      const waiter = this.#next()
+      if (waiter === undefined) return
+      waiter()
+    }
+  }
+
+  readonly tryEnter = (owner = '', isLong = false): Leave | undefined => {
+    if (!isLong) this.#othersCome = this.#othersCame = true
+    if (this.#owners.size > 0) this.fill()
+    if (this.inside >= this.most.places) return undefined
+    if (isLong && this.#othersCome && this.#hasHalf()) return undefined
+    if (this.#owners.size > 0) this.#served(owner)
+    return this.#occupy(isLong)
+  }
+
+  makeRoomFor(owner: string): Waiter | undefined {
+    return this.#longWaiters.makeRoomFor(owner) ?? this.#waiters.makeRoomFor(owner)
+  }
+
+  wait(
+    owner: string,
+    { maxWait, onWaited }: WaitBounds,
+    onWait: OnWait | undefined,
+    isLong: boolean,
+  ): Promise<Entry> {
+    const clock = this.#clock
+    return new Promise((resolve) => {
+      const queue = isLong ? this.#longWaiters : this.#waiters
+      const waits = this.#owners.get(owner) ?? { waiting: 0, servedAt: Number.NEGATIVE_INFINITY }
+      this.#owners.set(owner, waits)
+      waits.waiting += 1
+      const since = clock.monotonic()
+      const settle: Waiter = (refused) => {
+        if (timer === ENDED) return
+        queue.leave(owner, settle)
+        timer.cancel()
+        timer = ENDED
+        waits.waiting -= 1
+        if (waits.waiting === 0) this.#owners.delete(owner)
+        onWaited?.(clock.monotonic() - since, refused?.kind ?? 'entered')
+        if (refused !== undefined) resolve(refused)
+        else {
+          waits.servedAt = clock.monotonic()
+          resolve({ kind: 'entered', leave: this.#occupy(isLong) })
+        }
+      }
+      const end = (): void => {
+        const left = Math.max(since, waits.servedAt) + maxWait - clock.monotonic()
+        if (left > 0) timer = clock.after(left, end)
+        else settle(LATE)
+      }
+      let timer = clock.after(maxWait, end)
+      queue.join(owner, settle)
+      if (isLong) this.#looks ??= clock.every(Math.min(QUIET, maxWait / 4), () => this.#look())
+      onWait?.(() => settle(WITHDRAWN))
+    })
+  }
+
+  #hasHalf(): boolean {
+    return this.#longInside >= Math.max(1, this.most.places >> 1)
+  }
+
+  /** Those that stay long go first: they are few, and get no more than half. */
+  #next(): Waiter | undefined {
+    return (
+      (this.#hasHalf() ? undefined : this.#longWaiters.next()) ??
+      this.#waiters.next() ??
+      (this.#othersCome ? undefined : this.#longWaiters.next())
+    )
+  }
+
+  #occupy(isLong: boolean): Leave {
+    this.inside += 1
+    this.entered += 1
+    if (isLong) this.#longInside += 1
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      this.inside -= 1
+      if (isLong) this.#longInside -= 1
+      if (this.#owners.size > 0) this.fill()
+    }
+  }
+
+  #served(owner: string): void {
+    const waits = this.#owners.get(owner)
+    if (waits !== undefined) waits.servedAt = this.#clock.monotonic()
+  }
+
+  /** Gives all places to those that stay long when no others come. */
+  #look(): void {
+    this.#othersCome = this.#othersCame
+    this.#othersCame = false
+    this.fill()
+    if (this.#longWaiters.size > 0) return
+    this.#looks?.cancel()
+    this.#looks = undefined
+  }
 }
 
 /**
  * Limits how many callers are inside at the same time, how many wait to enter, and how long each waits.
  *
- * @param before a queue for the same places. Both have one line; the limit of the new queue holds from `before.passOn` on
+ * Some callers stay long (`isLong`). While others come, too, they get at most half of the places: the others would wait for all of them.
+ *
+ * @param before a queue for the same places. Both have one line; the bound of the new queue holds from `before.passOn` on
  */
-export function createBoundedQueue(
-  clock: Pick<Clock, 'after'>,
-  bounds: QueueBounds,
-  before?: { readonly line: Line },
-) {
-  const most: Limit = typeof bounds.inside === 'number' ? { limit: bounds.inside } : bounds.inside
-  const line: Line = before?.line ?? { waiters: createFairQueue(), inside: 0, most }
-  const { waiters } = line
-
-  /**
-   * Lets waiters in while places are free. Call it when the limit has grown. A place passes directly to the next waiter and is never
-   * free in between, so `tryEnter` cannot overtake a waiter.
-   */
-  const fill = (): void => {
-    while (line.inside < line.most.limit) {
-      const next = waiters.next()
-      if (next === undefined) return
-      line.inside += 1
-      next({ kind: 'entered', leave: occupied() })
-    }
-  }
-
-  const occupied = (): Leave => {
-    let left = false
-    return () => {
-      if (left) return
-      left = true
-      line.inside -= 1
-      if (waiters.size > 0) fill()
-    }
-  }
-
-  /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
-  const tryEnter = (): Leave | undefined => {
-    if (waiters.size > 0) fill()
-    if (line.inside >= line.most.limit) return undefined
-    line.inside += 1
-    return occupied()
-  }
-
-  const wait = (owner: string, onWait: OnWait | undefined): Promise<Entry> =>
-    new Promise((resolve) => {
-      const settle: Waiter = (entry) => {
-        waiters.leave(owner, settle)
-        timer.cancel()
-        resolve(entry)
-      }
-      const timer = clock.after(bounds.maxWait, () => settle(LATE))
-      waiters.join(owner, settle)
-      onWait?.(() => settle(WITHDRAWN))
-    })
+export function createBoundedQueue(clock: QueueClock, bounds: QueueBounds, before?: { readonly line: Line }) {
+  const most: Bound = typeof bounds.inside === 'number' ? { places: bounds.inside } : bounds.inside
+  const line = before?.line ?? new Line(clock, most)
 
   return {
     line,
@@ -107,18 +205,31 @@ export function createBoundedQueue(
       return line.inside
     },
     get waiting(): number {
-      return waiters.size
+      return line.waiting
+    },
+    /** How many have entered so far. */
+    get entered(): number {
+      return line.entered
     },
     /** How many callers may be inside now. */
     get places(): number {
-      return most.limit
+      return most.places
     },
-    fill,
-    tryEnter,
-    /** The limit of `next`, a queue for the same places, holds from now on. */
-    passOn(next: { readonly most: Limit }): void {
+    /**
+     * Lets waiters in while places are free. Call it when there are more places. A place passes directly to the next waiter and is never
+     * free in between, so `tryEnter` cannot overtake a waiter.
+     */
+    fill: line.fill,
+    /**
+     * Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter.
+     *
+     * @param isLong the caller stays long
+     */
+    tryEnter: line.tryEnter,
+    /** The bound of `next`, a queue for the same places, holds from now on. */
+    passOn(next: { readonly most: Bound }): void {
       line.most = next.most
-      fill()
+      line.fill()
     },
     /**
      * Enters as soon as a place is free. Owners are served in turn (round robin), the waiters of one owner in order of arrival. If the
@@ -127,21 +238,23 @@ export function createBoundedQueue(
      *
      * @param onWait called when the wait begins. Its argument `withdraw` ends the wait; later calls do nothing. (An `AbortSignal` for
      *   each waiter would cost more time than the whole rest of the wait.)
+     * @param isLong the caller stays long
      */
-    async enter(owner = '', onWait?: OnWait): Promise<Entry> {
-      const leave = tryEnter()
+    async enter(owner = '', onWait?: OnWait, isLong = false): Promise<Entry> {
+      const leave = line.tryEnter(owner, isLong)
       if (leave !== undefined) return { kind: 'entered', leave }
-      if (waiters.size >= bounds.waiting) {
-        const displaced = waiters.makeRoomFor(owner)
-        if (displaced === undefined) return FULL
+      if (line.waiting >= bounds.waiting) {
+        const displaced = line.makeRoomFor(owner)
+        if (displaced === undefined) {
+          bounds.onWaited?.(0, 'full')
+          return FULL
+        }
         displaced(FULL)
       }
-      return wait(owner, onWait)
+      return line.wait(owner, bounds, onWait, isLong)
     },
   }
 }
-
-type FairQueue<T> = ReturnType<typeof createFairQueue<T>>
 
 /** A queue that serves its owners in turn (round robin), so that an owner with many waiters does not delay the others. */
 export function createFairQueue<T>() {

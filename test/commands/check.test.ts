@@ -198,6 +198,7 @@ describe('H107 the report of check', () => {
       ['listen.address', 'ok'],
       ['admin.address', 'ok'],
       ['upstream headers', 'ok'],
+      ['places', 'ok'],
       ['device', 'ok'],
       ['signing in', 'ok'],
     ])

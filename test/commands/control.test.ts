@@ -94,21 +94,20 @@ it('`status` shows the grants of a sidecar that does not tell when they were las
 })
 
 it.each([
-  ['broke', HOUR, 'more than 6 broke the device; one more is tried in 1h, or after postern retry'],
-  ['tried', null, 'more than 6 broke the device, and one more is tried now'],
+  [{ wall: true }, null, 'more than 6 broke the device, and may come again after postern retry'],
   [
-    'barred',
+    { wall: true, doubted: true },
     null,
-    'more than 6 broke the device twice, and one more is not tried again before postern retry',
+    'more than 6 broke the device, or something else did, as it was away with fewer, too, and may come again after postern retry',
   ],
-  [null, HOUR, 'learned; no room for more than 6; one more is tried in 1h'],
-  [undefined, null, '4 places in use, learned'],
+  [{ wall: false }, HOUR, 'learned; no room for more than 6; one more is tried in 1h'],
+  [{ ceiling: null }, null, '4 places in use, learned'],
+  [{}, null, '4 places in use, learned; no room for more than 6'],
 ])(
-  'H267 `status` tells what broke the device, and when that is tried again: %s',
-  async (wall, after, told) => {
+  'H267 `status` tells what broke the device, and when one more is tried: %j',
+  async (known, after, told) => {
     const triedAgainAt = after === null ? null : Date.now() + 1.5 * after
-    const ceiling = wall === undefined ? null : 6
-    const place = { ...{ route: null, used: 1, limit: 4, learned: true, triedAgainAt }, wall, ceiling }
+    const place = { route: null, used: 1, limit: 4, learned: true, triedAgainAt, ceiling: 6, ...known }
     const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
     expect(printed.replaceAll(/\s+/g, ' ')).toContain(`${told} `)
   },
@@ -117,12 +116,51 @@ it.each([
 it('H286 `status` tells how many places the sidecars of a fleet share', async () => {
   const place = {
     ...{ route: null, used: 1, limit: 2, learned: true, triedAgainAt: null },
-    ...{ wall: 'barred', fleet: 4 },
+    ...{ wall: true, fleet: 4 },
   }
   const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
   expect(printed.replaceAll(/\s+/g, ' ')).toContain(
     '2 places in use, learned; all sidecars share 4; one more broke',
   )
+})
+
+const DAY = 24 * HOUR
+
+it.each([
+  [
+    {},
+    DAY,
+    'in the last day 3 % of the requests waited, 40 ms at p99: max_in_flight: {max: 8} would do, if the device takes as many ',
+  ],
+  [{}, 23.5 * HOUR, 'in the last day 3 % '],
+  [{}, 3.5 * HOUR, 'in the last 3h 3 % '],
+  [{ p99: 39.2 }, DAY, ' 40 ms at p99: '],
+  [{ p99: 2_540 }, DAY, ' 2.5 s at p99: '],
+  [{ refused: 12 }, DAY, ' 40 ms at p99, 1 % were refused: max_in_flight'],
+  [{ wouldDo: null }, DAY, ' 40 ms at p99 '],
+  [{ wouldDo: null, ceiling: 4 }, DAY, ' 40 ms at p99: the device has shown that it has no room for more '],
+  [
+    { waited: 3, p99: 0, matters: false, wouldDo: null, ceiling: 4 },
+    DAY,
+    'in the last day 0.3 % of the requests waited ',
+  ],
+  [{ waited: 0.5, p99: 0, matters: false, wouldDo: null }, DAY, 'less than 0.1 % of the requests waited '],
+  [{ waited: 0, p99: 0, matters: false, wouldDo: null }, DAY, 'in the last day none of the requests waited '],
+  [{ requests: 0, waited: 0, p99: 0, matters: false, wouldDo: null }, DAY, '68 of 132 at once '],
+])('`status` says whether requests waited for places: %j, %d', async (figures, counts, told) => {
+  const { ceiling = null, ...other } = figures as { readonly ceiling?: number }
+  const waits = {
+    ...{ since: Date.now() - counts, requests: 1_000, waited: 30, refused: 0, p99: 40 },
+    ...{ matters: true, wouldDo: 8, ...other },
+  }
+  const place = {
+    ...{ route: null, used: 4, limit: 4, learned: true, triedAgainAt: null, wall: null, ceiling },
+    ...{ streams: { used: 64, limit: 64 }, tunnels: { used: 0, limit: 64 }, waits },
+  }
+  const printed = await shown({ tokens: TOKENS, grants: [], places: [place] })
+  expect(printed.replaceAll(/\s+/g, ' ')).toContain(told)
+  expect(printed).toContain('with 64 of 64 streams and 0 of 64 WebSockets, 68 of 132 at once')
+  expect(tooWide(printed)).toEqual([])
 })
 
 /** What is wider than a terminal: nothing but a word that is so by itself. */
@@ -136,7 +174,7 @@ it.each([
   const [issuedAt, expiresAt] = [Date.now() - 59 * 60_000, Date.now() + 3_650 * 86_400_000]
   const place = {
     ...{ route: `/${'r'.repeat(90)}`, used: 64, limit: 64, learned: true, triedAgainAt: expiresAt },
-    wall: 'broke',
+    wall: false,
   }
   const grants = [{ ...GRANT, id, client, issuedAt, expiresAt, usedAt: issuedAt }]
   const malformed = { request: `GET /${'p'.repeat(60)}`, fault: 'a folded line', bytes: 'x'.repeat(76) }

@@ -57,7 +57,7 @@ describe('postern init without a terminal', () => {
     expect(stdout).toContain(`--cacert ${folder}/state/tls/cert.pem https://localhost:8443/oauth/token`)
     expect(await check()).toMatchObject({ code: 0, stdout: '', stderr: '' })
     expect(written()).toMatchObject({ password: { file: password }, stateDir: join(folder, 'state') })
-    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# max_in_flight: auto$/m)
+    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# max_in_flight: \{min: 1, max: 4\}$/m)
     expect([readdirSync(folder), statSync(config).mode & 0o777]).toEqual([['postern.yaml'], 0o600])
   })
 
@@ -198,6 +198,8 @@ it('H230 init prints the commands as they are typed where it runs, also into the
 })
 
 const CTRL_C = '\x03'
+/** The last question, answered by Enter. */
+const AT_ONCE: Turn = ['At once [up to 4]: ', '\r']
 
 describe('postern init on a terminal', () => {
   it('H105 H355 asks for the address and the password, which it does not show, and stores the hash of it', async () => {
@@ -210,6 +212,7 @@ describe('postern init on a terminal', () => {
       ['Choice [1]: ', '\r'],
       ['Password: ', 'hunter two\r'],
       ['Password again: ', 'hunter two\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain(`ok      device: ${device.url} answered 200\n`)
@@ -231,6 +234,7 @@ describe('postern init on a terminal', () => {
       ['Or type its URL now: ', 'n\r'],
       ['Address of the device', `${gone}\r`],
       ['Or type its URL now: ', `${device.url}\r`],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen.replaceAll(/\s+/g, ' ')).toContain("must be the device's address")
@@ -363,6 +367,7 @@ describe('postern init on a terminal', () => {
       ['Choice [1]: ', '\r'],
       ['Password: ', 'hunter two\r'],
       ['Password again: ', 'hunter two\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain(`WARNING device: ${failing.url} answered 500\n`)
@@ -376,6 +381,7 @@ describe('postern init on a terminal', () => {
       ['Choice [1]: ', '5\r'],
       ['basic or digest [basic]: ', '\r'],
       ['User [admin]: ', 'jo\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     const text = screen.replaceAll(/\s+/g, ' ')
@@ -392,6 +398,7 @@ describe('postern init on a terminal', () => {
       ['Choice [1]: ', '\r'],
       ['Password: ', 'hunter two\r'],
       ['Password again: ', 'hunter two\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen.replaceAll(/\s+/g, ' ')).toContain('Set upstream.auth in')
@@ -402,6 +409,7 @@ describe('postern init on a terminal', () => {
     const { code, screen } = await onRealTerminal(
       ['--url', device.url],
       ['Choice [1]: ', '1\rpasted-secret\rpasted-secret\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain('Password again: ')
@@ -416,6 +424,7 @@ describe('postern init on a terminal', () => {
         ['Choice [1]: ', `${secret}\r`],
         ['Password: ', `${secret}\r`],
         ['Password again: ', `${secret}\r`],
+        AT_ONCE,
       )
       expect(code, screen).toBe(0)
       expect(screen).toMatch(
@@ -441,6 +450,7 @@ describe('postern init on a terminal', () => {
       ['Choice [1]: ', '5\r'],
       ['basic or digest [digest]: ', 'basic\r'],
       ['User [admin]: ', 'jo\r'],
+      AT_ONCE,
     )
     expect(code, screen).toBe(0)
     for (const text of [
@@ -482,6 +492,16 @@ describe('postern init on a terminal', () => {
       ],
     ],
     [
+      'at the number of requests',
+      [
+        ['Address of the device', 'DEVICE\r'],
+        ['Choice [1]: ', '1\r'],
+        ['Password: ', 'hunter two\r'],
+        ['Password again: ', 'hunter two\r'],
+        ['At once [up to 4]: ', CTRL_C],
+      ],
+    ],
+    [
       'at the second password',
       [
         ['Address of the device', 'DEVICE\r'],
@@ -501,6 +521,92 @@ describe('postern init on a terminal', () => {
     // No other question is asked.
     expect(screen.match(/cancelled/g)).toHaveLength(1)
     expect([code, readdirSync(folder)]).toEqual([2, []])
+  })
+})
+
+describe('what postern init writes for a device that takes so many requests at once', () => {
+  const upstream = () => written().upstream
+  const flags = () => ['--url', device.url, '--password-file', password]
+  /** On a terminal, where a flag names the password, and the device is asked for. */
+  const asked = (...dialogue: readonly Turn[]) =>
+    onTerminal(['--password-file', password], ['Address of the device', `${device.url}\r`], ...dialogue)
+
+  it.each([
+    ['1', 'makes 2 at most'],
+    ['2', 'makes 4 at most'],
+    ['4', 'makes 6 at most'],
+  ])('H105 --max-in-flight %s also allows one stream and one WebSocket, and says so', async (given, sum) => {
+    const { code, stdout } = await init(...flags(), '--max-in-flight', given)
+    expect(code).toBe(0)
+    expect(stdout).toContain(`The device gets at most ${given} at once.`)
+    expect(stdout.replaceAll('\n', ' ')).toContain(`max_streams and max_tunnels are 1, which ${sum}`)
+    expect(upstream()).toMatchObject({ maxInFlight: Number(given), maxStreams: 1, maxTunnels: 1 })
+    expect(readFileSync(config, 'utf8')).toContain(`  max_in_flight: ${given}\n`)
+    expect(await check()).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it.each(['5', '64', '100000', 'auto'])(
+    'H105 --max-in-flight %s leaves those at their defaults',
+    async (given) => {
+      const { code, stdout } = await init(...flags(), '--max-in-flight', given)
+      expect(code).toBe(0)
+      expect(stdout).not.toContain('max_streams')
+      expect(upstream()).toMatchObject({
+        maxInFlight: given === 'auto' ? given : Number(given),
+        ...{ maxStreams: 64, maxTunnels: 64 },
+      })
+    },
+  )
+
+  it.each(['0', '100001', '-1', '4.5', 'more', '', '0x10'])(
+    'H104 --max-in-flight %j is no number of requests, and nothing is written',
+    async (given) => {
+      const { code, stderr } = await init(...flags(), `--max-in-flight=${given}`)
+      expect([code, stderr]).toEqual([
+        2,
+        'postern init: --max-in-flight: must be auto, or a whole number from 1 to 100000\n',
+      ])
+      expect(readdirSync(folder)).toEqual([])
+    },
+  )
+
+  it.each<readonly [string, object]>([
+    ['more', { maxInFlight: 'auto', maxStreams: 64 }],
+    ['AUTO', { maxInFlight: 'auto' }],
+    ['3', { maxInFlight: 3, maxStreams: 1, maxTunnels: 1 }],
+    ['16', { maxInFlight: 16, maxStreams: 64, maxTunnels: 64 }],
+    ['', { maxInFlight: { min: 1, max: 4 }, maxStreams: 64, maxTunnels: 64 }],
+  ])('H105 on a terminal it asks, and takes %j', async (answer, keys) => {
+    const { code, screen } = await asked(['At once [up to 4]: ', `${answer}\r`])
+    expect(code, screen).toBe(0)
+    expect(screen).toContain(`At once [up to 4]: ${answer}\n`)
+    expect(upstream()).toMatchObject(keys)
+  })
+
+  it('H235 a password that is typed there is not shown, and it asks again', async () => {
+    const { code, screen } = await asked(
+      ['At once [up to 4]: ', 'hunter two\r'],
+      ['At once [up to 4]: ', '7304519826\r'],
+      ['At once [up to 4]: ', '2\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain('Press Enter, or type more, or a number from 1 to 100000')
+    expect(screen).not.toMatch(/hunter|7304519826/)
+    expect(upstream().maxInFlight).toBe(2)
+  })
+
+  it('H105 it asks nothing if the flags leave nothing open', async () => {
+    expect(await onTerminal([...flags(), '--max-in-flight', '8'])).toMatchObject({ code: 0 })
+    expect(upstream().maxInFlight).toBe(8)
+    for (const more of [[], ['--skip-checks']]) {
+      const file = `${config}${more.length}`
+      expect(await onTerminal([...flags(), '--config', file, ...more])).toMatchObject({ code: 0 })
+      expect(readFileSync(file, 'utf8')).toContain('  # max_in_flight: {min: 1, max: 4}\n')
+    }
+    const address = ['Address of the device', `${device.url}\r`] as const
+    const third = ['--config', `${config}3`, '--password-file', password, '--max-in-flight', 'auto']
+    expect(await onTerminal(third, address)).toMatchObject({ code: 0 })
+    expect(readFileSync(`${config}3`, 'utf8')).toContain('  max_in_flight: auto\n')
   })
 })
 

@@ -8,6 +8,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 import { makeNames } from '../support/passwords.ts'
+import { unusedPort } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const NO_START = 'the next start will fail, because it cannot use this file'
@@ -132,4 +133,16 @@ it('H194 a reload that brings a second name with the same password back is logge
   expect([await logIn(), logged().length]).toEqual([200, 1])
   await sidecar.reload({})
   expect([await logIn(), await logIn(), logged().length]).toEqual([400, 400, 2])
+})
+
+it('a health check begins with the service that it belongs to: a refused reload sends none, and says nothing about the device', async () => {
+  const sidecar = await startSidecar({ config: { upstream: { health: { path: '/h' } } } })
+  await expect.poll(() => sidecar.metric('postern_upstream_up')).toBe(1)
+  const upstream = {
+    url: `http://127.0.0.1:${await unusedPort()}`,
+    routes: { '/cam/': { url: 'https://127.0.0.1', tls: { ca: '/nowhere' } } },
+  }
+  await expect(sidecar.reload({ upstream })).rejects.toThrow('/nowhere')
+  expect(sidecar.logLines().join('\n')).not.toContain('the device is down')
+  expect(await sidecar.metric('postern_upstream_up')).toBe(1)
 })

@@ -10,6 +10,19 @@ const path = fc
   .map((each) => `/${each}`)
   .filter((each) => filePathProblem(each) === undefined)
 
+it.each([
+  [{}, { min: 1, max: 4 }, 64],
+  [{ maxInFlight: 'auto' }, 'auto', 64],
+  [{ maxInFlight: 8 }, 8, 64],
+  [{ maxInFlight: 3, beside: 1 }, 3, 1],
+] as const)('H105 a first configuration has the places %j', (places, maxInFlight, most) => {
+  const settings = { file: '/p.yaml', title: '# first', url: 'http://[::1]', stateDir: '/state' }
+  const { upstream } = load({
+    file: firstConfiguration({ ...settings, ...places, password: { file: '/password' } }),
+  })
+  expect(upstream).toMatchObject({ maxInFlight, maxStreams: most, maxTunnels: most })
+})
+
 it('H105 any path and user survives a first configuration', () => {
   const entry = fc.record({ file: path, user: text })
   fc.assert(

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { createBreaker, startHealthCheck } from '../../src/device/breaker.ts'
+import { createBreaker, createHealthCheck } from '../../src/device/breaker.ts'
 import type { Connections } from '../../src/device/connections.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
@@ -105,9 +105,32 @@ it('C18 a bug in a health check is reported as one, and says nothing about the d
   const results: boolean[] = []
   const reported = await new Promise((onBug) => {
     const settings = { path: '/', interval: 60_000 }
-    const events = { onResult: (up: boolean) => results.push(up), onFault() {}, onBug }
-    const check = startHealthCheck(settings, connections as Connections, createBreaker(stillClock()), events)
+    const inPlace = <T>(send: () => Promise<T>): Promise<T> => send()
+    const events = { onResult: (up: boolean) => results.push(up), inPlace, onFault() {}, onBug }
+    const check = createHealthCheck(settings, connections as Connections, createBreaker(stillClock()), events)
     closeLater(() => check?.close())
+    check?.begin()
   })
   expect([reported, results]).toEqual([bug, []])
+})
+
+it('a health check asks nothing before it begins, and once if it begins twice', () => {
+  let asked = 0
+  const clock = stillClock()
+  const connections: Partial<Connections> = {
+    clock,
+    borrow() {
+      asked += 1
+      throw new Error('not connected')
+    },
+  }
+  const inPlace = <T>(send: () => Promise<T>): Promise<T> => send()
+  const events = { onResult() {}, inPlace, onFault() {}, onBug() {} }
+  const settings = { path: '/', interval: 60_000 }
+  const check = createHealthCheck(settings, connections as Connections, createBreaker(clock), events)
+  closeLater(() => check?.close())
+  expect(asked).toBe(0)
+  check?.begin()
+  check?.begin()
+  expect(asked).toBe(1)
 })

@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { FleetMember } from '../../src/compose/fleet-places.ts'
 import { createFleetPlaces } from '../../src/fleet/places.ts'
-import type { Ceiling } from '../../src/forward/ceilings.ts'
+import type { Ceiling } from '../../src/forward/ceiling.ts'
 import { createPlaces } from '../../src/forward/learner.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { nextTurn } from '../../src/system/clock.ts'
@@ -24,7 +24,8 @@ function startMember(ceiling: Ceiling) {
   })
   if (learner === undefined) throw new Error('there is nothing to learn')
   const log = createLogOn('silent', { write() {} })
-  const fleet = new FleetMember({ name: other.name, sidecar: 'a', learner, queue, clock, log })
+  const named = { name: other.name, max: 64, sidecar: 'a' }
+  const fleet = new FleetMember({ ...named, learner, queue, clock, log })
   const places = createFleetPlaces({ store, clock, onBug })
   /** Seconds pass, for this sidecar and the others. */
   async function pass(seconds: number, others: readonly Sidecar[] = [other]) {
@@ -42,58 +43,71 @@ function startMember(ceiling: Ceiling) {
     isActive: () => fleet.standing().isActive,
     /** The operator lifts the wall. */
     lift() {
-      learner.measure.forget()
+      learner.law.forget()
       fleet.lifted()
     },
     /** The server has been there for a while and knows a wall of 6, and the other sidecar has all of its places. */
-    async wall() {
+    async breaks() {
       await other.join()
       await pass(40)
-      other.own = 6
       await other.tell('broke', 6)
       await pass(3)
       expect(other.share).toBe(6)
     },
-    most: () => learner.measure.ceiling.wall?.limit,
-    /** The share that it has said last. */
-    said: () => fields.get('a')?.split(' ')[2],
+    wall: () => learner.law.ceiling.wall,
   }
 }
 
 it('H290 a sidecar that the store does not answer for 20 s has one place, until the store answers again', async () => {
-  const { wall, join, network, pass, most, other, said } = startMember({})
-  await wall()
+  const { breaks, join, network, pass, bound, other, fields } = startMember({})
+  await breaks()
   await join()
   await pass(5)
-  expect([most(), other.share]).toEqual([1, 5])
+  expect([bound(), other.share]).toEqual([1, 5])
   other.isActive = false
   await pass(5)
-  expect([most(), other.share]).toEqual([3, 3])
+  expect([bound(), other.share]).toEqual([3, 3])
   network.away = true
   await pass(19)
-  expect(most()).toBe(3)
+  expect(bound()).toBe(3)
   await pass(1)
-  expect(most()).toBe(1)
+  expect(bound()).toBe(1)
   network.away = false
+  const beats = vi.spyOn(fields, 'set')
   await pass(1, [])
-  // It says that it has one: the others may have taken the rest.
-  expect(said()).toBe('1')
+  // It says first that it has one: the others may have taken the rest.
+  expect(beats.mock.calls.map(([id, text]) => [id, text.split(' ')[2]])[0]).toEqual(['a', '1'])
   await pass(5)
-  expect(most()).toBe(3)
+  expect(bound()).toBe(3)
 })
 
-it('H288 a wall that the operator lifts while the store is away binds this sidecar no more', async () => {
-  const { wall, join, lift, network, pass, most, bound } = startMember({})
-  await wall()
+it('H288 a wall that the operator lifts while the store is away is none, and the share is one until the store answers', async () => {
+  const { breaks, join, lift, network, pass, wall, bound, other } = startMember({})
+  await breaks()
   await join()
   await pass(5)
   network.away = true
   await pass(20)
-  expect([most(), bound()]).toEqual([1, 1])
+  expect([wall()?.places, bound()]).toEqual([6, 1])
   lift()
-  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
-  await pass(20)
-  expect([most(), bound()]).toEqual([undefined, Number.POSITIVE_INFINITY])
+  expect([wall(), bound()]).toEqual([undefined, 1])
+  network.away = false
+  await pass(2)
+  expect([wall(), other.wall]).toEqual([undefined, 0])
+})
+
+it('H286 a sidecar without a place is active if a request waits for one', async () => {
+  const { breaks, join, queue, isActive } = startMember({})
+  await breaks()
+  await join()
+  expect([queue.places, isActive()]).toEqual([0, false])
+  let stop = (): void => {}
+  const entry = queue.enter('client', (withdraw) => {
+    stop = withdraw
+  })
+  expect(isActive()).toBe(true)
+  stop()
+  await entry
 })
 
 it('a sidecar that has had no request for ten minutes is not active', async () => {
@@ -108,21 +122,25 @@ it('a sidecar that has had no request for ten minutes is not active', async () =
   expect(isActive()).toBe(false)
 })
 
-it('H290 a sidecar that waits for its places waits no longer than 20 s for a store that is gone', async () => {
-  const { wall, join, network, pass, queue } = startMember({})
-  await wall()
+it('H290 a sidecar that the others have left no place has none as long as the store is gone', async () => {
+  const { breaks, join, network, pass, queue, other } = startMember({})
+  await breaks()
+  other.inside = 6
   await join()
+  await pass(5)
   expect(queue.places).toBe(0)
   network.away = true
-  await pass(19)
+  await pass(60)
   expect(queue.places).toBe(0)
-  await pass(1)
+  network.away = false
+  other.inside = 0
+  await pass(5)
   expect(queue.places).toBe(1)
 })
 
 it('H290 a process that stood still for 20 s has one place before it has asked anything', async () => {
-  const { wall, join, pass, other, queue, clock } = startMember({})
-  await wall()
+  const { breaks, join, pass, other, queue, clock } = startMember({})
+  await breaks()
   other.isActive = false
   await join()
   await pass(5)
@@ -132,21 +150,39 @@ it('H290 a process that stood still for 20 s has one place before it has asked a
   expect(queue.places).toBe(1)
 })
 
-it('H290 a sidecar that starts without the store has one place where it had a share; what it found alone stays', async () => {
-  const wall = { kind: 'broke', limit: 3, until: 9e9 } as const
-  const shared = startMember({ wall: { ...wall, fleet: { sum: 6, version: 7 } } })
-  shared.network.away = true
-  await shared.join()
-  expect(shared.most()).toBe(1)
-  const alone = startMember({ wall })
-  alone.network.away = true
-  await alone.join()
-  expect(alone.most()).toBe(3)
+it('H290 a sidecar that starts without the store has one place, and what broke the device still holds', async () => {
+  for (const wall of [{ places: 3 }, { places: 6, fleet: 7 }] as const) {
+    const member = startMember({ wall })
+    member.network.away = true
+    await member.join()
+    expect([member.bound(), member.wall()]).toEqual([1, wall])
+  }
+})
+
+it('H287 a wall that a sidecar has found before it starts counts in the fleet, at once', async () => {
+  const { join, other, pass, wall } = startMember({ wall: { places: 3 } })
+  await other.join()
+  await pass(3)
+  await join()
+  await other.places.news()
+  expect([other.wall, wall()?.places]).toEqual([3, 3])
+  expect(wall()?.fleet).toBeGreaterThan(1)
+})
+
+it('H288 what the operator has lifted before a sidecar starts takes nothing from what it has found since', async () => {
+  const guess = { places: 3, until: 9e9, wait: 3_600_000 }
+  const { join, other, pass, learner } = startMember({ guess })
+  await other.join()
+  await other.tell('lifted')
+  await join()
+  await pass(2)
+  expect(learner.law.ceiling).toEqual({ guess })
 })
 
 it('H286 what breaks the device at one sidecar is told at once, with what had worked there', async () => {
-  const { join, clock, queue, learner, fields } = startMember({})
+  const { join, pass, clock, queue, learner, fields } = startMember({})
   await join()
+  await pass(3)
   function fill() {
     const requests = []
     for (let leave = queue.tryEnter(); leave !== undefined; leave = queue.tryEnter())
@@ -168,7 +204,7 @@ it('H286 what breaks the device at one sidecar is told at once, with what had wo
     await clock.advance(50)
     learner.refused()
   }
-  expect(learner.measure.ceiling.wall).toMatchObject({ kind: 'broke', limit: 2 })
+  expect(learner.law.ceiling.wall).toMatchObject({ places: 2 })
   await nextTurn()
-  expect(fields.get('wall')).toMatch(/^broke \d+ 2 /)
+  expect(fields.get('wall')).toMatch(/^wall \d+ 2 /)
 })

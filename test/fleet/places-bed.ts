@@ -18,35 +18,33 @@ const onBug = (error: unknown): never => {
 export class Sidecar implements PlacesMember {
   readonly name = 'http://192.0.2.7 1-64'
   readonly id: string
+  readonly max: number
   readonly events: PlacesEvent[] = []
   readonly clock: MovableClock
   readonly places: FleetPlaces
-  /** Its own bound before there is a wall. */
-  own: number
   inside = 0
   isActive = true
-  carries = false
-  share: number | undefined
+  share = 1
   heard: SharedPlaces | undefined
   until = Number.POSITIVE_INFINITY
 
-  constructor(id: string, store: SharedStore, clock: MovableClock, own = 0) {
+  constructor(id: string, store: SharedStore, clock: MovableClock, max = 64) {
     this.id = id
     this.clock = clock
-    this.own = own
+    this.max = max
     this.places = createFleetPlaces({ store, clock, onBug })
   }
 
   /** The most requests that it has at the device now. */
   get most(): number {
-    const { share = this.own, until, clock } = this
+    const { share, until, clock } = this
     return clock.monotonic() < until ? share : Math.min(share, 1)
   }
 
   standing() {
-    const { id: sidecar, inside, isActive, carries, heard } = this
+    const { id: sidecar, inside, isActive, heard } = this
     const known: FleetWall | undefined = heard?.version ? { ...heard } : undefined
-    return { sidecar, places: this.most, inside, level: inside, isActive, carries, known }
+    return { sidecar, inside, waiting: 0, level: inside, isActive, known }
   }
 
   adopt(places: SharedPlaces): void {
@@ -55,10 +53,8 @@ export class Sidecar implements PlacesMember {
     this.until = places.until
   }
 
-  alone(): boolean {
-    if (this.share === undefined) return false
-    this.share = 1
-    return true
+  alone(): void {
+    this.share = Math.min(this.share, 1)
   }
 
   join(): Promise<void> {
@@ -71,8 +67,9 @@ export class Sidecar implements PlacesMember {
     await this.places.news()
   }
 
-  get state(): string {
-    return `${this.heard?.kind} ${this.heard?.sum}`
+  /** The wall that it knows; 0: none. */
+  get wall(): number | undefined {
+    return this.heard?.sum
   }
 }
 
@@ -80,24 +77,29 @@ export class Sidecar implements PlacesMember {
 export function startServer() {
   const clock = stillClock()
   const fields = new Map<string, string>()
+  const listeners = new Set<() => void>()
   const now = (): string => (1_000_000_000_000 + clock.monotonic()).toFixed(0)
 
   function answer(_script: Script, args: readonly string[]): StoreReply {
-    const [, , id = '', before = '', beat = '', wall = '', nextWall = ''] = args
+    const [, , id = '', before = '', beat = '', wall = '', nextWall = '', news = ''] = args
     for (const [name, text] of fields)
       if (Number(/^(\d+) /.exec(text)?.[1]) < Number(now()) - 3_600_000) fields.delete(name)
-    const swap = (field: string, old: string, next: string): void => {
-      if ((fields.get(field) ?? '') === old) fields.set(field, next)
+    const swap = (field: string, old: string, next: string): boolean => {
+      const isSame = (fields.get(field) ?? '') === old
+      if (isSame) fields.set(field, next)
+      return isSame
     }
     swap('since', '', now())
     if (nextWall !== '') swap('wall', wall, nextWall)
-    swap(id, before, `${now()} ${beat}`)
+    if (swap(id, before, `${now()} ${beat}`) && news === 'news') for (const hear of listeners) hear()
     return [now(), [...fields].flat()]
   }
 
   return {
     clock,
     fields,
+    /** Called when the stream of the store tells that a sidecar has come, or has other requests than before. */
+    listeners,
     /** The server was emptied. */
     empty: () => fields.clear(),
     /** A connection to it. `away`: no answer comes. `loses`: what is asked is done, but the answer is lost. `late`: it is done later. */

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { ALONE } from '../../src/fleet/device-wall.ts'
 import { PLACES } from '../../src/fleet/places.ts'
+import { type Beat, divide, GONE, LIFE, TURN } from '../../src/fleet/shares.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { open } from '../store/opened.ts'
 import { stillClock } from '../support/clock.ts'
@@ -8,7 +10,6 @@ import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { Sidecar, startServer } from './places-bed.ts'
 
-const WEEK = 168 * 3_600_000
 const HOUR = 3_600_000
 
 /** Sidecars at one server. */
@@ -30,10 +31,13 @@ function startFleet() {
     ...server,
     pass,
     stalled,
-    async join(id: string, own = 0) {
+    async join(id: string, max = 64) {
       const { store, network } = server.connect()
-      const sidecar = new Sidecar(id, store, clock, own)
+      const sidecar = new Sidecar(id, store, clock, max)
       sidecars.push(sidecar)
+      server.listeners.add(() => {
+        if (sidecars.includes(sidecar) && !stalled.has(sidecar)) void sidecar.places.news()
+      })
       await sidecar.join()
       return Object.assign(sidecar, { network })
     },
@@ -44,7 +48,6 @@ function startFleet() {
     /** A wall that one sidecar has found, when the server has been there for a while. */
     async breaks(sidecar: Sidecar, limit: number) {
       await pass(40)
-      sidecar.own = limit
       await sidecar.tell('broke', limit)
       await pass(2)
       // The stream of the store tells of it.
@@ -59,12 +62,14 @@ describe('H286 the places of a fleet', () => {
   it('are asked for every ten seconds by a sidecar without requests, and every second by one that has some', async () => {
     const { join, pass, fields } = startFleet()
     const sidecar = await join('a', 2)
-    const joined = fields.get('a')
-    await pass(9)
-    expect(fields.get('a')).toBe(joined)
+    await pass(4)
+    expect(sidecar.share).toBe(2)
+    const settled = fields.get('a')
+    await pass(7)
+    expect(fields.get('a')).toBe(settled)
     await pass(1)
     const asked = fields.get('a')
-    expect(asked).not.toBe(joined)
+    expect(asked).not.toBe(settled)
     sidecar.inside = 1
     await pass(1)
     expect(fields.get('a')).not.toBe(asked)
@@ -72,24 +77,22 @@ describe('H286 the places of a fleet', () => {
 
   it('are those at which the device broke, with what the other sidecars had there; one outage counts once', async () => {
     const { join, pass, clock } = startFleet()
-    const [a, b, c] = [await join('a', 2), await join('b', 3), await join('c', 9)]
-    expect(a.share).toBeUndefined()
-    ;[b.inside, c.inside] = [1, 3]
+    const [a, b, c] = [await join('a'), await join('b'), await join('c')]
     await pass(40)
+    ;[b.inside, c.inside] = [1, 3]
+    await pass(1)
     await clock.advance(500)
-    a.own = 2
     b.inside = 2
     await a.tell('broke', 2)
     // What the others had there when it broke, they say within a second.
-    expect(a.state).toBe('none 0')
+    expect(a.wall).toBe(0)
     await pass(2)
-    expect([a.state, a.share]).toEqual(['broke 7', 2])
+    expect([a.wall, a.share]).toEqual([7, 3])
     await b.tell('broke', 2)
     await c.tell('broke', 3)
     c.inside = 2
     await pass(4)
-    expect([a, b, c].map(({ state }) => state)).toEqual(Array(3).fill('broke 7'))
-    expect(a.heard?.left).toBeGreaterThan(WEEK - 60_000)
+    expect([a, b, c].map(({ wall }) => wall)).toEqual([7, 7, 7])
     expect(sharesOf(a, b, c)).toEqual([3, 2, 2])
   })
 
@@ -155,7 +158,7 @@ describe('H286 the places of a fleet', () => {
     expect(a.most).toBe(1)
   })
 
-  it('are at least one for each; a sidecar that joins, and one without requests, count one', async () => {
+  it('are one for a sidecar without requests, while those with requests leave some', async () => {
     const { join, breaks, pass } = startFleet()
     const a = await join('a')
     await breaks(a, 4)
@@ -166,9 +169,63 @@ describe('H286 the places of a fleet', () => {
     standby.isActive = true
     await pass(4)
     expect(sharesOf(a, standby)).toEqual([2, 2])
-    const many = await Promise.all(['c', 'd', 'e', 'f'].map((id) => join(id)))
+    standby.isActive = false
+    const many = await Promise.all(['c', 'd', 'e'].map((id) => join(id)))
     await pass(6)
-    expect(sharesOf(a, standby, ...many)).toEqual(Array(6).fill(1))
+    expect(sharesOf(a, standby, ...many)).toEqual([1, 0, 1, 1, 1])
+  })
+
+  it('go round if more sidecars have requests than there are places: each has one in its turn, none grows beyond', async () => {
+    const { join, breaks, pass } = startFleet()
+    const a = await join('a')
+    await breaks(a, 2)
+    const all = [a, await join('b'), await join('c')]
+    await pass(4)
+    const had = new Set<string>()
+    for (let second = 0; second < 60; second += 1) {
+      await pass(1)
+      const shares = sharesOf(...all)
+      expect(shares.reduce((sum, share) => sum + share)).toBeLessThanOrEqual(2)
+      for (const each of all) if (each.share === 1) had.add(each.id)
+    }
+    expect([...had].sort()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('C25 are the configured ones where nothing broke: a sidecar that starts has one at once, and its part when the others have less', async () => {
+    const { join, pass, end } = startFleet()
+    const a = await join('a', 4)
+    expect(a.share).toBe(1)
+    await pass(3)
+    expect(a.share).toBe(4)
+    const b = await join('b', 4)
+    expect(b.share).toBe(1)
+    await pass(4)
+    expect(sharesOf(a, b)).toEqual([2, 2])
+    const more = [await join('c', 4), await join('d', 4), await join('e', 4)]
+    expect(more.map(({ share }) => share).reduce((sum, share) => sum + share)).toBeLessThanOrEqual(3)
+    await pass(6)
+    expect(sharesOf(a, b, ...more).reduce((sum, share) => sum + share)).toBeLessThanOrEqual(4)
+    for (const each of [b, ...more]) end(each)
+    await pass(35)
+    // Four silent ones may each have a request there, but the last place is for those that beat.
+    expect(a.share).toBe(1)
+    await pass(HOUR / 1000)
+    expect(a.share).toBe(4)
+  })
+
+  it('C25 a sidecar that the store does not answer has one of the configured places', async () => {
+    const { join, pass } = startFleet()
+    const a = await join('a', 4)
+    a.inside = 1
+    await pass(3)
+    a.network.away = true
+    await pass(19)
+    expect([a.share, a.most]).toEqual([4, 4])
+    await pass(1)
+    expect([a.share, a.most]).toEqual([1, 1])
+    a.network.away = false
+    await pass(4)
+    expect(a.share).toBe(4)
   })
 
   it('do not grow while a sidecar has more requests at the device than its share', async () => {
@@ -194,7 +251,7 @@ describe('H286 the places of a fleet', () => {
     empty()
     const c = await join('c')
     await pass(15)
-    expect([a.state, ...sharesOf(a, b, c)]).toEqual(['broke 6', 3, 3, 1])
+    expect([a.wall, ...sharesOf(a, b, c)]).toEqual([6, 3, 3, 1])
   })
 
   it('do not grow at a server that was restored: it takes those for silent that have not told theirs yet', async () => {
@@ -280,64 +337,102 @@ describe('H286 the places of a fleet', () => {
   })
 })
 
-describe('H286 the attempt with one more', () => {
-  /** A wall of 4 at two sidecars, whose week is over. */
-  async function afterWeek() {
-    const fleet = startFleet()
-    const [a, b] = [await fleet.join('a'), await fleet.join('b')]
-    await fleet.breaks(a, 4)
-    await fleet.pass(4)
-    expect(sharesOf(a, b)).toEqual([2, 2])
-    await fleet.clock.advance(WEEK)
-    await fleet.pass(5)
-    expect([a.state, ...sharesOf(a, b)]).toEqual(['tried 4', 3, 2])
-    return { ...fleet, a, b }
+const beats = fc.dictionary(
+  fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'),
+  fc.record({
+    ago: fc.constantFrom(0, 5_000, LIFE - 1, LIFE, GONE - 1, GONE),
+    isActive: fc.boolean(),
+    hasLeft: fc.boolean(),
+  }),
+  { minKeys: 1 },
+)
+
+describe('H286 the division of the places', () => {
+  const NOW = 1_000_000_000_000
+
+  type Known = Pick<Beat, 'isActive' | 'hasLeft'> & { readonly ago: number }
+
+  /** The share of each sidecar that is known, with one, `me`, that has just said that it has requests. */
+  function divided(most: number, all: Readonly<Record<string, Known>>, now = NOW) {
+    const me: Known = { ago: 0, isActive: true, hasLeft: false }
+    const known = Object.entries({ ...all, me }).map(
+      ([id, { ago, ...flags }]) => [id, { at: now - ago, view: '', share: 0, level: 0, ...flags }] as const,
+    )
+    const { shareOf } = divide(most, new Map(known), now)
+    return new Map(
+      known
+        .filter(([, { at, hasLeft }]) => now - at < (hasLeft ? LIFE : GONE))
+        .map(([id]) => [id, shareOf(id)]),
+    )
   }
 
-  it('H264 is made at one sidecar; if it breaks the device, none makes it again', async () => {
-    const { pass, clock, a, b } = await afterWeek()
-    await a.tell('struck')
-    expect(a.state).toBe('struck 4')
-    await a.tell('broke', 2)
-    expect(a.state).toBe('barred 4')
-    await b.tell('doubted')
-    await clock.advance(WEEK)
-    await pass(5)
-    expect([b.state, ...sharesOf(a, b)]).toEqual(['barred 4', 2, 2])
+  it('gives no more places than there are, all of them if a sidecar beats, and one to those that beat at least', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), beats, (most, all) => {
+        const shares = divided(most, all)
+        expect([...shares.values()].reduce((sum, share) => sum + share)).toBe(most)
+        expect([...shares.values()].every((share) => Number.isInteger(share) && share >= 0)).toBe(true)
+        const beating = [...shares].filter(([id]) => (all[id]?.ago ?? 0) < LIFE)
+        expect(beating.reduce((sum, [, share]) => sum + share, 0)).toBeGreaterThan(0)
+      }),
+      { numRuns: 1_000 },
+    )
   })
 
-  it('H264 ends without an outcome: the next one is a week later', async () => {
-    const { a } = await afterWeek()
-    await a.tell('struck')
-    expect(a.share).toBe(2)
-    expect(a.heard?.left).toBeGreaterThan(WEEK - 60_000)
-  })
-
-  it('H264 works only if all carry what they have', async () => {
-    const { a, b, pass } = await afterWeek()
-    a.carries = true
-    await pass(2)
-    expect(a.state).toBe('tried 4')
-    b.carries = true
-    await pass(2)
-    expect([a.state, ...sharesOf(a, b)]).toEqual(['works 4', undefined, undefined])
+  it('gives those with requests equal parts before one without them gets a place, and a place in turn to each', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), beats, (most, all) => {
+        const isActive = (id: string) => id === 'me' || all[id]?.isActive === true
+        const beating = [...divided(most, all)].filter(([id]) => (all[id]?.ago ?? 0) < LIFE)
+        const active = beating.filter(([id]) => isActive(id)).map(([, share]) => share)
+        const idle = beating.filter(([id]) => !isActive(id)).map(([, share]) => share)
+        expect(Math.max(...active) - Math.min(...active)).toBeLessThanOrEqual(1)
+        expect(Math.max(0, ...idle)).toBeLessThanOrEqual(Math.min(1, ...active))
+        const turns = Array.from({ length: active.length }, (_, turn) =>
+          divided(most, all, NOW + turn * TURN).get('me'),
+        )
+        expect(Math.max(...turns.map((share) => share ?? 0))).toBeGreaterThan(0)
+      }),
+      { numRuns: 1_000 },
+    )
   })
 })
 
 describe('the wall of a fleet', () => {
-  it('H264 is doubted by an outage with no more, but not by a sidecar that has not heard the last word', async () => {
+  it('H264 is never tried again, over a year and a restart of all; a later break only lowers it', async () => {
+    const { join, breaks, pass, clock, end } = startFleet()
+    const [a, b] = [await join('a'), await join('b')]
+    await breaks(a, 4)
+    await pass(4)
+    for (let week = 0; week < 52; week += 1) {
+      await clock.advance(168 * HOUR)
+      await pass(2)
+      expect([a.wall, ...sharesOf(a, b)].join(' ')).toMatch(/^4 [12] [12]$/)
+    }
+    for (const each of [a, b]) end(each)
+    const again = await join('a')
+    await pass(4)
+    expect(again.wall).toBe(4)
+    await again.tell('broke', 9)
+    expect(again.wall).toBe(4)
+    await pass(10)
+    await again.tell('broke', 2)
+    await pass(4)
+    expect(again.wall).toBe(2)
+  })
+
+  it('H287 that a sidecar has found alone counts in the fleet, if it is lower', async () => {
     const { join, breaks, pass } = startFleet()
     const [a, b] = [await join('a'), await join('b')]
-    await b.tell('doubted')
-    b.network.away = true
-    await breaks(a, 4)
-    b.network.away = false
-    await b.tell('doubted')
-    expect(b.state).toBe('broke 4')
-    await b.tell('doubted')
-    expect(b.share).toBeUndefined()
-    await pass(2)
-    expect(a.state).toBe('doubted 4')
+    await breaks(a, 6)
+    for (const [sum, wall] of [
+      [8, 6],
+      [4, 4],
+    ] as const) {
+      b.heard = { version: ALONE, sum, most: sum, share: 1, until: 0 }
+      await pass(2)
+      expect([a.wall, b.wall]).toEqual([wall, wall])
+    }
   })
 
   it('H288 is lifted for all', async () => {
@@ -347,7 +442,9 @@ describe('the wall of a fleet', () => {
     await pass(2)
     await b.tell('lifted')
     await pass(1)
-    expect([a.state, ...sharesOf(a, b)]).toEqual(['lifted 0', undefined, undefined])
+    expect(a.wall).toBe(0)
+    await pass(4)
+    expect(sharesOf(a, b)).toEqual([32, 32])
   })
 
   it('H287 is told again to a server that was emptied, and a later word counts more than an earlier one', async () => {
@@ -357,15 +454,15 @@ describe('the wall of a fleet', () => {
     await pass(2)
     empty()
     await pass(1)
-    expect(b.state).toBe('broke 4')
+    expect(b.wall).toBe(4)
     a.network.away = true
     await b.tell('lifted')
     empty()
     a.network.away = false
     await a.places.news()
-    expect(a.state).toBe('broke 4')
+    expect(a.wall).toBe(4)
     await pass(12)
-    expect([a.state, a.share]).toEqual(['lifted 0', undefined])
+    expect(a.wall).toBe(0)
   })
 })
 
@@ -395,19 +492,17 @@ describe('the script of the places', () => {
       ]),
     )
     expect((await say('d', 'a', '', 'late', '', '')).kept.get('a')).toBe(`${first.now} one`)
-    const next = await say('d', 'a', `${first.now} one`, 'two', '', 'broke 1 2 3 4')
-    expect([next.kept.get('a'), next.kept.get('wall')]).toEqual([`${next.now} two`, 'broke 1 2 3 4'])
-    expect((await say('d', 'b', '', 'one', '', 'lifted 1 0 0 0')).kept.get('wall')).toBe('broke 1 2 3 4')
-    expect((await say('d', 'b', '', 'one', 'broke 1 2 3 4', 'lifted 1 0 0 0')).kept.get('wall')).toBe(
-      'lifted 1 0 0 0',
-    )
+    const next = await say('d', 'a', `${first.now} one`, 'two', '', 'wall 1 2 3')
+    expect([next.kept.get('a'), next.kept.get('wall')]).toEqual([`${next.now} two`, 'wall 1 2 3'])
+    expect((await say('d', 'b', '', 'one', '', 'wall 2 0 0')).kept.get('wall')).toBe('wall 1 2 3')
+    expect((await say('d', 'b', '', 'one', 'wall 1 2 3', 'wall 2 0 0')).kept.get('wall')).toBe('wall 2 0 0')
     expect((await say('other', 'a', '', 'one', '', '')).kept.get('wall')).toBeUndefined()
     expect(await redis.command('XLEN', '{postern}:events')).toBe('3')
   })
 
   it('H290 forgets a sidecar that was silent for an hour, and no wall', async () => {
     const { say, redis } = await startReal()
-    await say('d', 'a', '', 'one', '', 'broke 1 2 3 4')
+    await say('d', 'a', '', 'one', '', 'wall 1 2 3')
     await redis.command('HSET', '{postern}:p:d', 'gone', '1000 one', 'recent', `${Date.now()} one`)
     const { kept } = await say('d', 'b', '', 'one', '', '')
     expect([...kept.keys()].sort()).toEqual(['a', 'b', 'recent', 'since', 'wall'])
@@ -416,7 +511,7 @@ describe('the script of the places', () => {
   it('H286 two sidecars share a wall through a real server', async () => {
     const { store, redis } = await startReal()
     const clock = stillClock()
-    const [a, b] = [new Sidecar('a', store, clock, 4), new Sidecar('b', store, clock)]
+    const [a, b] = [new Sidecar('a', store, clock), new Sidecar('b', store, clock)]
     await a.join()
     await b.join()
     const [key = ''] = (await redis.command('KEYS', '*p:*')).split('\n')

@@ -126,6 +126,8 @@ describe('a network that stalls between a sidecar and the store', () => {
       fields: ['Authorization', `Bearer ${token}`],
     })
     await exchange.waitFor('first piece')
+    // It has all places of its device, some seconds after its start.
+    await until(passing([sidecar], () => logged(sidecar, '"limit":64') === 1))
     const { socket } = await openWebSocket(sidecar.url, { token })
     const closed = new Promise((resolve) => socket.once('close', resolve))
     network.stall()
@@ -133,7 +135,7 @@ describe('a network that stalls between a sidecar and the store', () => {
     const fields = ['Content-Type', 'application/x-www-form-urlencoded']
     expect((await other.request({ method: 'POST', path: '/oauth/revoke', body, fields })).status).toBe(200)
     expect(await use(other, token)).toBe(401)
-    // The download gives its place at the device to the next request when it passes for a stream.
+    // The download keeps its place at the device, and the next request has another one.
     expect(await passWhile([sidecar], use(sidecar, token))).toBe(200)
     network.heal()
     await passWhile([sidecar], Promise.all([broken(exchange), closed]))

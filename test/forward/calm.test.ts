@@ -116,7 +116,7 @@ async function play({ clock, learner, ...device }: Upstream, does: string, by: n
     case 'reset':
       return learner[does]()
     case 'forget':
-      return learner.measure.forget()
+      return learner.law.forget()
     default:
       if (device.atDevice.length > 0) device[does as 'answer' | 'fail' | 'drop'](by)
   }
@@ -132,11 +132,10 @@ it('C25 learns the same from the requests that it is told of late, or not at all
         const [calm, told] = both.map(({ queue, learner, atDevice }) => ({
           ...{ places: queue.places, inside: queue.inside, atDevice: atDevice.length },
           ...{
-            ceiling: learner.measure.ceiling,
-            outage: learner.measure.outage,
-            answers: learner.measure.answers,
+            ceiling: learner.law.ceiling,
+            outage: learner.law.outage,
+            answers: learner.law.answers,
           },
-          carries: [1, 2, 3, 4, 5, 6, 7, 8].filter((limit) => learner.measure.carries(limit)),
         }))
         expect(calm).toEqual(told)
       }

@@ -1,4 +1,4 @@
-import { Measure } from '../../src/forward/measure.ts'
+import { PlacesLaw } from '../../src/forward/places-law.ts'
 import type { Law } from './simulation.ts'
 
 /** The laws that other proxies use, in their usual form, to be compared with ours: `node test/measure/compare.ts`. */
@@ -8,13 +8,24 @@ interface Sent {
   readonly level: number
 }
 
+interface Bounds {
+  readonly min: number
+  readonly max: number
+}
+const AUTO: Bounds = { min: 1, max: 64 }
+/** The bounds without `upstream.max_in_flight`. */
+export const BY_DEFAULT: Bounds = { min: 1, max: 4 }
+
 /** The law of Postern, which keeps its ceiling over a restart. */
-export class RestartedMeasure extends Measure {
-  constructor(ceiling?: Measure['ceiling']) {
-    super({ min: 1, max: 64 }, {}, ceiling)
+export class RestartedLaw extends PlacesLaw {
+  readonly keepsHalf = true
+  readonly #bounds: Bounds
+  constructor(ceiling?: PlacesLaw['ceiling'], bounds: Bounds = AUTO) {
+    super(bounds, {}, ceiling)
+    this.#bounds = bounds
   }
-  restarted(): RestartedMeasure {
-    return new RestartedMeasure(this.ceiling)
+  restarted(): RestartedLaw {
+    return new RestartedLaw(this.ceiling, this.#bounds)
   }
 }
 
@@ -23,7 +34,7 @@ abstract class TimedLaw implements Law<Sent> {
   /** It keeps nothing. */
   abstract restarted(): TimedLaw
   protected bound = 2
-  get limit(): number {
+  get places(): number {
     return Math.max(1, Math.min(64, Math.floor(this.bound)))
   }
   sent(_path: string, level: number, now: number): Sent {
@@ -46,7 +57,7 @@ export class Aimd extends TimedLaw {
   }
   override took(time: number, level: number): void {
     if (time > 5_000) this.refused()
-    else if (2 * level >= this.limit) this.bound = Math.min(64, this.bound + 1 / this.limit)
+    else if (2 * level >= this.places) this.bound = Math.min(64, this.bound + 1 / this.places)
   }
   override refused(): void {
     this.bound = Math.max(1, 0.9 * this.bound)
@@ -61,14 +72,14 @@ export class Vegas extends TimedLaw {
   #least = Number.POSITIVE_INFINITY
   override took(time: number, level: number): void {
     this.#least = Math.min(this.#least, time)
-    const step = Math.max(1, Math.log10(this.limit))
+    const step = Math.max(1, Math.log10(this.places))
     const queue = Math.ceil(this.bound * (1 - this.#least / time))
-    if (2 * level < this.limit) return
-    if (queue <= 3 * step) this.bound = Math.min(64, this.bound + step / this.limit)
-    else if (queue > 6 * step) this.bound = Math.max(1, this.bound - step / this.limit)
+    if (2 * level < this.places) return
+    if (queue <= 3 * step) this.bound = Math.min(64, this.bound + step / this.places)
+    else if (queue > 6 * step) this.bound = Math.max(1, this.bound - step / this.places)
   }
   override refused(): void {
-    this.bound = Math.max(1, this.bound - Math.max(1, Math.log10(this.limit)))
+    this.bound = Math.max(1, this.bound - Math.max(1, Math.log10(this.places)))
   }
 }
 
@@ -80,7 +91,7 @@ export class Gradient extends TimedLaw {
   #usual = 0
   override took(time: number, level: number): void {
     this.#usual = this.#usual === 0 ? time : this.#usual + (time - this.#usual) / 600
-    if (2 * level < this.limit) return
+    if (2 * level < this.places) return
     const gradient = Math.max(0.5, Math.min(1, (1.5 * this.#usual) / time))
     const next = this.bound * gradient + Math.sqrt(this.bound)
     this.bound = Math.max(1, Math.min(64, this.bound + 0.2 * (next - this.bound)))

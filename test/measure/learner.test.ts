@@ -35,11 +35,11 @@ function whatBroke(before: (learner: NonNullable<ReturnType<typeof createPlaces>
     clock.advance(50)
     learner.refused()
   }
-  return learner.measure.ceiling.wall?.kind
+  return learner.law.ceiling.wall?.places
 }
 
 it.each([
-  ['no request', () => {}, 'broke'],
+  ['no request', () => {}, 2],
   ['a request', (learner: Learner) => learner.changing(1), undefined],
   [
     'no request any more',
@@ -47,7 +47,7 @@ it.each([
       learner.changing(1)
       learner.changing(-1)
     },
-    'broke',
+    2,
   ],
 ] as const)(
   'H264 %s that may change the device is at it, and decides whether there is a wall',

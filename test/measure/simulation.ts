@@ -1,9 +1,12 @@
 import type { Link, World } from '../../bench/models/model.ts'
 import { MODELS, type ModelKind, type ModelName, SLOW_PAGE } from '../../bench/models/models.ts'
+import { LongPaths } from '../../src/forward/long-paths.ts'
 
 /** The law that decides how many requests are at the device: the events that it gets, and its bound. */
 export interface Law<P = unknown> {
-  readonly limit: number
+  readonly places: number
+  /** Requests for paths that usually take long get at most half of the places, as in `BoundedQueue`. */
+  readonly keepsHalf?: boolean
   sent?(path: string, level: number, now: number): P
   opens?(present: number, now: number): void
   left?(place: P): void
@@ -104,11 +107,15 @@ export function randomNumbers(seed: number): () => number {
 const TRIP = 0.2
 const CONNECT_TIMEOUT = 5_000
 const RECENT = 1_000
+/** The default of `upstream.stream_after` (ms). */
+const STREAM_AFTER = 2_000
 
 /** One connection of the simulated proxy. */
 class Wire<P> implements Link {
   open = false
-  current: { readonly path: string; place: P | undefined } | undefined
+  current:
+    | { readonly path: string; readonly isLong: boolean; sentAt: number; place: P | undefined }
+    | undefined
   /** It has carried a response. */
   worked = false
   refusedFor = 0
@@ -137,8 +144,14 @@ export function simulate<P = unknown>(
   const idle: Wire<P>[] = []
   const asking = new Set<Wire<P>>()
   const wires = new Set<Wire<P>>()
-  const queue: (() => void)[] = []
+  interface Waiting {
+    readonly path: string
+    readonly run: () => void
+  }
+  const queue: Waiting[] = []
+  const longPaths = new LongPaths()
   let inside = 0
+  let longInside = 0
   let workedAt = Number.NEGATIVE_INFINITY
   const times: number[] = []
   let answered = 0
@@ -190,7 +203,7 @@ export function simulate<P = unknown>(
   /** The bound that holds now decides, as for a new connection. */
   function openAgain(wire: Wire<P>): void {
     if (wire.current === undefined) return
-    if (wires.size < law.limit) open(wire)
+    if (wires.size < law.places) open(wire)
     else agenda.after(2, () => openAgain(wire))
   }
 
@@ -205,6 +218,7 @@ export function simulate<P = unknown>(
   function send(wire: Wire<P>): void {
     const { current } = wire
     if (current === undefined) return
+    current.sentAt = agenda.now()
     current.place ??= law.sent?.(current.path, inside, agenda.now())
     agenda.after(TRIP, () => {
       if (wire.open && wire.current === current) model.request(wire, current.path)
@@ -214,6 +228,7 @@ export function simulate<P = unknown>(
   function finish(wire: Wire<P>, ok: boolean): void {
     asking.delete(wire)
     if (wire.current?.place !== undefined) law.left?.(wire.current.place)
+    if (wire.current?.isLong) longInside -= 1
     wire.current = undefined
     wire.done(ok)
     inside -= 1
@@ -221,19 +236,29 @@ export function simulate<P = unknown>(
   }
 
   function pump(): void {
-    while (inside < law.limit) {
-      const next = queue.shift()
+    while (inside < law.places) {
+      const next = queue.splice(nextIn(), 1)[0]
       if (next === undefined) return
       inside += 1
-      next()
+      next.run()
     }
+  }
+
+  /** The position of the next one in the queue. Those that take long go first, and have at most half of the places: others come. */
+  function nextIn(): number {
+    if (law.keepsHalf !== true || !longPaths.any) return 0
+    const isLong = longInside < Math.max(1, law.places >> 1)
+    const at = queue.findIndex(({ path }) => longPaths.has(path) === isLong)
+    return at < 0 ? (isLong ? 0 : queue.length) : at
   }
 
   function ask(path: string, done: (ok: boolean) => void): void {
     const wire = idle.pop() ?? new Wire<P>()
     const isNew = !wire.open
     asking.add(wire)
-    wire.current = { path, place: undefined }
+    const isLong = longPaths.has(path)
+    if (isLong) longInside += 1
+    wire.current = { path, isLong, sentAt: agenda.now(), place: undefined }
     wire.done = done
     wire.refusedFor = 0
     wire.onReset = () => {
@@ -254,8 +279,9 @@ export function simulate<P = unknown>(
         if (!wire.open || current === undefined) return
         workedAt = agenda.now()
         wire.worked = true
+        longPaths.answered(current.path, agenda.now() - current.sentAt, STREAM_AFTER)
         if (current.place !== undefined) law.answered?.(current.place, agenda.now())
-        if (inside > law.limit) close(wire)
+        if (inside > law.places) close(wire)
         else idle.push(wire)
         finish(wire, true)
       })
@@ -267,7 +293,7 @@ export function simulate<P = unknown>(
   function client(index: number): void {
     const path = name === 'page' && index % 8 === 0 ? SLOW_PAGE : '/'
     const since = agenda.now()
-    queue.push(() =>
+    const run = (): void =>
       ask(path, (ok) => {
         if (ok) answered += 1
         if (answered === warmUp) measuredFrom = Math.max(from, agenda.now())
@@ -276,15 +302,15 @@ export function simulate<P = unknown>(
           else failed += 1
         }
         agenda.after(ok ? 0.1 : 50, () => client(index))
-      }),
-    )
+      })
+    queue.push({ path, run })
     pump()
   }
 
   const look = (): void => {
     if (queue.length > 0) law.look?.(inside, 0, agenda.now())
     pump()
-    if (course.at(-1)?.[1] !== law.limit) course.push([Math.round(agenda.now()), law.limit])
+    if (course.at(-1)?.[1] !== law.places) course.push([Math.round(agenda.now()), law.places])
     agenda.after(50, look)
   }
   for (let index = 0; index < clients; index++) agenda.after(index / 10, () => client(index))
@@ -306,10 +332,10 @@ export function simulate<P = unknown>(
 const BOUNDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 18, 20, 22, 24, 28, 32, 40, 48, 64]
 
 /** The best of all fixed bounds. */
-export function bestFixed(name: ModelName, run: Run = {}): Outcome & { readonly limit: number } {
-  let best: (Outcome & { readonly limit: number }) | undefined
-  for (const limit of BOUNDS) {
-    const outcome = { ...simulate(name, { limit }, run), limit }
+export function bestFixed(name: ModelName, run: Run = {}): Outcome & { readonly places: number } {
+  let best: (Outcome & { readonly places: number }) | undefined
+  for (const places of BOUNDS) {
+    const outcome = { ...simulate(name, { places }, run), places }
     if (best === undefined || outcome.throughput > 1.001 * best.throughput) best = outcome
   }
   if (best === undefined) throw new Error('no bound was tried')

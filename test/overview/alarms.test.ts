@@ -143,18 +143,6 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning The device went away when more than 8 requests.*postern retry/,
   ],
   [
-    'a wall that is tried',
-    main({ ceiling: { kind: 'tried', limit: 8 } }),
-    [],
-    /^warning The device went away.*tried now/,
-  ],
-  [
-    'a wall for good',
-    main({ ceiling: { kind: 'barred', limit: 8 } }),
-    [],
-    /^warning The device went away.*not tried.*postern retry/,
-  ],
-  [
     'a slow device',
     {},
     lasting(20, { device: { p50: 900, p99: 6_000 } }),

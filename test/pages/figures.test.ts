@@ -42,7 +42,8 @@ const NOT_MEASURED = new Map([
   ['7 MiB', 'argon2id of the fingerprint'],
   ['19 MiB', 'argon2id of `postern hash-password`'],
   ['32 MiB', '`listen.memory: auto` under 128 MiB'],
-  ['64 MiB', '64 uploads of 1 MiB, with `upstream.buffer_uploads: auto`'],
+  ['4 MiB', '4 uploads of 1 MiB, with `upstream.buffer_uploads: auto`'],
+  ['64 MiB', '64 uploads of 1 MiB, with `upstream.max_in_flight: auto`'],
   ['512 bytes', 'what some firmware reads'],
   ['200 requests/s', 'the pace of P4'],
 ])

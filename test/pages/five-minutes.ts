@@ -61,6 +61,7 @@ export async function putBeforeDevice(folder: string): Promise<void> {
     ['Choice [1]: ', '\r'],
     ['Password: ', `${PASSWORD}\r`],
     ['Password again: ', `${PASSWORD}\r`],
+    ['At once [up to 4]: ', '\r'],
     ['listening', stop.promise],
   )
   const client = clientOf(

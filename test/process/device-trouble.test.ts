@@ -53,13 +53,13 @@ it('a device that has answered over cleartext is never sent the first bytes of T
 it.each([
   [
     'broke the device',
-    { wall: { kind: 'broke', limit: 6 } },
+    { wall: { places: 6 } },
     'The device went away when more than 6 requests at once came to it',
-    'more than 6 broke the device; one more is tried in ',
+    'more than 6 broke the device, and may come again after postern retry',
   ],
   [
     'found no room at it',
-    { guess: { limit: 6, wait: 3_600_000 } },
+    { guess: { places: 6, wait: 3_600_000 } },
     'The device has no room for more than 6 requests at once',
     'learned; no room for more than 6; one more is tried in ',
   ],

@@ -70,6 +70,31 @@ it('C25 a reload with another bound for the same device: what is in flight still
   expect(await inFlight(sidecar)).toBe(0)
 })
 
+it('C25 a reload adds a route to the same device and removes it: what is in flight counts, and the others go on', async () => {
+  const { device, held } = await startHoldingDevice()
+  const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 2 } } })
+  const token = await sidecar.token()
+  const requests = [sidecar.request({ token, path: '/1' })]
+  await device.waitForRequests(1)
+  await sidecar.reload({ upstream: { routes: { '/b': { url: device.url } } } })
+  requests.push(sidecar.request({ token, path: '/b' }), sidecar.request({ token, path: '/b' }))
+  await waitForQueued(sidecar, 1)
+  expect([device.requests.length, await inFlight(sidecar)]).toEqual([2, 2])
+  const none = join(sidecar.directory, 'none')
+  const refused = sidecar.reload({ upstream: { routes: { '/c': { url: device.url, tls: { ca: none } } } } })
+  await expect(refused).rejects.toThrow(none)
+  await sidecar.reload({})
+  held[0]?.end()
+  await device.waitForRequests(3)
+  requests.push(sidecar.request({ token, path: '/4' }))
+  await waitForQueued(sidecar, 1)
+  for (const response of held) response.end()
+  await device.waitForRequests(4)
+  held[3]?.end()
+  expect((await Promise.all(requests)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  expect(await inFlight(sidecar)).toBe(0)
+})
+
 const queued = (sidecar: TestSidecar) => sidecar.overview.condition().services[0]?.queue.queued
 
 it('C25 over several reloads of the queue and the bound, a place that is left goes to the request that has waited longest', async () => {
@@ -162,7 +187,7 @@ it('H76 whether a service answers is forgotten when a reload gives it another de
 
 it('a reload with the same device and another deadline has that in effect, and loses no connection that is in use', async () => {
   const { device, held } = await startHoldingDevice()
-  const sidecar = await startSidecar({ device })
+  const sidecar = await startSidecar({ device, config: { upstream: { max_in_flight: 8 } } })
   const token = await sidecar.token()
   const before = sidecar.request({ token })
   await expect.poll(() => held.length).toBe(1)

@@ -159,6 +159,9 @@ async function presentedCertificate(url: string): Promise<string> {
 /** A machine with much other work is no device that is too slow for those who wait. */
 export const PATIENT_QUEUE = { timeout: '30s' }
 
+/** A test's device takes as many requests at once as the test sends; `undefined` in place of it is the default. */
+export const MANY_PLACES = 'auto'
+
 /** Starts a complete sidecar, as `postern serve` does, in front of a device. It stops when the test ends. */
 export async function startSidecar(options: SidecarOptions = {}): Promise<TestSidecar> {
   const transport = options.transport ?? 'http1'
@@ -172,7 +175,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     {
       listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : sharedPair() },
       admin: { address: '127.0.0.1:0' },
-      upstream: { url: device.url, queue: PATIENT_QUEUE },
+      upstream: { url: device.url, max_in_flight: MANY_PLACES, queue: PATIENT_QUEUE },
       password: { file: passwordFile },
       // Memory for the default of 10 000 tokens is reserved at the start and takes a fifth of its processor time.
       tokens: { store: 'memory', capacity: 1000 },

@@ -35,6 +35,31 @@ describe('createBoundedQueue', () => {
     expect(counts(queue)).toEqual([1, 1])
   })
 
+  it('tells of each caller that found no free place, how long it waited, and how that ended', async () => {
+    const told: [number, string][] = []
+    const onWaited = (time: number, end: string): void => void told.push([time, end])
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 2, maxWait: 1000, onWaited })
+    const leave = entered(await queue.enter('a'))
+    expect([told, queue.entered]).toEqual([[], 1])
+    void queue.enter('a')
+    void queue.enter('a')
+    void queue.enter('a')
+    await settled()
+    expect(told).toEqual([[0, 'full']])
+    await clock.advance(10)
+    void queue.enter('b')
+    await settled()
+    expect(told.at(-1)).toEqual([10, 'full'])
+    leave()
+    await settled()
+    expect([told.at(-1), queue.entered]).toEqual([[10, 'entered'], 2])
+    await clock.advance(1_000)
+    expect(told.slice(3)).toEqual([[1_000, 'late']])
+    void queue.enter('c', (withdraw) => clock.after(7, withdraw))
+    await clock.advance(7)
+    expect([told.slice(4), queue.entered]).toEqual([[[7, 'withdrawn']], 2])
+  })
+
   it('serves waiters in order of arrival', async () => {
     const queue = createBoundedQueue(clock, { inside: 1, waiting: 3, maxWait: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
@@ -61,6 +86,25 @@ describe('createBoundedQueue', () => {
     await clock.advance(1)
     expect(settle).toHaveBeenCalledWith({ kind: 'late' })
     expect(counts(queue)).toEqual([1, 0])
+  })
+
+  it('C25 gives no waiter up whose owner gets places, one after the other', async () => {
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 9, maxWait: 1000 })
+    let leave = queue.tryEnter('served')
+    const waits = Array.from({ length: 5 }, () => queue.enter('served'))
+    const other = queue.enter('other')
+    for (const wait of waits) {
+      await clock.advance(999)
+      leave?.()
+      leave = entered(await wait)
+    }
+    expect(await other).toEqual({ kind: 'late' })
+    const settle = vi.fn()
+    void queue.enter('served').then(settle)
+    await clock.advance(999)
+    expect(settle).not.toHaveBeenCalled()
+    await clock.advance(1)
+    expect(settle).toHaveBeenCalledWith({ kind: 'late' })
   })
 
   it('leaves no timer of a waiter that has entered or withdrawn', async () => {
@@ -120,6 +164,56 @@ describe('createBoundedQueue', () => {
   })
 })
 
+describe('C25 Callers that stay long', () => {
+  const long = (queue: BoundedQueue) => queue.tryEnter('a', true)
+
+  it('get at most half of the places, and one of a single one; the others get the rest', async () => {
+    const queue = createBoundedQueue(clock, { inside: 4, waiting: 9, maxWait: 5_000 })
+    const leaves = [long(queue), long(queue)]
+    expect(long(queue)).toBeUndefined()
+    const third = vi.fn()
+    void queue.enter('a', undefined, true).then(third)
+    for (let i = 0; i < 12; i += 1) {
+      const [one, two] = [queue.tryEnter('b'), queue.tryEnter('b')]
+      expect([one, two, queue.tryEnter('b')]).toEqual([expect.any(Function), expect.any(Function), undefined])
+      await clock.advance(300)
+      one?.()
+      two?.()
+    }
+    expect([third.mock.calls, queue.inside]).toEqual([[], 2])
+    leaves[0]?.()
+    await settled()
+    expect(third).toHaveBeenCalledWith({ kind: 'entered', leave: expect.any(Function) })
+    expect(long(createBoundedQueue(clock, { inside: 1, waiting: 0, maxWait: 1 }))).toBeDefined()
+  })
+
+  it('get all places when no others have come for two seconds, until the next comes', async () => {
+    const queue = createBoundedQueue(clock, { inside: 4, waiting: 9, maxWait: 5_000 })
+    const waits = Array.from({ length: 4 }, () => queue.enter('a', undefined, true))
+    await clock.advance(1_999)
+    expect(counts(queue)).toEqual([2, 2])
+    await clock.advance(1)
+    expect(counts(queue)).toEqual([4, 0])
+    const all = (await Promise.all(waits)).map(entered)
+    const other = queue.enter('b')
+    for (const leave of all.slice(0, 3)) leave()
+    entered(await other)()
+    expect([long(queue), long(queue)]).toEqual([expect.any(Function), undefined])
+  })
+
+  it('are not passed over: below their half, they go first', async () => {
+    const queue = createBoundedQueue(clock, { inside: 2, waiting: 9, maxWait: 5_000 })
+    const leave = queue.tryEnter('b')
+    queue.tryEnter('b')
+    const order: string[] = []
+    void queue.enter('b').then(() => order.push('other'))
+    void queue.enter('a', undefined, true).then(() => order.push('long'))
+    leave?.()
+    await settled()
+    expect(order).toEqual(['long'])
+  })
+})
+
 type Step = readonly ['try' | 'enter' | 'leave' | 'withdraw' | 'pass', number]
 
 /** A naive queue as reference. */
@@ -146,6 +240,8 @@ function createModel(bounds: { inside: number; waiting: number; maxWait: number 
       if (next === undefined) return
       inside.push(next.id)
       results.set(next.id, 'entered')
+      // All have the same owner, which was served.
+      for (const waiter of line) waiter.until = now + bounds.maxWait
     },
     withdraw(id: number) {
       if (!line.some((waiter) => waiter.id === id)) return

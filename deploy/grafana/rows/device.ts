@@ -7,7 +7,7 @@ export const DEVICE: Row = {
     chart({
       title: 'Time of the device',
       description:
-        'From sending a request to the device to the head of its response. If it rises with the load, set upstream.max_in_flight: auto: docs/operating.md#the-device-is-slow.',
+        'From sending a request to the device to the head of its response. If it rises with the load, set a lower upstream.max_in_flight: docs/operating.md#the-device-is-slow.',
       unit: 's',
       queries: latencies('postern_upstream_duration_seconds'),
       steps: [[5, 'orange']],

@@ -5,6 +5,7 @@ import { CERTIFICATE } from './certificate.ts'
 import { DEVICE } from './device.ts'
 import { HEADERS } from './headers.ts'
 import { MEMORY } from './memory.ts'
+import { PLACES } from './most-places.ts'
 import { NEIGHBOURS } from './neighbours.ts'
 import { PAGES } from './pages.ts'
 import type { Asked, CheckOutcome } from './part.ts'
@@ -25,6 +26,7 @@ export const TABLE = {
   address: ADDRESSES,
   'other instances': NEIGHBOURS,
   headers: HEADERS,
+  places: PLACES,
   device: DEVICE,
   'signing in': SIGNING_IN,
   page: PAGES,

@@ -110,6 +110,38 @@ const PASSWORDS: readonly Case[] = [
       }),
     },
   }),
+  ...casesOf('places', {
+    default: {
+      'the default': () => ({}),
+    },
+    careful: {
+      'fewer than the default': () => ({ set: ['upstream.max_in_flight={min: 2, max: 3}'] }),
+    },
+    risky: {
+      auto: () => ({ set: ['upstream.max_in_flight=auto'] }),
+      'a higher maximum, for a device that speaks HTTP/1.0': () => ({
+        set: ['upstream.max_in_flight={max: 16}', 'upstream.version=1.0'],
+      }),
+    },
+    fixed: {
+      'a number': () => ({ set: ['upstream.max_in_flight=8'] }),
+      'one at a time, where streams count': () => ({
+        set: ['upstream.max_in_flight=1', 'upstream.max_tunnels=1'],
+      }),
+      'routes that share the places': () => ({
+        set: [
+          'upstream.max_in_flight=2',
+          'upstream.max_streams=1',
+          'upstream.max_tunnels=1',
+          'upstream.routes={/a/: {url: "http://127.0.0.1:1"}, /b/: {url: "http://127.0.0.1:2"}}',
+        ],
+      }),
+      'a route of its own': () => ({
+        set: ['upstream.routes={/b/: {url: "http://127.0.0.1:1", max_in_flight: 3}}'],
+        name: 'places of /b/',
+      }),
+    },
+  }),
   ...casesOf('memory', {
     planned: {
       'H248 what clients may hold': () => ({ set: ['listen.memory=64MiB'] }),

@@ -24,6 +24,6 @@ export const CONTRACT = {
   C22: 'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern, and so does what the device says about its own address (`Alt-Svc`). It adds its own forwarding fields, `Via` and `X-Request-Id`.',
   C23: 'Clients speak HTTP/1.1 or HTTP/2, chosen by ALPN, and WebSocket through the same gate. Other upgrade offers are ignored, events are not buffered, and a 100 comes after admission.',
   C24: 'A transfer that breaks at the device is visibly broken at the client. A client that leaves aborts its request at the device, and only a repeatable request is sent again: once after a reused connection, and once after a new one that the device dropped without a byte, if it worked within the last second.',
-  C25: 'At most `upstream.max_in_flight` requests are at the device. A bounded queue waits behind them; past that a request is `overloaded` with `Retry-After`.',
+  C25: 'At most `upstream.max_in_flight` requests are at the device, by default four, health checks and logins included. A bounded queue waits behind them; past that a request is `overloaded` with `Retry-After`.',
   C26: 'What clients make Postern hold is bounded in bytes, over all of them and by client. Whoever holds most loses first; a client that holds little is served, and its request at the device is not shed. Addresses that guess passwords, however many, do not keep those out who have logged in before.',
 } as const satisfies Readonly<Record<`C${number}`, string>>
