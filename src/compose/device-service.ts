@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PlacesUse } from '../admin/control-socket.ts'
-import { formatUpstreamUrl } from '../config/address.ts'
+import { formatUpstreamUrl, isSameAddress } from '../config/address.ts'
 import { besidePlaces, type NamedService, type ServiceConfig } from '../config/upstream-fields.ts'
 import { type Breaker, createBreaker, createHealthCheck } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
@@ -55,6 +55,10 @@ interface Shared {
   readonly sharing: Sharing
   /** How long (ms) a client may read nothing of a response before it is cut off. */
   readonly downloadTimeout: number
+  /** The other services that will be in effect. A service shares the places of one with its address: these are the places of the device. */
+  readonly siblings: readonly DeviceService[]
+  /** Services that may still have requests at the device when those to come are in effect. New places count those at their address. */
+  readonly leaving: readonly DeviceService[]
 }
 
 /** The parts of one service of the device: the main one, or one of `upstream.routes`. */
@@ -95,8 +99,8 @@ const CONNECTIONS = [
   'responseTimeout',
   'idleTimeout',
 ] as const
-/** A change of these keys needs new places. */
-const PLACES = ['url', 'maxInFlight', 'queue'] as const
+/** A change of these keys, or of the address, needs new places. */
+const PLACES = ['maxInFlight', 'queue'] as const
 /** The keys of header fields and of the longest body. A reload changes them in place. */
 const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
 
@@ -109,7 +113,7 @@ function agree(one: ServiceConfig, other: ServiceConfig, keys: readonly Key[]): 
 
 /** Whether a service takes of the places of the other: it has the same address, and the same bounds. */
 export function sharesPlaces(one: ServiceConfig, other: ServiceConfig): boolean {
-  return agree(one, other, PLACES)
+  return isSameAddress(one.url, other.url) && agree(one, other, PLACES)
 }
 
 /** Whether a reload keeps the service: no key differs, except those of `IN_PLACE`. */
@@ -127,25 +131,21 @@ export function isUnchanged(
 /**
  * Opens a service of the device. It takes over each part of `before` whose keys are the same. Rejects with `SetupError` if a file that its
  * configuration names cannot be used.
- *
- * @param siblings the services so far. It shares the places of one with the same address: these are the places of the device
  */
 export async function openDeviceService(
   { path, service }: NamedService,
-  { inFleet, ceilings, sharing, downloadTimeout }: Shared,
+  { inFleet, ceilings, sharing, downloadTimeout, siblings, leaving }: Shared,
   { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
   before?: DeviceService,
-  siblings: readonly DeviceService[] = [],
 ): Promise<DeviceService> {
   const route = path[2]
   const key = path.join('.')
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const has = (keys: readonly Key[]): boolean => before !== undefined && agree(before.config, service, keys)
+  const sibling = siblings.find((each) => sharesPlaces(each.config, service))
   // Each of these is `before` if the new service takes over the device's address, its places, or its places and connections.
   const sameDevice = has(['url']) ? before : undefined
-  const sibling = siblings.find((each) => sharesPlaces(each.config, service))
-  const keepsPlaces = has(PLACES) && (sibling === undefined || sibling.places === before?.places)
-  const samePlaces = keepsPlaces ? before : undefined
+  const samePlaces = sibling?.places === before?.places ? before : undefined
   const sameConnections = samePlaces !== undefined && has(CONNECTIONS) ? before : undefined
 
   const metrics = deps.metrics.upstream(route)
@@ -153,9 +153,11 @@ export async function openDeviceService(
   const changes = sameDevice?.changes ?? createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
   const open = sameDevice?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
   const places =
-    samePlaces?.places ??
     sibling?.places ??
-    new ServicePlaces(service, { route, inFleet, ceilings, metrics, clock, log, before: sameDevice?.places })
+    new ServicePlaces(service, {
+      ...{ route, inFleet, ceilings, metrics, clock, log },
+      before: lastAt(service, leaving, siblings)?.places,
+    })
   const { queue, learner, longPaths, capacity } = places
   const quirks = sameConnections?.quirks ?? new Quirks(clock, log)
   const connections =
@@ -249,6 +251,18 @@ export async function openDeviceService(
   }
 }
 
+/** The first of these services at this address that has a line of its own. */
+function lastAt(
+  { url }: ServiceConfig,
+  leaving: readonly DeviceService[],
+  others: readonly DeviceService[],
+): DeviceService | undefined {
+  return leaving.find(
+    ({ config, places }) =>
+      isSameAddress(config.url, url) && !others.some((each) => each.places.queue.line === places.queue.line),
+  )
+}
+
 /** The longest body that the service gets (bytes); `Infinity`: every body. */
 function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
   return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
@@ -278,7 +292,7 @@ export function loadOf(all: readonly DeviceService[], elsewhere: readonly Device
     load.limit += queue.places
   }
   for (const { buffering } of all) load.queued += buffering?.queue.waiting ?? 0
-  for (const { queue } of new Set(elsewhere.map(({ places }) => places))) load.inFlight += queue.inside
+  for (const line of new Set(elsewhere.map(({ places }) => places.queue.line))) load.inFlight += line.inside
   return load
 }
 
@@ -321,8 +335,9 @@ export function conditionOf(service: DeviceService): ServiceCondition {
   }
 }
 
-/** From now on, logs changes of the service's state, and checks its health. */
-export function activate({ metrics, changes, health }: DeviceService): void {
+/** From now on, its places are in effect, it logs changes of the service's state, and checks its health. */
+export function activate({ places, metrics, changes, health }: DeviceService): void {
+  places.begin()
   metrics.watch(changes.changed)
   health?.begin()
 }
@@ -372,7 +387,7 @@ export async function discard(
   if (before?.connections !== connections) await connections.close()
 }
 
-export function isSameDevice(one: DeviceService, other: DeviceService): boolean {
+function isSameDevice(one: DeviceService, other: DeviceService): boolean {
   return agree(one.config, other.config, ['url'])
 }
 

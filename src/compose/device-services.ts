@@ -15,7 +15,6 @@ import {
   conditionOf,
   type DeviceService,
   discard,
-  isSameDevice,
   isUnchanged,
   loadOf,
   openDeviceService,
@@ -23,6 +22,7 @@ import {
   retire,
   type ServiceDependencies,
   type ServiceSettings,
+  sharesPlaces,
   useOf,
 } from './device-service.ts'
 import type { ServicePlaces } from './service-places.ts'
@@ -68,14 +68,18 @@ export async function openDeviceServices(
       named.map(({ service }) => service),
       sharing,
     )
+    // Their places stay.
+    const kept = all.filter(({ config }) => named.some(({ service }) => sharesPlaces(config, service)))
     const next: DeviceService[] = []
     await using added = new AsyncDisposableStack()
     for (const each of named) {
       const before = serviceOf(all, each.path[2])
       if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
       else {
-        const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing }
-        const service = await openDeviceService(each, shared, { ...deps, settings }, before, next)
+        const leaving = [...(before === undefined ? [] : [before]), ...all, ...retired]
+        const services = { siblings: [...kept, ...next], leaving }
+        const shared = { inFleet, ceilings, downloadTimeout, sharing: nextSharing, ...services }
+        const service = await openDeviceService(each, shared, { ...deps, settings }, before)
         added.defer(() => discard(service, before, all))
         next.push(service)
       }
@@ -141,8 +145,10 @@ export async function openDeviceServices(
             },
           } satisfies DeviceSignIn),
     load(): DeviceLoad {
-      // The places of a service include the requests of the service that it has replaced at the same device.
-      const elsewhere = [...retired].filter((each) => !all.some((other) => isSameDevice(each, other)))
+      // The line of a service includes the requests of the service that it has replaced at the same device.
+      const elsewhere = [...retired].filter(
+        ({ places }) => !all.some((each) => each.places.queue.line === places.queue.line),
+      )
       return loadOf(all, elsewhere)
     },
     /** The bounds on waiting requests and on tunnels. Uploads that wait to be buffered have a queue of their own. */

@@ -42,7 +42,7 @@ interface Dependencies {
   readonly metrics: Pick<UpstreamMetrics, 'limitChanged' | 'struck'>
   readonly clock: Clock
   readonly log: Logger
-  /** The places before a reload, at the same device. */
+  /** The places before a reload, or before an earlier one, at the same device. */
   readonly before: ServicePlaces | undefined
 }
 
@@ -133,6 +133,11 @@ export class ServicePlaces {
   /** Shares the places with the other sidecars. Resolves when the store has answered or its answer is overdue. */
   async join(fleet: FleetPlaces): Promise<void> {
     await this.#member?.join(fleet)
+  }
+
+  /** Call this when these are in effect. What still waits for the places before them gets these. */
+  begin(): void {
+    this.#deps.before?.queue.passOn(this.queue)
   }
 
   /** Call this when other places replace these. The requests that wait here get the places of `next`. */

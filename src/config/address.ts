@@ -148,6 +148,27 @@ export function formatUpstreamUrl(url: UpstreamUrl): string {
   return url.origin.replace(']', `${zoneIn(url.host)}]`)
 }
 
+/** Whether two addresses lead to the same port of the same machine. A name is another address than that to which it resolves, except `localhost`. */
+export function isSameAddress(one: UpstreamUrl, other: UpstreamUrl): boolean {
+  if (one.kind === 'unix' || other.kind === 'unix')
+    return one.kind === 'unix' && other.kind === 'unix' && one.path === other.path
+  return one.port === other.port && machineOf(one.host) === machineOf(other.host)
+}
+
+/** IPv4 in IPv6, as `URL` writes it. */
+const MAPPED = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i
+
+/** One spelling of each host. */
+function machineOf(host: string): string {
+  const name = host.toLowerCase().replace(/\.$/, '')
+  const [, high, low] = MAPPED.exec(name) ?? []
+  const bytes = [high, low].flatMap((word = '') => [parseInt(word, 16) >> 8, parseInt(word, 16) & 255])
+  const machine = high === undefined ? name : bytes.join('.')
+  return machine === '127.0.0.1' || machine === '::1' || /^(?:.+\.)?localhost$/.test(machine)
+    ? 'localhost'
+    : machine
+}
+
 /** The zone of an IPv6 address, with its percent sign; empty without one. */
 export function zoneIn(host: string): string {
   return /%.*$/.exec(host)?.[0] ?? ''

@@ -70,6 +70,8 @@ export class Line {
   /** Those that wait. */
   readonly #owners = new Map<string, Owner>()
   #longInside = 0
+  /** How many others have entered since the last one that stays long. */
+  #othersSince = 0
   /** Others than those that stay long have come: lately, and since the last look. */
   #othersCome = true
   #othersCame = true
@@ -101,8 +103,17 @@ export class Line {
     return this.#occupy(isLong)
   }
 
+  /** As that of a fair queue, for the waiters of both kinds together. */
   makeRoomFor(owner: string): Waiter | undefined {
-    return this.#longWaiters.makeRoomFor(owner) ?? this.#waiters.makeRoomFor(owner)
+    let most = (this.#owners.get(owner)?.waiting ?? 0) + 1
+    let longest: string | undefined
+    for (const [each, { waiting }] of this.#owners) {
+      if (waiting <= most) continue
+      most = waiting
+      longest = each
+    }
+    if (longest === undefined) return undefined
+    return this.#waiters.takeLast(longest) ?? this.#longWaiters.takeLast(longest)
   }
 
   wait(
@@ -148,10 +159,15 @@ export class Line {
     return this.#longInside >= Math.max(1, this.most.places >> 1)
   }
 
+  /** Half of a single place is all of it, so those that stay long wait there until each other owner has had its turn. */
+  #isTurnOfOthers(): boolean {
+    return this.most.places === 1 && this.#othersSince < this.#waiters.owners
+  }
+
   /** Those that stay long go first: they are few, and get no more than half. */
   #next(): Waiter | undefined {
     return (
-      (this.#hasHalf() ? undefined : this.#longWaiters.next()) ??
+      (this.#hasHalf() || this.#isTurnOfOthers() ? undefined : this.#longWaiters.next()) ??
       this.#waiters.next() ??
       (this.#othersCome ? undefined : this.#longWaiters.next())
     )
@@ -160,7 +176,10 @@ export class Line {
   #occupy(isLong: boolean): Leave {
     this.inside += 1
     this.entered += 1
-    if (isLong) this.#longInside += 1
+    if (isLong) {
+      this.#longInside += 1
+      this.#othersSince = 0
+    } else this.#othersSince += 1
     let left = false
     return () => {
       if (left) return
@@ -271,6 +290,10 @@ export function createFairQueue<T>() {
   const fair = {
     /** The number of waiters of all owners. */
     size: 0,
+    /** The number of owners that wait. */
+    get owners(): number {
+      return queues.size
+    },
     join(owner: string, waiter: T): void {
       const queue = queues.get(owner) ?? new Set()
       queues.set(owner, queue.add(waiter))
@@ -297,9 +320,12 @@ export function createFairQueue<T>() {
       const own = queues.get(owner)?.size ?? 0
       let longest: readonly [string, Set<T>] | undefined
       for (const entry of queues) if (entry[1].size > (longest?.[1].size ?? own + 1)) longest = entry
-      if (longest === undefined) return undefined
-      const last = [...longest[1]].at(-1)
-      if (last !== undefined) leave(longest[0], last)
+      return longest && fair.takeLast(longest[0])
+    },
+    /** Removes and returns the last waiter of an owner; undefined if it has none. */
+    takeLast(owner: string): T | undefined {
+      const last = [...(queues.get(owner) ?? [])].at(-1)
+      if (last !== undefined) leave(owner, last)
       return last
     },
   }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { passing } from '../fleet/passing.ts'
-import { startHoldingDevice } from '../support/device.ts'
+import { startDevice, startHoldingDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { waitForQueued } from '../support/waiting.ts'
@@ -17,6 +17,7 @@ describeTransports('C25 Four places at the device', (transport) => {
     return {
       device,
       sidecar,
+      shown: ['Authorization', `Bearer ${token}`],
       ask: async (path: string) => (await sidecar.request({ path, token })).status,
       /** Answers all requests for this path that are at the device and wait. */
       answer(path: string): void {
@@ -83,6 +84,96 @@ describeTransports('C25 Four places at the device', (transport) => {
       answer(path)
       expect(await Promise.all(all)).toEqual(Array(4).fill(200))
     }
+  })
+
+  /** Asks the main service and the route `/b` 16 times, and expects four of these requests at the device. */
+  async function expectFour({ sidecar, ask, answer, atDevice }: Awaited<ReturnType<typeof start>>) {
+    const requests = Array.from({ length: 16 }, (_, index) => ask(index % 2 === 0 ? '/' : '/b'))
+    await expect.poll(passing([sidecar], atDevice)).toBe(4)
+    await sidecar.clock.advance(4_000)
+    expect(atDevice()).toBe(4)
+    for (let rounds = 0; rounds < 16 && atDevice() > 0; rounds += 1) {
+      answer('/')
+      answer('/b')
+      await passing([sidecar], atDevice)()
+      expect(atDevice()).toBeLessThanOrEqual(4)
+    }
+    for (const request of requests) void request.catch(() => {})
+  }
+
+  it('C25 a route to the device by another name of this machine shares its places', async () => {
+    const site = await start()
+    const { port } = new URL(site.device.url)
+    await site.sidecar.reload({ upstream: { routes: { '/b': { url: `http://localhost:${port}` } } } })
+    await expectFour(site)
+  })
+
+  it('C25 a service that moves to the address of a route shares its places', async () => {
+    const site = await start(['/b'])
+    await site.sidecar.reload({ upstream: { url: (await startDevice()).url } })
+    await site.sidecar.reload({ upstream: { url: site.device.url } })
+    await expectFour(site)
+  })
+
+  it.each(['the main service comes back', 'a route comes'])(
+    'C25 requests that are still at the device count when %s to its address',
+    async (who) => {
+      const { device, sidecar, ask, answer, atDevice } = await start()
+      const before = Array.from({ length: 4 }, () => ask('/'))
+      await expect.poll(passing([sidecar], atDevice)).toBe(4)
+      const { url } = await startDevice()
+      const routes = { '/b': { url: device.url } }
+      if (who === 'a route comes') await sidecar.reload({ upstream: { url, routes } })
+      else {
+        await sidecar.reload({ upstream: { url } })
+        await sidecar.reload({ upstream: { url: device.url } })
+      }
+      const after = Array.from({ length: 4 }, () => ask('/b'))
+      await waitForQueued(sidecar, 4)
+      expect([atDevice(), await sidecar.metric('postern_upstream_in_flight')]).toEqual([4, 4])
+      answer('/')
+      expect(await Promise.all(before)).toEqual(Array(4).fill(200))
+      while (device.requests.length < 8) {
+        await sidecar.clock.advance(100)
+        answer('/b')
+        await passing([sidecar], atDevice)()
+      }
+      answer('/b')
+      expect(await Promise.all(after)).toEqual(Array(4).fill(200))
+    },
+  )
+
+  it('C25 a route keeps its own number when the main service gets another one', async () => {
+    const { device, sidecar, ask, answer, atDevice } = await start()
+    const own = { '/b': { url: device.url, max_in_flight: 4 } }
+    await sidecar.reload({ upstream: { max_in_flight: 4, routes: own } })
+    await sidecar.reload({ upstream: { max_in_flight: 2, routes: own } })
+    const requests = Array.from({ length: 6 }, () => ask('/b'))
+    await expect.poll(passing([sidecar], atDevice)).toBe(4)
+    const others = Array.from({ length: 3 }, () => ask('/'))
+    await expect.poll(passing([sidecar], atDevice)).toBe(6)
+    while (device.requests.length < 9) {
+      answer('/')
+      answer('/b')
+      await passing([sidecar], atDevice)()
+    }
+    answer('/')
+    answer('/b')
+    expect(await Promise.all([...requests, ...others])).toEqual(Array(9).fill(200))
+  })
+
+  it('C25 a poll that its client gave up is a long one: the next leave a place to others', async () => {
+    const { device, sidecar, ask, shown } = await start()
+    const first = (await sidecar.connect()).start({ path: '/poll', fields: shown })
+    first.response.catch(() => {})
+    await device.waitForRequests(1)
+    await sidecar.clock.advance(2_001)
+    first.abort()
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    for (let i = 0; i < 4; i += 1) ask('/poll').catch(() => {})
+    await waitForQueued(sidecar, 3)
+    ask('/').catch(() => {})
+    expect((await device.waitForRequests(3)).target).toBe('/')
   })
 
   it('C25 four long polls leave places to twelve other requests', async () => {

@@ -212,6 +212,40 @@ describe('C25 Callers that stay long', () => {
     await settled()
     expect(order).toEqual(['long'])
   })
+
+  it('take turns with the others at a single place, one for a round of all other owners', async () => {
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 9, maxWait: 5_000 })
+    let leave = long(queue)
+    const order: string[] = []
+    const enter = (owner: string, isLong: boolean) =>
+      void queue.enter(owner, undefined, isLong).then((entry) => {
+        order.push(owner)
+        leave = entered(entry)
+      })
+    for (let i = 0; i < 3; i += 1) enter('long', true)
+    for (const owner of ['b', 'c', 'b', 'c', 'b', 'c']) enter(owner, false)
+    for (let i = 0; i < 6; i += 1) {
+      leave?.()
+      await settled()
+    }
+    expect(order).toEqual(['b', 'c', 'long', 'b', 'c', 'long'])
+  })
+
+  it('are displaced from a full line only if their owner has more waiters than the new one, of both kinds', async () => {
+    const queue = createBoundedQueue(clock, { inside: 1, waiting: 6, maxWait: 5_000 })
+    queue.tryEnter('x')
+    const ends: string[] = []
+    const enter = (owner: string, isLong: boolean) =>
+      void queue.enter(owner, undefined, isLong).then(({ kind }) => ends.push(`${owner} ${kind}`))
+    for (let i = 0; i < 2; i += 1) enter('polls', true)
+    for (let i = 0; i < 5; i += 1) enter('floods', false)
+    await settled()
+    expect(ends).toEqual(['floods full'])
+    enter('floods', true)
+    enter('other', false)
+    await settled()
+    expect(ends).toEqual(['floods full', 'floods full', 'floods full'])
+  })
 })
 
 type Step = readonly ['try' | 'enter' | 'leave' | 'withdraw' | 'pass', number]
