@@ -79,8 +79,6 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   readonly #mayRepeat: boolean
   /** The request was sent again, which happens at most once. */
   #repeated = false
-  /** The head of a response has come, in any attempt. */
-  #headCame = false
   /** The client has got the head of the device's response, not a refusal. */
   #begun = false
   #extent: Extent = 'counted'
@@ -209,7 +207,6 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
 
   head(head: DeviceHead, now: number): void {
     const { exchange, service } = this
-    this.#headCame = true
     const { connections, fields, breaker, events, longPaths, streamAfter } = service
     this.#answered(now)
     const time = this.#sentAt === 0 ? 0 : now - this.#sentAt
@@ -311,15 +308,6 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     this.attempt(this.service.clock.monotonic())
   }
 
-  /** A response that has not come until the client or its deadline gave it up would have come later still. */
-  #unanswered(end: RoundTripEnd): void {
-    const { longPaths, streamAfter, clock } = this.service
-    const gaveUp =
-      end.kind === 'abandoned' || (end.kind === 'failed' && failureOf(end.error) === 'http_response_timeout')
-    const time = this.#sentAt === 0 || !gaveUp ? 0 : clock.monotonic() - this.#sentAt
-    if (time > streamAfter) longPaths?.answered(this.outgoing.target, time, streamAfter)
-  }
-
   /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */
   protected finish(end: RoundTripEnd): void {
     const loan = this.loan
@@ -330,7 +318,6 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     if (this.#changes) this.service.learner?.changing(-1)
     if (this.#place !== undefined)
       this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)
-    if (end.kind !== 'relayed' && !this.#headCame) this.#unanswered(end)
     loan?.release(end.kind === 'relayed')
     this.#onEnd(end, this.exchange)
   }

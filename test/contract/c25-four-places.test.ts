@@ -17,7 +17,6 @@ describeTransports('C25 Four places at the device', (transport) => {
     return {
       device,
       sidecar,
-      shown: ['Authorization', `Bearer ${token}`],
       ask: async (path: string) => (await sidecar.request({ path, token })).status,
       /** Answers all requests for this path that are at the device and wait. */
       answer(path: string): void {
@@ -160,20 +159,6 @@ describeTransports('C25 Four places at the device', (transport) => {
     answer('/')
     answer('/b')
     expect(await Promise.all([...requests, ...others])).toEqual(Array(9).fill(200))
-  })
-
-  it('C25 a poll that its client gave up is a long one: the next leave a place to others', async () => {
-    const { device, sidecar, ask, shown } = await start()
-    const first = (await sidecar.connect()).start({ path: '/poll', fields: shown })
-    first.response.catch(() => {})
-    await device.waitForRequests(1)
-    await sidecar.clock.advance(2_001)
-    first.abort()
-    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
-    for (let i = 0; i < 4; i += 1) ask('/poll').catch(() => {})
-    await waitForQueued(sidecar, 3)
-    ask('/').catch(() => {})
-    expect((await device.waitForRequests(3)).target).toBe('/')
   })
 
   it('C25 four long polls leave places to twelve other requests', async () => {
