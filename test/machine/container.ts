@@ -59,6 +59,8 @@ export function startContainer(image: Image, options: ContainerOptions = {}): Co
   ]
   const ask = (...args: readonly string[]): Promise<Run> => run('unshare', crun(...args))
   const child: ChildProcess = spawn('unshare', crun('run', `--bundle=${bundle}`, name), {
+    // crun passes each signal on to the container, also SIGCONT.
+    env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const stderr = child.stderr === null ? Promise.resolve('') : text(child.stderr)
