@@ -60,8 +60,8 @@ interface Division {
  *
  * - A silent sidecar, which may still have a request at the device, has one place. Silent ones never have the last place: a fleet outlives
  *   its sidecars.
- * - The others are for those with requests, in equal parts; for all that beat, if none has requests. If there are fewer places than
- *   sidecars, these take turns.
+ * - The others are for those with requests, in equal parts; for all that beat, if none has requests. If those with requests are
+ *   more than the places, they take turns.
  * - A sidecar without requests has one place while those with requests leave some.
  */
 export function divide(most: number, beats: ReadonlyMap<string, Beat>, now: number): Division {
@@ -74,7 +74,8 @@ export function divide(most: number, beats: ReadonlyMap<string, Beat>, now: numb
   const ofSilent = Math.min(silent.length, most - 1)
   const ofIdle = Math.min(idle.length, Math.max(0, most - ofSilent - busy.length))
   const ofBusy = most - ofSilent - ofIdle
-  const turn = ofBusy < busy.length ? Math.floor(now / TURN) % busy.length : 0
+  const takesTurns = active.length > 0 && ofBusy < busy.length
+  const turn = takesTurns ? Math.floor(now / TURN) % busy.length : 0
   const all = [most, turn, ...busy, '-', ...idle, '-', ...silent]
   const view = hash('sha256', all.join(' '), 'base64url').slice(0, 16)
   return {

@@ -398,6 +398,15 @@ describe('H286 the division of the places', () => {
   })
 })
 
+it('H286 while no sidecar has requests, no place passes from one to another', () => {
+  const idle = { view: '', share: 0, level: 0, isActive: false, hasLeft: false }
+  const sharesAt = (now: number) => {
+    const { view, shareOf } = divide(1, new Map(['a', 'b', 'c'].map((id) => [id, { ...idle, at: now }])), now)
+    return [view, ...['a', 'b', 'c'].map(shareOf)]
+  }
+  for (const turn of [1, 2, 3]) expect(sharesAt(turn * TURN)).toEqual(sharesAt(0))
+})
+
 describe('the wall of a fleet', () => {
   it('H264 is never tried again, over a year and a restart of all; a later break only lowers it', async () => {
     const { join, breaks, pass, clock, end } = startFleet()
