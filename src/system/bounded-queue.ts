@@ -105,13 +105,7 @@ export class Line {
 
   /** As that of a fair queue, for the waiters of both kinds together. */
   makeRoomFor(owner: string): Waiter | undefined {
-    let most = (this.#owners.get(owner)?.waiting ?? 0) + 1
-    let longest: string | undefined
-    for (const [each, { waiting }] of this.#owners) {
-      if (waiting <= most) continue
-      most = waiting
-      longest = each
-    }
+    const longest = ownerWithMost(this.#owners, ({ waiting }) => waiting, owner)
     if (longest === undefined) return undefined
     return this.#waiters.takeLast(longest) ?? this.#longWaiters.takeLast(longest)
   }
@@ -275,6 +269,23 @@ export function createBoundedQueue(clock: QueueClock, bounds: QueueBounds, befor
   }
 }
 
+/** The owner with most waiters, if it has more than `owner` would have with one more. */
+function ownerWithMost<T>(
+  owners: ReadonlyMap<string, T>,
+  waitersOf: (each: T) => number,
+  owner: string,
+): string | undefined {
+  const own = owners.get(owner)
+  let most = (own === undefined ? 0 : waitersOf(own)) + 1
+  let found: string | undefined
+  for (const [name, each] of owners) {
+    if (waitersOf(each) <= most) continue
+    most = waitersOf(each)
+    found = name
+  }
+  return found
+}
+
 /** A queue that serves its owners in turn (round robin), so that an owner with many waiters does not delay the others. */
 export function createFairQueue<T>() {
   /** The owners in the order of service, each with its waiters in the order of arrival. */
@@ -317,10 +328,8 @@ export function createFairQueue<T>() {
      * owner has more waiters than `owner` would have with the new one.
      */
     makeRoomFor(owner: string): T | undefined {
-      const own = queues.get(owner)?.size ?? 0
-      let longest: readonly [string, Set<T>] | undefined
-      for (const entry of queues) if (entry[1].size > (longest?.[1].size ?? own + 1)) longest = entry
-      return longest && fair.takeLast(longest[0])
+      const longest = ownerWithMost(queues, ({ size }) => size, owner)
+      return longest === undefined ? undefined : fair.takeLast(longest)
     },
     /** Removes and returns the last waiter of an owner; undefined if it has none. */
     takeLast(owner: string): T | undefined {
