@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { isIPv6, isLoopback, splitAuthority } from '../http/ip.ts'
+import { isIPv6, isLoopback, normalizeAddress, splitAuthority } from '../http/ip.ts'
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { type ListenAddress, socketLengthProblem } from '../system/listen-address.ts'
 import type { Parsed } from './yaml.ts'
@@ -155,18 +155,12 @@ export function isSameAddress(one: UpstreamUrl, other: UpstreamUrl): boolean {
   return one.port === other.port && machineOf(one.host) === machineOf(other.host)
 }
 
-/** IPv4 in IPv6, as `URL` writes it. */
-const MAPPED = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i
-
 /** One spelling of each host. */
-function machineOf(host: string): string {
-  const name = host.toLowerCase().replace(/\.$/, '')
-  const [, high, low] = MAPPED.exec(name) ?? []
-  const bytes = [high, low].flatMap((word = '') => [parseInt(word, 16) >> 8, parseInt(word, 16) & 255])
-  const machine = high === undefined ? name : bytes.join('.')
-  return machine === '127.0.0.1' || machine === '::1' || /^(?:.+\.)?localhost$/.test(machine)
-    ? 'localhost'
-    : machine
+function machineOf(given: string): string {
+  const host = given.toLowerCase()
+  const address = normalizeAddress(host)
+  const name = address === undefined ? host.replace(/\.$/, '') : `${address}${zoneIn(host)}`
+  return /^(?:127\.0\.0\.1|::1|(?:.+\.)?localhost)$/.test(name) ? 'localhost' : name
 }
 
 /** The zone of an IPv6 address, with its percent sign; empty without one. */
