@@ -298,16 +298,13 @@ export function loadOf(all: readonly DeviceService[], elsewhere: readonly Device
 
 /** The places for `postern status`. @param all the services; those that have these places count together */
 export function useOf(places: ServicePlaces, all: readonly DeviceService[]): PlacesUse {
-  const [streams, tunnels] = [
-    { used: 0, limit: 0 },
-    { used: 0, limit: 0 },
-  ]
-  for (const { config, open } of all.filter((each) => each.places === places)) {
-    const most = besidePlaces(config)
+  const sharing = all.filter((each) => each.places === places)
+  const most = besidePlaces(sharing.map(({ config }) => config))
+  const streams = { used: 0, limit: most.streams }
+  const tunnels = { used: 0, limit: most.tunnels }
+  for (const { open } of sharing) {
     streams.used += open.streams.all
-    streams.limit += most.streams
     tunnels.used += open.upgrading.count
-    tunnels.limit += most.tunnels
   }
   return { ...places.condition(), streams, tunnels, waits: places.waited() }
 }

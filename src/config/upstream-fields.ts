@@ -165,17 +165,18 @@ export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
 }
 
 /**
- * The most streams and WebSockets that a service has beside its places, each on a connection of its own. With one place, streams hold it.
+ * The most streams and WebSockets that services have beside their places, each on a connection of its own. With one place, streams hold it.
  * HTTP/1.0 has no WebSockets.
  */
 export function besidePlaces(
-  service: Pick<ServiceConfig, 'maxInFlight' | 'maxStreams' | 'maxTunnels' | 'version'>,
+  services: readonly Pick<ServiceConfig, 'maxInFlight' | 'maxStreams' | 'maxTunnels' | 'version'>[],
 ): { readonly streams: number; readonly tunnels: number } {
-  const { maxStreams, maxTunnels, version } = service
-  return {
-    streams: placesBounds(service).max > 1 ? maxStreams : 0,
-    tunnels: version === '1.0' ? 0 : maxTunnels,
+  let [streams, tunnels] = [0, 0]
+  for (const service of services) {
+    if (placesBounds(service).max > 1) streams += service.maxStreams
+    if (service.version !== '1.0') tunnels += service.maxTunnels
   }
+  return { streams, tunnels }
 }
 
 /** Whether the places are so few that they break no device with a usual TCP stack: no more than by default. */

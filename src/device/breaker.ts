@@ -72,9 +72,9 @@ interface HealthEvents {
 }
 
 /**
- * From `begin` on, requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable. Only a
- * status below 500 counts as up. `up` is the last result; undefined before the first one. Returns undefined, and checks nothing, if `path`
- * is null.
+ * From `begin` on, requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is
+ * reachable. Only a status below 500 counts as up. `up` is the last result; undefined before the first one. Returns undefined, and checks
+ * nothing, if `path` is null.
  */
 export function createHealthCheck(
   { path, interval }: { readonly path: string | null; readonly interval: number },

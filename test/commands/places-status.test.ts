@@ -33,7 +33,7 @@ it('`status` says that requests waited for places over the last day, and how man
   const sidecar = await startSidecar({ device, clock, config: { upstream: { max_in_flight: undefined } } })
   let token = await sidecar.token()
   let answered = 0
-  /** Sends so many requests, of which the device answers `places` at once after 10 ms, then the others. */
+  /** Sends so many requests. The device answers those in the `places` after 10 ms, then the others. */
   const round = async (count: number, places: number): Promise<void> => {
     const responses = Array.from({ length: count }, () => sidecar.request({ token }))
     const end = answered + count

@@ -44,12 +44,7 @@ export const PLACES = check({
 
 /** What the services with these places have beside them, and the sum. */
 function besideText(all: readonly ServiceConfig[], places: number): string {
-  let [streams, tunnels] = [0, 0]
-  for (const each of all) {
-    const beside = besidePlaces(each)
-    streams += beside.streams
-    tunnels += beside.tunnels
-  }
+  const { streams, tunnels } = besidePlaces(all)
   const sorts = [
     streams === 0 ? [] : counted(streams, 'stream'),
     tunnels === 0 ? [] : counted(tunnels, 'WebSocket'),

@@ -55,7 +55,7 @@ export function firstPlaces(choice: PlacesChoice): FirstPlaces {
 /** What the keys mean together; empty if streams and WebSockets stay at their defaults. */
 export function aboutPlaces({ maxInFlight, beside }: FirstPlaces): string {
   if (typeof maxInFlight !== 'number' || beside === undefined) return ''
-  const most = besidePlaces({ maxInFlight, maxStreams: beside, maxTunnels: beside, version: '1.1' })
+  const most = besidePlaces([{ maxInFlight, maxStreams: beside, maxTunnels: beside, version: '1.1' }])
   const sum = maxInFlight + most.streams + most.tunnels
   return `The device gets at most ${maxInFlight} at once. Streams and WebSockets have connections of their own beside
 these, so max_streams and max_tunnels are ${beside}, which makes ${sum} at most. If that is more
