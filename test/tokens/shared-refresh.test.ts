@@ -166,8 +166,8 @@ it('C7 a refresh token is valid until the millisecond in which it expires, as in
 
 it('H311 a refresh gets no token that outlives its login, even if its second step is late', async () => {
   const one = await sidecar({ grantLifetime: HOUR })
-  const { refreshToken, accessToken } = await one.issue()
-  const end = await redis.command('PEXPIRETIME', `{${prefix}}:t:${digestToken(accessToken)}`)
+  const { grant, refreshToken, accessToken } = await one.issue()
+  const end = await redis.command('ZSCORE', `{${prefix}}:g:${grant}`, `a${digestToken(accessToken)}`)
   let step = 0
   const lateBy = (time: number): void => {
     step = 0
