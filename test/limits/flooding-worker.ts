@@ -1,26 +1,33 @@
-import { setTimeout } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createSharedWindows } from '../../src/fleet/windows.ts'
 import type { WindowPolicy } from '../../src/limits/window-table.ts'
 
 import { open } from '../store/opened.ts'
-import { realClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 
-/** What one sidecar, an event loop of its own, counted. */
+/** What a sidecar, an event loop of its own, is told to do. */
+export interface Order {
+  /** Passes on its clock before it counts (ms). */
+  readonly after: number
+  /** Ends with the first turn, or when a turn ends with a refusal. */
+  readonly until: 'one turn' | 'used up'
+}
+
+/** What it counted since the order. */
 export interface Flooded {
   readonly admitted: number
   readonly refused: number
   readonly fallbacks: number
 }
 
-/**
- * Counts one key without end. When told to stop, goes on until it was admitted once, and then until the last request of a turn is refused:
- * its last window is used up then. A window may close within a turn, so an earlier refusal does not say so of the next one.
- */
-async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
-  const clock = realClock()
+/** How many requests it counts at once. */
+const TURN = 20
+
+/** Counts one key, as it is ordered to. */
+async function flood(port: number, policy: WindowPolicy): Promise<void> {
+  const clock = stillClock()
   const { store } = await open(`valkey://127.0.0.1:${port}`, { timeout: 60_000 }, clock)
-  let [admitted, refused, fallbacks, stopping] = [0, 0, 0, false]
+  let fallbacks = 0
   const windows = createSharedWindows(policy, {
     store,
     endpoint: 'api',
@@ -34,20 +41,21 @@ async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
       throw new Error('no window was lost')
     },
   })
-  parentPort?.once('message', () => {
-    stopping = true
-  })
-  parentPort?.postMessage('connected')
-  for (;;) {
-    const decisions = await Promise.all(Array.from({ length: 20 }, () => windows.count('client')))
-    const passed = decisions.filter((decision) => decision.admitted).length
-    admitted += passed
-    refused += decisions.length - passed
-    if (stopping && admitted > 0 && decisions.at(-1)?.admitted === false) break
-    await setTimeout(1)
+
+  async function obey({ after, until }: Order): Promise<Flooded> {
+    await clock.leap(after)
+    let [admitted, refused] = [0, 0]
+    for (;;) {
+      const decisions = await Promise.all(Array.from({ length: TURN }, () => windows.count('client')))
+      const passed = decisions.filter((decision) => decision.admitted).length
+      admitted += passed
+      refused += decisions.length - passed
+      if (until === 'one turn' || passed < TURN) return { admitted, refused, fallbacks }
+    }
   }
-  await store.close()
-  return { admitted, refused, fallbacks }
+
+  parentPort?.on('message', async (order: Order) => parentPort?.postMessage(await obey(order)))
+  parentPort?.postMessage('connected')
 }
 
-parentPort?.postMessage(await flood(workerData.port, workerData.policy))
+await flood(workerData.port, workerData.policy)
