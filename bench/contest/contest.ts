@@ -33,15 +33,23 @@ export async function startPeers(
 ): Promise<Contestant[]> {
   const contestants: Contestant[] = []
   for (const peer of peers) {
-    if (lab.peers !== undefined && !lab.peers.includes(peer.name)) continue
-    const version = await peer.version()
-    if (version === undefined) say(`${peer.name} is not installed: skipped`)
-    else {
-      const running = await peer.start({ devicePort, core: lab.proxyCore })
-      contestants.push({ peer, version, running, generator: lab.autocannon })
-    }
+    const version = await installed(lab, peer)
+    if (version === undefined) continue
+    const running = await peer.start({ devicePort, core: lab.proxyCore })
+    contestants.push({ peer, version, running, generator: lab.autocannon })
   }
   return contestants
+}
+
+/** The version of a peer that is to be measured; undefined if it is not installed, or if `--peers` names others. */
+export async function installed(
+  { peers }: Pick<Lab, 'peers'>,
+  { name, version }: Pick<Peer, 'name' | 'version'>,
+): Promise<string | undefined> {
+  if (peers !== undefined && !peers.includes(name)) return undefined
+  const found = await version()
+  if (found === undefined) say(`${name} is not installed: skipped`)
+  return found
 }
 
 /** Starts one peer, also if `--peers` names others. */

@@ -5,14 +5,12 @@ import { CAPABILITIES } from '../floor/capabilities.ts'
 import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
-import { STREAMS } from '../load/h2load.ts'
+import { HTTP2_CONNECTIONS, STREAMS } from '../load/h2load.ts'
 import { medianOf } from '../measure.ts'
 import { floorPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { cleaningUp } from '../run-program.ts'
-
-const HTTP2_CONNECTIONS = 32
 
 /** Multiple of the usual warm-up. Over HTTP/2, V8 optimizes for about 100,000 requests; until then the floor costs twice. */
 const HTTP2_WARM_UP = 3
