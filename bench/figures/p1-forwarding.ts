@@ -1,4 +1,11 @@
-import { CONNECTIONS, compete, installed, startPeers, under } from '../contest/contest.ts'
+import {
+  CONNECTIONS,
+  competeInTurn,
+  installed,
+  type Loading,
+  loadingsOf,
+  startPeers,
+} from '../contest/contest.ts'
 import { heldText, hold } from '../contest/hold.ts'
 import {
   busyNotes,
@@ -13,7 +20,6 @@ import {
 import type { Check, Table } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
-import type { Generator } from '../load/generator.ts'
 import { HTTP2_CONNECTIONS, STREAMS } from '../load/h2load.ts'
 import { medianOf } from '../measure.ts'
 import { type CertificatePaths, makeCertificate } from '../peers/certificate.ts'
@@ -35,9 +41,17 @@ const OTHERS: readonly { readonly job: Job; readonly bare?: string }[] = [
 ]
 
 /** In the order in which they are measured. */
-const PROTOCOLS = ['HTTP/1.1', 'TLS', 'HTTP/2'] as const
+export const PROTOCOLS = ['HTTP/1.1', 'TLS', 'HTTP/2'] as const
 
 type Protocol = (typeof PROTOCOLS)[number]
+/** The names of the programs that do the whole job. */
+export const JOBS: readonly string[] = [OURS, ...OTHERS.map(({ job }) => job.name)]
+
+/** The check of the processor time of a program over a protocol. */
+export function costId(name: string, protocol: Protocol): string {
+  return name === OURS && protocol === 'HTTP/1.1' ? 'P1 CPU' : `P1 CPU ${name}, ${protocol}`
+}
+
 type Rows = Readonly<Record<Protocol, readonly Row[]>>
 
 export const forwarding: Figure = {
@@ -51,7 +65,7 @@ export const forwarding: Figure = {
     const rows = await measureAll(lab, jobs, pair)
     const all = PROTOCOLS.map((protocol) => rows[protocol])
     return {
-      checks: [...beside(rows), ...PROTOCOLS.flatMap((protocol) => costs(rows[protocol], protocol, jobs))],
+      checks: [...beside(rows), ...PROTOCOLS.flatMap((protocol) => costs(rows[protocol], protocol))],
       tables: [
         summary(rows, held),
         ...PROTOCOLS.map((protocol) => rowsTable(`${protocol}, every program on one core`, rows[protocol])),
@@ -80,32 +94,15 @@ async function holdAll(
 
 /** Measures all programs over each protocol. Those over TLS take HTTP/2, too. */
 async function measureAll(lab: Lab, jobs: readonly Job[], pair: CertificatePaths): Promise<Rows> {
-  const http1 = { generator: lab.wrk ?? lab.autocannon, connections: CONNECTIONS }
-  const http2 = { generator: lab.h2load, connections: HTTP2_CONNECTIONS }
-  const [cleartext = []] = await cleaningUp(() => contest(lab, jobs, undefined, [http1]))
-  const [tls = [], multiplexed = []] = await cleaningUp(() => contest(lab, jobs, pair, [http1, http2]))
-  return { 'HTTP/1.1': cleartext, TLS: tls, 'HTTP/2': multiplexed }
-}
-
-interface Loading {
-  /** Undefined if it is not installed. */
-  readonly generator: Generator | undefined
-  readonly connections: number
-}
-
-/** Runs one load after the other against the same processes. Returns the rows of each load. */
-async function contest(
-  lab: Lab,
-  jobs: readonly Job[],
-  pair: CertificatePaths | undefined,
-  loads: readonly Loading[],
-): Promise<Row[][]> {
-  const bare = [haproxyPeer(pair), pair === undefined ? nginxPeer : nginxTlsPeer(pair)]
-  const started = await startPeers(lab, [...jobs.map((job) => loadedPeer(job, pair)), ...bare])
-  const results: Row[][] = []
-  for (const { generator, connections } of loads)
-    results.push(await compete(lab, under(generator, started), { connections }))
-  return results
+  const { http1, http2 } = loadingsOf(lab)
+  const contest = async (tls: CertificatePaths | undefined, loads: readonly Loading[]): Promise<Row[][]> => {
+    const bare = [haproxyPeer(tls), tls === undefined ? nginxPeer : nginxTlsPeer(tls)]
+    const peers = [...jobs.map((job) => loadedPeer(job, tls)), ...bare]
+    return competeInTurn(lab, await startPeers(lab, peers), loads)
+  }
+  const [cleartext = []] = await cleaningUp(() => contest(undefined, [http1]))
+  const [encrypted = [], multiplexed = []] = await cleaningUp(() => contest(pair, [http1, http2]))
+  return { 'HTTP/1.1': cleartext, TLS: encrypted, 'HTTP/2': multiplexed }
 }
 
 /** Postern beside the others, by processor time, which is the rate that one core allows. */
@@ -139,10 +136,10 @@ function beside(rows: Rows): readonly Check[] {
 }
 
 /** Processor time of each job over a protocol. */
-function costs(rows: readonly Row[], protocol: Protocol, jobs: readonly Job[]): readonly Check[] {
-  return jobs.map(({ name }) => {
-    const id = name === OURS && protocol === 'HTTP/1.1' ? 'P1 CPU' : `P1 CPU ${name}, ${protocol}`
-    return costCheck(rows, id, `processor time of a request through ${name}, ${protocol}`, name)
+function costs(rows: readonly Row[], protocol: Protocol): readonly Check[] {
+  return JOBS.map((name) => {
+    const what = `processor time of a request through ${name}, ${protocol}`
+    return costCheck(rows, costId(name, protocol), what, name)
   })
 }
 
