@@ -146,9 +146,12 @@ async function save(name: string, result: Result): Promise<void> {
 async function publish(options: Options, known: readonly string[], result: Result): Promise<void> {
   const rows = JSON.parse(await readFile(PUBLISHED, 'utf8')) as readonly PublishedFigure[] // test/pages/figures.test.ts reads it
   const checks = result.figures.filter(({ faults }) => faults.length === 0).flatMap((figure) => figure.checks)
-  const after = rows.map((row) =>
-    isRunOf(row.command, options, known) ? measuredRow(row, { ...result, checks }) : row,
-  )
+  const after = rows.map((row) => {
+    if (row.check === undefined || !isRunOf(row.command, options, known)) return row
+    const measured = measuredRow(row, { ...result, checks })
+    if (measured === row) process.stdout.write(`bench/figures.json: ${row.id}: no value of ${row.check}\n`)
+    return measured
+  })
   const changed = new Set(after.filter((row, i) => row !== rows[i]).map(({ page }) => page))
   if (changed.size === 0) return
   await writeFile(PUBLISHED, `${JSON.stringify(after, null, 2)}\n`)
