@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -29,11 +29,10 @@ import { currentLoad, describeMachine } from './machine.ts'
 import { HELP, isRunOf, type Options, readOptions, UsageError } from './options.ts'
 import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
-import { measuredRow, type PublishedFigure, writtenPage } from './report/published.ts'
+import { publish } from './report/publish.ts'
 import { cleaningUp, runProgram, say } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
-const PUBLISHED = fileURLToPath(new URL('figures.json', import.meta.url))
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
 /** In the order in which they are measured and reported. */
@@ -59,7 +58,8 @@ async function main(): Promise<0 | 1> {
 
   process.stdout.write(`\n${formatChecks(result.figures)}\n\n`)
   await save(options.out, result)
-  await publish(options, known, result)
+  for (const line of await publish(ROOT, (command) => isRunOf(command, options, known), result))
+    process.stdout.write(`${line}\n`)
   const regressed = before === undefined ? false : printComparison(before, result)
   const faults = result.figures.flatMap((figure) => figure.faults.map((fault) => `${figure.id}: ${fault}`))
   for (const fault of faults) process.stdout.write(`FAIL  ${fault}\n`)
@@ -140,29 +140,6 @@ async function save(name: string, result: Result): Promise<void> {
   await writeFile(`${file}.json`, `${JSON.stringify(result, null, 1)}\n`)
   await writeFile(`${file}.html`, renderPage(result))
   say(`written: ${file}.json and .html`)
-}
-
-/** Writes the figures of the pages whose own command was run, into `figures.json` and onto their pages. */
-async function publish(options: Options, known: readonly string[], result: Result): Promise<void> {
-  const rows = JSON.parse(await readFile(PUBLISHED, 'utf8')) as readonly PublishedFigure[] // test/pages/figures.test.ts reads it
-  const checks = result.figures.filter(({ faults }) => faults.length === 0).flatMap((figure) => figure.checks)
-  const after = rows.map((row) => {
-    if (row.check === undefined || !isRunOf(row.command, options, known)) return row
-    const measured = measuredRow(row, { ...result, checks })
-    if (measured === row) process.stdout.write(`bench/figures.json: ${row.id}: no value of ${row.check}\n`)
-    return measured
-  })
-  const changed = new Set(after.filter((row, i) => row !== rows[i]).map(({ page }) => page))
-  if (changed.size === 0) return
-  await writeFile(PUBLISHED, `${JSON.stringify(after, null, 2)}\n`)
-  for (const page of changed) {
-    const file = join(ROOT, page)
-    const of = (all: readonly PublishedFigure[]) => all.filter((row) => row.page === page)
-    const { text, left } = writtenPage(await readFile(file, 'utf8'), of(rows), of(after))
-    await writeFile(file, text)
-    say(`written: ${page} and bench/figures.json`)
-    for (const what of left) process.stdout.write(`write into ${page} yourself: ${what}\n`)
-  }
 }
 
 async function readEarlierResult(file: string): Promise<Result> {

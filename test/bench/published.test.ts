@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { costId, JOBS, PROTOCOLS } from '../../bench/figures/p1-forwarding.ts'
+import { publish } from '../../bench/report/publish.ts'
 import { measuredRow, type PublishedFigure, writtenPage } from '../../bench/report/published.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { readPage } from '../support/pages.ts'
-import { aCheck } from './a-result.ts'
+import { aCheck, aResult } from './a-result.ts'
 
 const ROW: PublishedFigure = {
   ...{ id: 'a request', check: 'P1 CPU', value: '33.2', unit: 'µs', command: 'npm run bench -- --only P1' },
@@ -54,6 +57,46 @@ describe('A page', () => {
       )
       expect(writtenPage(readPage(name), of, next).left, name).toEqual([])
     }
+  })
+})
+
+describe('A run', () => {
+  const write = (root: string, rows: readonly PublishedFigure[]): void => {
+    for (const folder of ['bench', 'docs']) mkdirSync(join(root, folder))
+    writeFileSync(join(root, 'bench/figures.json'), JSON.stringify(rows))
+    writeFileSync(join(root, 'docs/beside.md'), '33.2 µs, 40 µs, 2026-11-28\n')
+  }
+  const other = {
+    ...ROW,
+    id: 'another',
+    check: 'P1 CPU TLS',
+    value: '40',
+    command: 'npm run bench -- --only P5',
+  }
+  const checks = [aCheck({ id: 'P1 CPU', value: 27.3 }), aCheck({ id: 'P1 CPU TLS', value: 50 })]
+  const isRun = (command: string): boolean => command === ROW.command
+
+  it('writes the figures of its own command, and says what is left to write', async () => {
+    const root = temporaryDirectory()
+    write(root, [ROW, other])
+    const lines = await publish(root, isRun, aResult({ processor: 'AMD EPYC', checks }))
+    expect(readFileSync(join(root, 'docs/beside.md'), 'utf8')).toBe('27.3 µs, 40 µs, 2026-11-28\n')
+    expect(JSON.parse(readFileSync(join(root, 'bench/figures.json'), 'utf8'))).toEqual([
+      { ...ROW, value: '27.3', day: '2026-01-02' },
+      other,
+    ])
+    expect(lines).toEqual([
+      'written: docs/beside.md and bench/figures.json',
+      'write into docs/beside.md yourself: day: 2026-01-02',
+    ])
+  })
+
+  it('writes no figure with a fault, and names what it did not measure', async () => {
+    const root = temporaryDirectory()
+    write(root, [ROW])
+    const lines = await publish(root, isRun, aResult({ checks, faults: ['a wrong response'] }))
+    expect(lines).toEqual(['bench/figures.json: a request: no value of P1 CPU'])
+    expect(readFileSync(join(root, 'docs/beside.md'), 'utf8')).toContain('33.2 µs')
   })
 })
 
