@@ -50,10 +50,10 @@ export function verdictOf({ value, reach, aim, better }: Check): Verdict {
   return meets(reach) ? 'pass' : 'short'
 }
 
-/** The threshold as text: `≥ 0.6 ×, aim 0.75`. */
+/** The threshold and the target as text: `≥ 0.6 ×, aim 0.75`. */
 export function boundOf({ reach, aim, better, unit }: Check): string {
-  if (reach === undefined) return ''
-  return `${better === 'more' ? '≥' : '≤'} ${reach} ${unit}${aim === undefined ? '' : `, aim ${aim}`}`
+  const bound = reach === undefined ? [] : [`${better === 'more' ? '≥' : '≤'} ${reach} ${unit}`]
+  return [...bound, ...(aim === undefined ? [] : [`aim ${aim}`])].join(', ')
 }
 
 /** The machine and the commit that were measured. */

@@ -1,10 +1,11 @@
-import { parseArgs } from 'node:util'
+import { isDeepStrictEqual, parseArgs } from 'node:util'
 import type { Effort } from './lab.ts'
 
 export const HELP = `npm run bench -- [options]
 
 Proves the limits under load, then measures Postern beside its peers, and writes
-bench/results/latest.json and latest.html. See bench/README.md.
+bench/results/latest.json and latest.html. See bench/README.md. A command that
+bench/figures.json names also writes its figures there, and onto their pages.
 
   --only P1,P3      these figures alone; "limits" is the proof of the limits
   --floor           what each capability adds to the floor: P1f with all its rows,
@@ -62,6 +63,17 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     part: quick ? 1 / 20 : 1,
   }
   return { ...values, only, effort, peers: list(values.peers), nodeFlags: values['node-flag'] }
+}
+
+/**
+ * Whether a run with these options measures what a command of `figures.json` does: the same figures and peers, at full length, of the program
+ * that is released. Rounds and seconds may differ.
+ */
+export function isRunOf(command: string, options: Options, known: readonly string[]): boolean {
+  const [, args] = /^npm run bench -- (.+)$/.exec(command) ?? []
+  if (args === undefined || options.quick || options.source || options.nodeFlags.length > 0) return false
+  const { only, peers } = readOptions(args.split(' '), known)
+  return isDeepStrictEqual([only, peers], [options.only, options.peers])
 }
 
 const OFF = { type: 'boolean', default: false } as const

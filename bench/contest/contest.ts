@@ -1,6 +1,7 @@
 import { DEVICE_BODY } from '../device.ts'
 import type { Lab } from '../lab.ts'
 import type { Generator, Load } from '../load/generator.ts'
+import { HTTP2_CONNECTIONS } from '../load/h2load.ts'
 import { alternate } from '../measure.ts'
 import type { Peer, RunningPeer } from '../peers/peer.ts'
 import { processorTime } from '../process-usage.ts'
@@ -10,6 +11,9 @@ import type { Row, Sample } from './row.ts'
 
 /** Keep-alive connections of a load, unless a figure says otherwise. */
 export const CONNECTIONS = 64
+
+/** Multiple of the usual warm-up. Over HTTP/2, V8 optimizes for about 100,000 requests; until then the floor costs twice. */
+const HTTP2_WARM_UP = 3
 
 /** A running peer and the load generator that loads it. */
 export interface Contestant {
@@ -33,15 +37,23 @@ export async function startPeers(
 ): Promise<Contestant[]> {
   const contestants: Contestant[] = []
   for (const peer of peers) {
-    if (lab.peers !== undefined && !lab.peers.includes(peer.name)) continue
-    const version = await peer.version()
-    if (version === undefined) say(`${peer.name} is not installed: skipped`)
-    else {
-      const running = await peer.start({ devicePort, core: lab.proxyCore })
-      contestants.push({ peer, version, running, generator: lab.autocannon })
-    }
+    const version = await installed(lab, peer)
+    if (version === undefined) continue
+    const running = await peer.start({ devicePort, core: lab.proxyCore })
+    contestants.push({ peer, version, running, generator: lab.autocannon })
   }
   return contestants
+}
+
+/** The version of a peer that is to be measured; undefined if it is not installed, or if `--peers` names others. */
+export async function installed(
+  { peers }: Pick<Lab, 'peers'>,
+  { name, version }: Pick<Peer, 'name' | 'version'>,
+): Promise<string | undefined> {
+  if (peers !== undefined && !peers.includes(name)) return undefined
+  const found = await version()
+  if (found === undefined) say(`${name} is not installed: skipped`)
+  return found
 }
 
 /** Starts one peer, also if `--peers` names others. */
@@ -54,6 +66,37 @@ export async function startPeer(lab: Lab, peer: Peer): Promise<Contestant> {
 /** The same contestants under this load generator; none if it is not installed. */
 export function under(generator: Generator | undefined, contestants: readonly Contestant[]): Contestant[] {
   return generator === undefined ? [] : contestants.map((contestant) => ({ ...contestant, generator }))
+}
+
+/** A load of one protocol. */
+export interface Loading {
+  /** Undefined if it is not installed. */
+  readonly generator: Generator | undefined
+  readonly connections: number
+  /** Multiple of the usual warm-up. */
+  readonly warmUp?: number
+}
+
+/** The loads over HTTP/1.1, and over HTTP/2, which need programs that were started with TLS. */
+export function loadingsOf({ wrk, autocannon, h2load }: Lab): Readonly<Record<'http1' | 'http2', Loading>> {
+  return {
+    http1: { generator: wrk ?? autocannon, connections: CONNECTIONS },
+    http2: { generator: h2load, connections: HTTP2_CONNECTIONS, warmUp: HTTP2_WARM_UP },
+  }
+}
+
+/** Runs one load after the other against the same processes. Returns the rows of each load. */
+export async function competeInTurn(
+  lab: Lab,
+  started: readonly Contestant[],
+  loads: readonly Loading[],
+): Promise<Row[][]> {
+  const results: Row[][] = []
+  for (const { generator, connections, warmUp = 1 } of loads) {
+    const patient = { ...lab, warmUpSeconds: lab.warmUpSeconds * warmUp }
+    results.push(await compete(patient, under(generator, started), { connections }))
+  }
+  return results
 }
 
 /** Checks the response of each contestant and warms it up, then measures all of them in turn, once per round. */

@@ -76,9 +76,9 @@ export function besideCheck(
   return ratioOf(id, what, seriesOf(rows, name, measure), seriesOf(rows, other, measure), { reach })
 }
 
-/** Processor time of Postern per request: other processes hardly affect it, but it differs between machines. */
-export function costCheck(rows: readonly Row[], id: string, what: string): Check {
-  return checkOf(id, what, 'µs', summarize(seriesOf(rows, OURS, 'cpuPerRequest')))
+/** Processor time per request of a row: other processes hardly affect it, but it differs between machines. */
+export function costCheck(rows: readonly Row[], id: string, what: string, name = OURS): Check {
+  return checkOf(id, what, 'µs', summarize(seriesOf(rows, name, 'cpuPerRequest')))
 }
 
 const HEAD = ['peer', 'does besides', 'load', 'req/s', '±', 'we are', 'CPU µs/req', 'by CPU', 'busy']

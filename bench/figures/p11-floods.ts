@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
-import { systemClock } from '../../src/system/clock.ts'
-import { machineNames } from '../../src/system/machine-names.ts'
-import { startChild, temporaryFolder } from '../child.ts'
+import { startChild } from '../child.ts'
 import { startPeer } from '../contest/contest.ts'
 import type { Check } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
-import { haproxyTlsPeer, writePem } from '../peers/haproxy.ts'
+import { makeCertificate } from '../peers/certificate.ts'
+import { haproxyTlsPeer } from '../peers/haproxy.ts'
 import { nginxTlsPeer } from '../peers/nginx.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -58,13 +56,11 @@ export const floods: Figure = {
   title: 'Memory under floods',
   about: `Resident memory while clients try to make the server hold as much as they can, from at most four addresses, for ${FLOOD} s each, and half a minute later. Postern has the account of the unit with ${MOST} MiB. nginx and HAProxy get the same floods with their defaults.`,
   async measure(lab) {
-    const folder = await temporaryFolder()
-    await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
-    const pair = selfSignedPaths(folder)
+    const pair = await makeCertificate()
     const set = [`listen.memory=${ACCOUNT}MiB`, 'listen.max_connections_per_client=250']
     const ours = posternPeer({ tls: true, set, program: withHeap(lab.program) })
     const peers: Peer[] = [ours]
-    for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(await writePem(pair))])
+    for (const peer of [nginxTlsPeer(pair), haproxyTlsPeer(pair)])
       if ((await peer.version()) !== undefined) peers.push(peer)
     const results: { readonly peer: Peer; readonly runs: readonly FloodRun[] }[] = []
     for (const peer of peers) {

@@ -1,21 +1,15 @@
-import { CONNECTIONS, compete, startPeers, under } from '../contest/contest.ts'
+import { CONNECTIONS, competeInTurn, type Loading, loadingsOf, startPeers } from '../contest/contest.ts'
 import { besideCheck, busyNotes, OURS, type Row, rowFaults, seriesOf, spreadOf } from '../contest/row.ts'
 import type { Check, Table } from '../figure.ts'
 import { CAPABILITIES } from '../floor/capabilities.ts'
 import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
-import type { Generator } from '../load/generator.ts'
-import { STREAMS } from '../load/h2load.ts'
+import { HTTP2_CONNECTIONS, STREAMS } from '../load/h2load.ts'
 import { medianOf } from '../measure.ts'
 import { floorPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { cleaningUp } from '../run-program.ts'
-
-const HTTP2_CONNECTIONS = 32
-
-/** Multiple of the usual warm-up. Over HTTP/2, V8 optimizes for about 100,000 requests; until then the floor costs twice. */
-const HTTP2_WARM_UP = 3
 
 export const floor: Figure = {
   id: 'P1f',
@@ -42,10 +36,11 @@ export const floor: Figure = {
 
 /** One round of every load, by programs that were started for it: two starts of the same program may differ by 5 %. */
 async function oneStart(lab: Lab): Promise<Row[][]> {
-  const http1Load = { generator: lab.wrk ?? lab.autocannon, connections: CONNECTIONS }
-  const http2Load = { generator: lab.h2load, connections: HTTP2_CONNECTIONS, warmUp: HTTP2_WARM_UP }
-  const cleartext = await cleaningUp(() => contest(lab, false, [http1Load]))
-  return [...cleartext, ...(await contest(lab, true, [http1Load, http2Load]))]
+  const { http1, http2 } = loadingsOf(lab)
+  const contest = async (tls: boolean, loads: readonly Loading[]): Promise<Row[][]> =>
+    competeInTurn(lab, await startPeers(lab, peersOf(lab, tls)), loads)
+  const cleartext = await cleaningUp(() => contest(false, [http1]))
+  return [...cleartext, ...(await contest(true, [http1, http2]))]
 }
 
 /** The rows of each load, with the samples of all starts. */
@@ -54,25 +49,6 @@ function joined(starts: readonly Row[][][]): Row[][] {
   return first.map((rows, load) =>
     rows.map((row, at) => ({ ...row, samples: starts.flatMap((start) => start[load]?.[at]?.samples ?? []) })),
   )
-}
-
-interface Loading {
-  /** Undefined if it is not installed. */
-  readonly generator: Generator | undefined
-  readonly connections: number
-  /** Multiple of the usual warm-up. */
-  readonly warmUp?: number
-}
-
-/** Runs one load after the other against the same processes. Returns the rows of each load. */
-async function contest(lab: Lab, tls: boolean, loads: readonly Loading[]): Promise<Row[][]> {
-  const started = await startPeers(lab, peersOf(lab, tls))
-  const results: Row[][] = []
-  for (const { generator, connections, warmUp = 1 } of loads) {
-    const patient = { ...lab, warmUpSeconds: lab.warmUpSeconds * warmUp }
-    results.push(await compete(patient, under(generator, started), { connections }))
-  }
-  return results
 }
 
 function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {

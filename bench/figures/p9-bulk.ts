@@ -1,7 +1,3 @@
-import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
-import { systemClock } from '../../src/system/clock.ts'
-import { machineNames } from '../../src/system/machine-names.ts'
-import { temporaryFolder } from '../child.ts'
 import { type Contestant, startPeers } from '../contest/contest.ts'
 import { busyNote, OURS } from '../contest/row.ts'
 import { startNodeDevice } from '../device.ts'
@@ -9,6 +5,7 @@ import { fixed, percent } from '../format.ts'
 import type { Figure, Lab } from '../lab.ts'
 import { type Transfer, transfer } from '../load/transfer.ts'
 import { alternate, checkOf, medianOf, ratioOf } from '../measure.ts'
+import { makeCertificate } from '../peers/certificate.ts'
 import { nginxStreamPeer, nginxTlsStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
@@ -52,11 +49,9 @@ export const bulk: Figure = {
   async measure(lab) {
     const bytes = Math.round(GIBIBYTE * Math.max(lab.part, 1 / 8))
     const device = await startNodeDevice(lab.otherCore)
-    const folder = await temporaryFolder()
-    await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
     const { program } = lab
     const plain = [posternPeer({ program }), nginxStreamPeer]
-    const secure = [posternPeer({ program, tls: true }), nginxTlsStreamPeer(selfSignedPaths(folder))]
+    const secure = [posternPeer({ program, tls: true }), nginxTlsStreamPeer(await makeCertificate())]
     const ways = [
       ...waysOver('cleartext', await startPeers(lab, plain, device.port)),
       ...waysOver('TLS', await startPeers(lab, secure, device.port)),

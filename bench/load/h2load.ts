@@ -1,6 +1,9 @@
 import { outputOf, versionOf } from '../child.ts'
 import { type Generator, type Load, type LoadResult, timeoutFor } from './generator.ts'
 
+/** Connections of a load over HTTP/2, unless a figure says otherwise. */
+export const HTTP2_CONNECTIONS = 32
+
 /** Requests in flight per connection. */
 export const STREAMS = 8
 

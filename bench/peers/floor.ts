@@ -16,7 +16,6 @@ export function floorPeer(tls: boolean, last: Capability | undefined, program: P
   return {
     name: last === undefined ? 'floor' : `+ ${last}`,
     does: last === undefined ? 'token, window, fields, connections to the device' : MEANINGS[last],
-    fast: true,
     version: async () => process.versions.node,
     async start({ devicePort, core }) {
       const port = await freePort()

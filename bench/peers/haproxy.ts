@@ -1,24 +1,27 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
+import { type Child, freePort, listening, startChild, temporaryFolder, versionOf } from '../child.ts'
+import { type CertificatePaths, writePem } from './certificate.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 /**
- * HAProxy with the work of Postern: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
+ * HAProxy that issues no token: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
  * fields, the credential removed. One thread; no log, which is to its advantage.
+ * @param pair for TLS, with HTTP/2
  */
-export const haproxyPeer: Peer = {
-  name: 'haproxy',
-  does: 'token map, stick table, header policy',
-  fast: true,
-  version: () => versionOf('haproxy', '-v', /version (\S+)/),
-  async start({ devicePort, core }) {
-    const port = await freePort()
-    const map = join(await temporaryFolder(), 'tokens.map')
-    await writeFile(map, `${PEER_TOKEN} 1\n`)
-    const child = await startHaproxy(
-      port,
-      `global
+export function haproxyPeer(pair?: CertificatePaths): Peer {
+  const scheme = pair === undefined ? 'http' : 'https'
+  return {
+    name: 'haproxy',
+    does: 'token map, stick table, header policy',
+    version: haproxyVersion,
+    async start({ devicePort, core }) {
+      const port = await freePort()
+      const map = join(await temporaryFolder(), 'tokens.map')
+      await writeFile(map, `${PEER_TOKEN} 1\n`)
+      const child = await startHaproxy(
+        port,
+        `global
   nbthread 1
   maxconn 4096
 defaults
@@ -28,7 +31,7 @@ defaults
   timeout server 1h
   http-reuse always
 frontend public
-  bind 127.0.0.1:${port}
+  bind ${await bindOf(port, pair)}
   stick-table type ip size 100k expire 60s store http_req_rate(60s)
   http-request track-sc0 src
   http-request set-var(txn.rate) sc_http_req_rate(0)
@@ -36,7 +39,7 @@ frontend public
   http-request deny deny_status 401 unless { req.hdr(Authorization),word(2,' '),map(${map}) -m found }
   http-request del-header Authorization
   http-request set-header X-Forwarded-For %[src]
-  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Proto ${scheme}
   http-request set-header X-Forwarded-Host %[req.hdr(Host)]
   http-request set-header X-Request-Id %[uuid()]
   http-request set-header Via "1.1 haproxy"
@@ -47,35 +50,43 @@ frontend public
 backend device
   server device 127.0.0.1:${devicePort} pool-max-conn 256
 `,
-      core,
-    )
-    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
-  },
+        { core },
+      )
+      return { url: `${scheme}://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+    },
+  }
+}
+
+/** The version of HAProxy; undefined if it is not installed. */
+export function haproxyVersion(): Promise<string | undefined> {
+  return versionOf('haproxy', '-v', /version (\S+)/)
+}
+
+/** The address of `bind`, with TLS and HTTP/2 if there is a certificate. */
+export async function bindOf(port: number, pair: CertificatePaths | undefined): Promise<string> {
+  const tls = pair === undefined ? '' : ` ssl crt ${await writePem(pair)} alpn h2,http/1.1`
+  return `127.0.0.1:${port}${tls}`
 }
 
 /** Starts HAProxy with the text of a configuration. Resolves when it listens on `port`. */
-export async function startHaproxy(port: number, configuration: string, core?: number) {
+export async function startHaproxy(
+  port: number,
+  configuration: string,
+  options: { readonly core: number | undefined; readonly outputTo?: string },
+): Promise<Child> {
   const file = join(await temporaryFolder(), 'haproxy.cfg')
   await writeFile(file, configuration)
-  const child = await startChild('haproxy', ['-db', '-f', file], { core })
+  const child = await startChild('haproxy', ['-db', '-f', file], options)
   await listening(port, child)
   return child
 }
 
-/** Writes certificate and key into one file, as HAProxy reads them. Resolves with its path. */
-export async function writePem(pair: { readonly cert: string; readonly key: string }): Promise<string> {
-  const path = join(await temporaryFolder(), 'haproxy.pem')
-  await writeFile(path, `${await readFile(pair.cert, 'utf8')}${await readFile(pair.key, 'utf8')}`)
-  return path
-}
-
-/** HAProxy that forwards over TLS, HTTP/1.1 and HTTP/2, and does nothing else. `pem`: the path of certificate and key in one file. */
-export function haproxyTlsPeer(pem: string): Peer {
+/** HAProxy that forwards over TLS, HTTP/1.1 and HTTP/2, and does nothing else. */
+export function haproxyTlsPeer(pair: CertificatePaths): Peer {
   return {
     name: 'haproxy',
     does: 'TLS',
-    fast: true,
-    version: haproxyPeer.version,
+    version: haproxyVersion,
     async start({ devicePort, core }) {
       const port = await freePort()
       const child = await startHaproxy(
@@ -89,12 +100,12 @@ defaults
   timeout client 60s
   timeout server 60s
 frontend public
-  bind 127.0.0.1:${port} ssl crt ${pem} alpn h2,http/1.1
+  bind ${await bindOf(port, pair)}
   default_backend device
 backend device
   server device 127.0.0.1:${devicePort}
 `,
-        core,
+        { core },
       )
       return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
     },

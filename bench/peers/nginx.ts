@@ -1,10 +1,13 @@
+import type { CertificatePaths } from './certificate.ts'
 import { nginxVersion, startNginx } from './nginx-process.ts'
-import { startNodePeer } from './node-peers.ts'
-import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
+import { PEER_HEADERS, type Peer } from './peer.ts'
 
-const PROXY = 'proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection "";'
+export const KEPT_ALIVE = 'proxy_http_version 1.1; proxy_set_header Connection "";'
 
-function upstream(name: string, host: string): string {
+const PROXY = `proxy_pass http://device; ${KEPT_ALIVE}`
+
+/** A group of one server, to which connections are kept. */
+export function upstream(name: string, host: string): string {
   return `upstream ${name} { server ${host}; keepalive 256; keepalive_requests 1000000000; }`
 }
 
@@ -13,7 +16,6 @@ function nginxWith(does: string, server: string, scheme: 'http' | 'https' = 'htt
   return {
     name: 'nginx',
     does,
-    fast: true,
     version: nginxVersion,
     async start({ devicePort, core }) {
       const { port, child } = await startNginx(
@@ -29,13 +31,8 @@ function nginxWith(does: string, server: string, scheme: 'http' | 'https' = 'htt
 /** Bare nginx. */
 export const nginxPeer: Peer = nginxWith('nothing else', ';')
 
-/** The paths of the PEM files. */
-interface CertificatePaths {
-  readonly cert: string
-  readonly key: string
-}
-
-const withTls = ({ cert, key }: CertificatePaths): string =>
+/** What follows the port in `listen`, for TLS and HTTP/2. */
+export const withTls = ({ cert, key }: CertificatePaths): string =>
   ` ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3;`
 
 /** nginx over TLS, with HTTP/1.1 and HTTP/2. */
@@ -49,30 +46,3 @@ export const nginxStreamPeer: Peer = nginxWith('streaming', `;${STREAMING}`)
 
 export const nginxTlsStreamPeer = (paths: CertificatePaths): Peer =>
   nginxWith('streaming over TLS', withTls(paths) + STREAMING, 'https')
-
-/** nginx with auth_request to a token service in Node: the usual way to check tokens with nginx. */
-export const nginxAuthPeer: Peer = {
-  name: 'nginx auth_request',
-  does: 'token service, limit',
-  fast: false,
-  version: nginxVersion,
-  async start({ devicePort, core }) {
-    const service = await startNodePeer(['token-service.ts', PEER_TOKEN], { devicePort, core })
-    const { port, child } = await startNginx(
-      (own) => `${upstream('device', `127.0.0.1:${devicePort}`)}
-  ${upstream('tokens', new URL(service.url).host)}
-  limit_req_zone $binary_remote_addr zone=clients:16m rate=1000000r/s;
-  server {
-    listen 127.0.0.1:${own};
-    location / { auth_request /token; limit_req zone=clients burst=1000000 nodelay; ${PROXY} }
-    location = /token {
-      internal; proxy_pass http://tokens; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_pass_request_body off; proxy_set_header Content-Length "";
-    }
-  }`,
-      core,
-    )
-    const children = [child, ...service.children]
-    return { url: `http://127.0.0.1:${port}`, children, headers: PEER_HEADERS }
-  },
-}

@@ -1,31 +1,24 @@
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { freePort, listening, startChild } from '../child.ts'
-import { packageVersion } from '../machine.ts'
+import { type Child, type ChildOptions, freePort, listening, startChild } from '../child.ts'
 import type { Program } from '../program.ts'
-import { PEER_HEADERS, PEER_TOKEN, type Peer, type Place, type RunningPeer } from './peer.ts'
+import { PEER_HEADERS, type Peer } from './peer.ts'
 
-/** Starts a server of this folder: its arguments are its own port, the port of the device, and `more`. */
-export async function startNodePeer(
-  [file, ...more]: readonly [file: string, ...more: string[]],
-  { devicePort, core }: Place,
-  { tuning, env }: Pick<Program, 'tuning' | 'env'> = { tuning: [], env: { NODE_ENV: 'production' } },
-): Promise<RunningPeer> {
+/**
+ * Starts a server of this folder, and resolves when it listens.
+ * @param argsFor its arguments for its own port
+ * @param flags of Node
+ */
+export async function startNode(
+  file: string,
+  argsFor: (port: number) => readonly string[],
+  { flags = [], ...options }: ChildOptions & { readonly flags?: readonly string[] },
+): Promise<{ readonly port: number; readonly child: Child }> {
   const port = await freePort()
   const program = fileURLToPath(new URL(file, import.meta.url))
-  const args = [...tuning, program, String(port), String(devicePort), ...more]
-  const child = await startChild(process.execPath, args, { core, env })
+  const child = await startChild(process.execPath, [...flags, program, ...argsFor(port)], options)
   await listening(port, child)
-  return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
-}
-
-/** Fastify with its proxy, rate-limit and bearer plugins: the work of Postern, made of well-known parts. */
-export const fastifyPeer: Peer = {
-  name: 'fastify',
-  does: 'http-proxy, rate-limit, bearer-auth',
-  fast: false,
-  version: () => packageVersion('fastify'),
-  start: (place) => startNodePeer(['fastify-server.ts', PEER_TOKEN], place),
+  return { port, child }
 }
 
 export interface FixedResponse {
@@ -36,12 +29,18 @@ export interface FixedResponse {
 }
 
 /** Bare `node:http` that always sends the same bytes, with the flags and environment of `program`. */
-export function fixedResponsePeer(response: FixedResponse, program?: Program): Peer {
+export function fixedResponsePeer(
+  response: FixedResponse,
+  { tuning, env }: Pick<Program, 'tuning' | 'env'> = { tuning: [], env: { NODE_ENV: 'production' } },
+): Peer {
   return {
     name: 'node:http',
     does: 'always the same bytes',
-    fast: true,
     version: async () => process.versions.node,
-    start: (place) => startNodePeer(['fixed-response-server.mjs', JSON.stringify(response)], place, program),
+    async start({ core }) {
+      const args = (port: number) => [String(port), JSON.stringify(response)]
+      const { port, child } = await startNode('fixed-response-server.mjs', args, { core, env, flags: tuning })
+      return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+    },
   }
 }

@@ -5,8 +5,6 @@ export interface Peer {
   readonly name: string
   /** What it does besides forwarding, for the table. */
   readonly does: string
-  /** Faster than autocannon, so loaded with wrk if that is installed. */
-  readonly fast: boolean
   /** Undefined if it is not installed. */
   version(): Promise<string | undefined>
   start(place: Place): Promise<RunningPeer>

@@ -2,6 +2,7 @@ import { VERSION } from '../../src/version.ts'
 import type { Program } from '../program.ts'
 import { requestOnce } from '../request.ts'
 import { askForToken, startSidecar } from '../sidecar.ts'
+import type { Job, JobSettings } from './job.ts'
 import type { Peer } from './peer.ts'
 
 export interface PosternOptions {
@@ -30,7 +31,6 @@ export function posternPeer({ tls = false, lifted = true, set = [], program }: P
   return {
     name: 'postern',
     does: 'token, window, header policy, metrics, log',
-    fast: false,
     version: async () => VERSION,
     async start({ devicePort, core }) {
       const device = `http://127.0.0.1:${devicePort}`
@@ -43,4 +43,30 @@ export function posternPeer({ tls = false, lifted = true, set = [], program }: P
       return { url, admin, children: [child], headers }
     },
   }
+}
+
+/** As many as a load over HTTP/2 sends at once: the queue refuses none of them. */
+const QUEUE = 'upstream.queue.size=256'
+
+/** The sidecar with 64 places, the given limits, and defaults otherwise. Its certificate is its own. */
+export function posternJob(program: Program): Job {
+  return {
+    name: 'postern',
+    does: 'token, window, header policy, metrics, log',
+    version: async () => VERSION,
+    async start({ devicePort, core }, { limits, pair }) {
+      const device = `http://127.0.0.1:${devicePort}`
+      const options = { device, tls: pair !== undefined, set: [PLACES, QUEUE], core, program }
+      const { api, oauth } = limits
+      const { url, admin, child } = await startSidecar({
+        ...options,
+        limits: { api: windowed(api), oauth: windowed(oauth) },
+      })
+      return { url, admin, children: [child] }
+    },
+  }
+}
+
+function windowed({ requests, window }: JobSettings['limits']['api']) {
+  return { requests, window: `${window}s` }
 }

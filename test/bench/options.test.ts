@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readOptions, UsageError } from '../../bench/options.ts'
+import { isRunOf, readOptions, UsageError } from '../../bench/options.ts'
 import { shellBlock } from '../support/pages.ts'
 
 const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'F1', 'F2']
@@ -34,6 +34,17 @@ describe('The command line of the bench', () => {
       const [, args = ''] = /^npm run bench(?: -- (.*?))?(?: +#.*)?$/.exec(command) ?? expect.fail(command)
       expect(readOptions(args.split(' ').filter(Boolean), [...KNOWN, 'P3', 'P11']), command).toBeDefined()
     }
+  })
+
+  it('measures what a page names if figures and peers are the same, at full length', () => {
+    const isRun = (command: string, ...args: string[]): boolean => isRunOf(command, read(...args), KNOWN)
+    expect(isRun('npm run bench -- --only P1', '--only', 'P1', '--rounds', '9')).toBe(true)
+    expect(isRun('npm run bench -- --fleet', '--fleet')).toBe(true)
+    expect(isRun('npm run bench -- --only P1 --peers postern', '--only=P1', '--peers=postern')).toBe(true)
+    for (const other of [['--quick'], ['--source'], ['--node-flag=--a'], ['--peers', 'nginx']])
+      expect(isRun('npm run bench -- --only P1', '--only', 'P1', ...other), other.join()).toBe(false)
+    expect(isRun('npm run bench -- --only P1')).toBe(false)
+    expect(isRun('npm run release', '--only', 'P1')).toBe(false)
   })
 
   it('accepts lists', () => {

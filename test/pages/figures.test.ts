@@ -1,26 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { type PublishedFigure, textOf } from '../../bench/report/published.ts'
 import { readPage } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
 import { constantsOf, defaultsOf, type Measured, numbersIn, sectionsOf } from './figures.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** A row of `bench/figures.json`. `value` and `unit` are as the page writes them; a count has no unit. */
-interface Figure {
-  readonly id: string
-  readonly value: string
-  readonly unit: string
-  /** What measures it. */
-  readonly command: string
-  readonly machine: string
-  readonly day: string
-  /** The one page on which it stands. */
-  readonly page: string
-}
-
-const figures: readonly Figure[] = JSON.parse(readFileSync(join(ROOT, 'bench/figures.json'), 'utf8'))
+const figures: readonly PublishedFigure[] = JSON.parse(readFileSync(join(ROOT, 'bench/figures.json'), 'utf8'))
 
 /** Programs write these two. `bench/laws.md` compares laws in a simulation, and is no page for users. */
 const GENERATED = ['promises.md', 'devices.md']
@@ -47,8 +35,6 @@ const NOT_MEASURED = new Map([
   ['512 bytes', 'what some firmware reads'],
   ['200 requests/s', 'the pace of P4'],
 ])
-
-const textOf = ({ value, unit }: Figure): string => `${value} ${unit}`.trim()
 
 /** `112 KB` does not contain `12 KB`. */
 const contains = (text: string, figure: string): boolean =>
