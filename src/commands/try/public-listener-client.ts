@@ -6,7 +6,7 @@ import { parseAddress } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
 import { isSelfSigned, type KnownCertificate, readCertificate } from '../../listen/tls-material.ts'
 import { abortAfter, type Clock } from '../../system/clock.ts'
-import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
+import { formatAddress, formatHostPort, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { control } from '../control.ts'
 import { reachedAt } from '../find-sidecar.ts'
@@ -47,10 +47,10 @@ export async function openPublicListenerClient(
   serve: string,
 ): Promise<PublicListenerClient> {
   const { listen } = config
-  const address = await boundAddress(config)
+  const at = reachedAt(await boundAddress(config))
   const known = listen.tls === 'off' ? undefined : await readKnown(config, serve)
-  const at = reachedAt(address)
   const named = originOf(at, known)
+  const where = 'socketPath' in at ? at.socketPath : formatHostPort(at)
 
   async function dial(signal: AbortSignal): Promise<Socket> {
     if (known !== undefined) return connectToKnown(at, known, signal)
@@ -68,7 +68,7 @@ export async function openPublicListenerClient(
     } catch (error) {
       if (isBug(error)) throw error
       const reason = signal.aborted ? `no response within ${PATIENCE / 1000} s` : reasonFor(error)
-      throw new SetupError(`${formatAddress(address)}: ${reason}`, { exitCode: 1, cause: error })
+      throw new SetupError(`${where}: ${reason}`, { exitCode: 1, cause: error })
     }
   }
 
