@@ -267,6 +267,27 @@ it('H367 says that what listens there is no sidecar', async () => {
   expect(plain.stderr).toMatch(/^postern try: \S+: what answers there does not speak HTTP \(\w+\); /)
 })
 
+it('H367 says that listen.allow shuts out this machine', async () => {
+  const site = await servedSite({}, { allow: ['192.0.2.1'] })
+  const { code, stderr } = await tryIt(site, '/a')
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /: the connection was closed without an answer; listen\.allow must admit the address of this machine\n$/,
+    ),
+  ])
+})
+
+it('H367 says that the response broke off', async () => {
+  const site = await servedSite()
+  site.device.handle((_request, response) => {
+    response.writeHead(200, { 'Content-Length': 10 }).write('half', () => response.destroy())
+  })
+  const { code, stdout, stderr } = await tryIt(site, '/a')
+  expect([code, stdout]).toEqual([1, 'half'])
+  expect(stderr).toMatch(/\npostern try: the response broke off after 4 bytes\n$/)
+})
+
 it('H367 names a wrong password, a limit, and a failure of the device, and exits with 1', async () => {
   const site = await servedSite({ limits: { api: { requests: 1 }, oauth: { requests: 4 } } })
   const wrong = await tryIt(site, '/a', 'hunter2')

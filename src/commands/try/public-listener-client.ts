@@ -78,10 +78,14 @@ export async function openPublicListenerClient(
       return `${error.message}; another program or sidecar listens there, or the file is not that of this sidecar`
     if (code === 'ECONNREFUSED' || code === 'ENOENT')
       return `nothing listens there; start the sidecar with ${serve}`
-    if (code === 'ECONNRESET' && listen.allow.length > 0)
-      return 'the connection was closed without an answer; listen.allow must admit the address of this machine'
-    if (/^(?:ERR_SSL_|EPROTO|HPE_|ECONNRESET)/.test(code)) {
-      const protocol = known === undefined ? 'HTTP' : 'TLS'
+    if (code === 'ECONNRESET') {
+      const closed = 'the connection was closed without an answer'
+      return listen.allow.length === 0
+        ? closed
+        : `${closed}; listen.allow must admit the address of this machine`
+    }
+    if (/^(?:ERR_SSL_|EPROTO|HPE_)/.test(code)) {
+      const protocol = code.startsWith('HPE_') ? 'HTTP' : 'TLS'
       return `what answers there does not speak ${protocol} (${code}); if listen.tls has just changed, restart the sidecar`
     }
     return reasonOf(error)
