@@ -173,6 +173,8 @@ upstream:
   url: ${settings.upstream}
 password:
   file: ${JSON.stringify(passwordFile)}
+limits:
+  wrong_passwords: slow
 state_dir: ${JSON.stringify(stateDir)}
 realm: demo
 log: {access: false}

@@ -63,3 +63,14 @@ export function readAdminAddress(text: string): {
   if ('problem' in parsed) throw new SetupError(`--admin: ${parsed.problem}`)
   return { address: parsed.value, secure: scheme === 'https://' }
 }
+
+/** Where a command on this machine reaches a listener, as `node:http` takes it. */
+export type ReachedAt = { readonly socketPath: string } | { readonly host: string; readonly port: number }
+
+/** A listener on every address is reached on loopback: one of IPv6 maybe by IPv4, because the machine may have no IPv6. */
+export function reachedAt(address: Exclude<ListenAddress, { readonly kind: 'fd' }>): ReachedAt {
+  if (address.kind === 'unix') return { socketPath: address.path }
+  return { host: LOOPBACK[address.host] ?? address.host, port: address.port }
+}
+
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': 'localhost' }

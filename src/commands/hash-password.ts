@@ -16,7 +16,7 @@ const BLANK = 'the password begins or ends with a blank, which is part of it'
 /** The remedy for a weak password. */
 export const CHOOSE_ANOTHER = 'choose another one, or use it nevertheless with --weak'
 
-/** The largest input (bytes). A password in a token request is shorter (C9). */
+/** The largest secret on standard input (bytes). A password in a token request is shorter (C9). */
 const LIMIT = 8 * 1024
 
 /**
@@ -35,13 +35,18 @@ export async function hashPasswordCommand(
 }
 
 async function readAll(stdin: NodeJS.ReadableStream, weak: boolean): Promise<string> {
+  return strong(await readSecret(stdin, 'the password'), weak)
+}
+
+/** Reads the only line of standard input. `what`: its name in errors. Rejects with a `SetupError` if it is no such line. */
+export async function readSecret(stdin: NodeJS.ReadableStream, what: string): Promise<string> {
   let bytes = Buffer.alloc(0)
   for await (const chunk of stdin) {
     bytes = Buffer.concat([bytes, Buffer.from(chunk)])
     if (bytes.length > LIMIT) throw new SetupError('the input is larger than 8 KiB')
   }
   if (!isUtf8(bytes)) throw new SetupError('the input is not valid UTF-8')
-  return checked(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''), weak)
+  return whole(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''), what)
 }
 
 async function ask(streams: HashPasswordStreams, weak: boolean): Promise<string> {
@@ -56,14 +61,17 @@ export async function askTwice(prompt: Prompt, weak: boolean): Promise<string> {
   const password = await prompt.askHidden('Password: ')
   const again = await prompt.askHidden('Password again: ')
   if (password !== again) throw new SetupError('the two passwords differ')
-  return checked(password, weak)
+  return strong(whole(password, 'the password'), weak)
 }
 
-function checked(password: string, weak: boolean): string {
-  if (password === '') throw new SetupError('the password is empty')
-  if (/[\r\n]/.test(password))
-    throw new SetupError('the input has several lines; give the password on exactly one')
-  if (password.includes('\0')) throw new SetupError('the password contains a NUL byte')
+function whole(secret: string, what: string): string {
+  if (secret === '') throw new SetupError(`${what} is empty`)
+  if (/[\r\n]/.test(secret)) throw new SetupError(`the input has several lines; give ${what} on exactly one`)
+  if (secret.includes('\0')) throw new SetupError(`${what} contains a NUL byte`)
+  return secret
+}
+
+function strong(password: string, weak: boolean): string {
   const weakness = weak ? undefined : weaknessOf(password)
   if (weakness !== undefined) throw new SetupError(`the password ${weakness}`, { remedy: CHOOSE_ANOTHER })
   return password

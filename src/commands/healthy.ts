@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { RequestOptions } from 'node:http'
 import type { Whereabouts } from '../config/whereabouts.ts'
 import { abortAfter, systemClock } from '../system/clock.ts'
@@ -7,7 +6,7 @@ import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
 import { ask, control, noResponse } from './control.ts'
-import { findSidecar, readAdminAddress } from './find-sidecar.ts'
+import { findSidecar, reachedAt, readAdminAddress } from './find-sidecar.ts'
 import type { Status } from './status.ts'
 
 export interface HealthyOptions extends ConfigOptions {
@@ -68,37 +67,26 @@ async function refuse({ admin, stateDir }: Asked, where: string, error: unknown)
   )
 }
 
-/**
- * Asks over TLS. Accepts only the configured certificate of the sidecar, with any names and dates, because a sidecar also serves an expired
- * one. Rejects before the request is sent if the server has another certificate.
- */
+/** Asks over TLS. Rejects before the request is sent if the server has another certificate than the configured one. */
 async function askOverTls(
   target: RequestOptions,
   path: string,
   configured: ReturnType<typeof certificateOf>,
 ) {
-  const [{ connect }, { readCertificate }, { readPeersSafely }] = await Promise.all([
-    import('node:tls'),
+  const [{ connectToKnown }, { readCertificate }] = await Promise.all([
+    import('./known-connection.ts'),
     import('../listen/tls-material.ts'),
-    import('../system/peer-certificate.ts'),
   ])
-  readPeersSafely()
-  const expected = configured && (await readCertificate(configured.tls, configured.stateDir))
-  const socket = connect({ host: String(target.host), port: Number(target.port), rejectUnauthorized: false })
+  const known = configured && (await readCertificate(configured.tls, configured.stateDir))
   // The time covers the handshake and the response.
   using deadline = abortAfter(systemClock, TIMEOUT)
   const { signal } = deadline
-  signal.addEventListener('abort', () => socket.destroy())
   try {
-    await once(socket, 'secureConnect', { signal })
-    const served = socket.getPeerX509Certificate()?.fingerprint256
-    if (expected !== undefined && served !== expected.certificate.fingerprint256)
-      throw new SetupError(`another certificate than that in ${expected.file} is served there`)
-    return await ask({ ...target, path, agent: undefined, createConnection: () => socket }, TIMEOUT)
+    const socket = await connectToKnown(target, known, signal)
+    const asked = ask({ ...target, path, agent: undefined, createConnection: () => socket }, TIMEOUT)
+    return await asked.finally(() => socket.destroy())
   } catch (error) {
     throw signal.aborted ? noResponse(TIMEOUT) : error
-  } finally {
-    socket.destroy()
   }
 }
 
@@ -118,21 +106,17 @@ function targetOf(address: ListenAddress | 'off'): RequestOptions {
       'admin.address: is off, so the sidecar cannot be asked; give it an address such as 127.0.0.1:9464',
     )
   }
-  switch (address.kind) {
-    case 'unix':
-      return { socketPath: address.path }
-    case 'tcp':
-      if (address.port === 0) {
-        throw new SetupError(
-          'admin.address: has port 0, a different port at each start; give it one, such as 9464',
-        )
-      }
-      return { host: LOOPBACK[address.host] ?? address.host, port: address.port }
-    case 'fd':
-      throw new SetupError(
-        'admin.address: is a socket of the service manager, whose address is not known here; ask it with curl',
-      )
+  if (address.kind === 'fd') {
+    throw new SetupError(
+      'admin.address: is a socket of the service manager, whose address is not known here; ask it with curl',
+    )
   }
+  if (address.kind === 'tcp' && address.port === 0) {
+    throw new SetupError(
+      'admin.address: has port 0, a different port at each start; give it one, such as 9464',
+    )
+  }
+  return reachedAt(address)
 }
 
 function describe(error: unknown, { allow }: Asked['admin']): string {
@@ -142,6 +126,3 @@ function describe(error: unknown, { allow }: Asked['admin']): string {
     return 'what answers there does not speak TLS; if admin.tls has just changed, restart the sidecar'
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
 }
-
-/** The loopback addresses at which a listener on every address is asked. */
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }

@@ -20,6 +20,7 @@ First steps:
   postern init      write a first configuration
   postern check     test everything in the configuration
   postern serve     run the sidecar
+  postern try       get a token, and request a path with it
   postern verify    prove that the limits hold, against any server with this API
 
 Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or
@@ -211,6 +212,27 @@ which is exempt. The end of the drop-in says what it leaves out:
 Its exit codes: 1 if it leaves out something that the configuration uses, such
 as a device by name; 2 if nothing is printed, because there is no configuration
 or clients would be shut out; otherwise 0.`
+
+export const TRY = `
+It gets a token for the password, requests PATH with it, and prints the status,
+the fields that count, the body, and the same request for curl. It connects only
+to a server with the certificate of listen.tls. So that no command line shows a
+secret, it asks for the password, or reads it or a token:
+  postern try /api/status
+  printf '%s' "$SECRET" | postern try /api/status
+  postern try --token-file /etc/prometheus/postern.token /api/status
+  postern issue --for 1h | postern try --token-file - /api/status
+
+Standard output has the body, byte for byte unless it is a terminal; all else is
+on standard error. With oauth.revocation_path the login is ended again, without
+it the login ends by itself.
+
+The command finds the sidecar by listen.address, so it needs the same
+configuration: name it with --config or --instance, unless it is
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+
+Exit codes: 0 for a status below 400; 1 for another one, or without a response;
+2 for bad usage, or an unusable file or configuration.`
 
 export const VERIFY = `
 The run first says how often it logs in, how many requests it sends and how long

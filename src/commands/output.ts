@@ -9,8 +9,13 @@ export interface Output {
   readonly isTTY: boolean
 }
 
+/** An output that also takes bytes that are no text, such as a body of a device. */
+export interface ByteOutput extends Output {
+  readonly write: (data: string | Uint8Array) => void
+}
+
 export interface Outputs {
-  readonly stdout: Output
+  readonly stdout: ByteOutput
   readonly stderr: Output
   /**
    * Calls back at the first failure, such as a write to a pipe without a reader, or at once if it has already happened. Long-running
@@ -31,11 +36,11 @@ const BUSY = 10
 export function openOutputs(): Outputs {
   const listeners: ((error: unknown) => void)[] = []
   let lost: unknown
-  function output(fd: number): Output {
+  function output(fd: number): ByteOutput {
     return {
-      write(text) {
+      write(data) {
         try {
-          writeWhole(fd, Buffer.from(text))
+          writeWhole(fd, Buffer.from(data))
         } catch (error) {
           if (lost !== undefined) return
           lost = error

@@ -16,6 +16,7 @@ import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { StatusOptions } from './status.ts'
 import { typedDuration } from './times.ts'
+import type { TryOptions } from './try.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
@@ -226,6 +227,21 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .option('--config <file>', 'also say what of the allow in this configuration is unused', parseOnce)
     .addOption(instanceOption('the same for the configuration of one of several devices of this host'))
     .addHelpText('after', help.PROPOSE)
+
+  withConfig(
+    command(
+      'try',
+      'Request a path of the device through the running sidecar, as a client does.',
+      async (path: string, options: TryOptions) => (await import('./try.ts')).tryCommand(path, options, io),
+    ),
+  )
+    .argument('<path>', 'path to request, such as /api/status')
+    .option(
+      '--token-file <file>',
+      'file with an access token; - is standard input (default: asks for the password)',
+      parseOnce,
+    )
+    .addHelpText('after', help.TRY)
 
   const verify = command(
     'verify',

@@ -11,12 +11,12 @@ interface Start {
 }
 
 /**
- * The words that start this program where it runs, for commands to copy: `npm run postern --` in a checkout, `./postern` for an
+ * The words that start this program where it runs, for commands to copy: `npm run -s postern --` in a checkout, `./postern` for an
  * executable that is not installed, `npx postern` in an npm project, otherwise `postern`.
  */
 export function typedProgram({ argv0, script, env }: Start): string {
   if (script === undefined) return shellWord(argv0)
-  if (/[\\/]src[\\/]main\.ts$/.test(script)) return 'npm run postern --'
+  if (/[\\/]src[\\/]main\.ts$/.test(script)) return 'npm run -s postern --'
   if (env.npm_command === 'exec') return 'npx postern'
   const isInstalled = ['postern', 'postern.cjs'].includes(basename(script))
   return isInstalled ? 'postern' : `${shellWord(argv0)} ${shellWord(script)}`

@@ -67,11 +67,14 @@ export async function loadTlsMaterial(
   return made
 }
 
+/** A certificate that a sidecar serves, and its file. */
+export interface KnownCertificate {
+  readonly file: string
+  readonly certificate: X509Certificate
+}
+
 /** Reads the certificate of the public listener, without its key. Rejects with `SetupError` if the file is missing or unusable. */
-export async function readCertificate(
-  setting: TlsSetting,
-  stateDir: string,
-): Promise<{ readonly file: string; readonly certificate: X509Certificate }> {
+export async function readCertificate(setting: TlsSetting, stateDir: string): Promise<KnownCertificate> {
   const paths = setting === 'off' || isSelfSigned(setting) ? selfSignedPaths(stateDir) : setting
   const found = certificatesIn(await readPem(paths.cert, 'listen.tls.cert'))
   if (typeof found === 'string') throw new SetupError(found)

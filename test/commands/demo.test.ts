@@ -38,6 +38,7 @@ const START = 1_000_000
 function startDemo(
   options: DemoOptions,
   program: { readonly node: string | undefined } = { node: process.execPath },
+  onLog: (line: string) => void = () => {},
 ): Demo {
   const printed = Promise.withResolvers<string>()
   const stopped = Promise.withResolvers<void>()
@@ -51,7 +52,7 @@ function startDemo(
   const exit = demoCommand(options, {
     stdout: { write: (text) => printed.resolve(text) },
     stderr,
-    openLog: async ({ level }) => openLogOn(level, { write() {} }),
+    openLog: async ({ level }) => openLogOn(level, { write: onLog }),
     // However slow the machine is, the commands come within one window.
     clock: { ...realClock(), monotonic: () => START },
     node: program.node,
@@ -150,6 +151,13 @@ test('the folder of the demo is private, and its configuration is an ordinary on
   expect(config.log.access, 'it would bury the printed commands').toBe(false)
   expect(config.password).toEqual({ file: join(folder, 'password') })
   expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
+})
+
+test('the demo warns of nothing in its own configuration', async () => {
+  const lines: string[] = []
+  await startDemo({ port: 0, adminPort: 0 }, undefined, (line) => lines.push(line)).printed
+  expect(lines.length).toBeGreaterThan(0)
+  expect(lines.filter((line) => JSON.parse(line).level >= 40)).toEqual([])
 })
 
 test('the demo replaces a default port that is in use by a free one, and says so', async () => {

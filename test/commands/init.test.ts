@@ -192,9 +192,9 @@ it('H230 init prints the commands as they are typed where it runs, also into the
   const flags = ['--url', device.url, '--password-file', password, '--config', config]
   const command = ['run', '--silent', 'postern', '--', 'init', ...flags]
   const { stdout } = await run('npm', command, { cwd: join(import.meta.dirname, '../..') })
-  expect(stdout).toContain(`\n  npm run postern -- check --config ${config}\n`)
-  expect(stdout).toContain(`\n  npm run postern -- serve --config ${config}\n`)
-  expect(readFileSync(config, 'utf8')).toContain(`npm run postern -- check --config ${config}\n`)
+  expect(stdout).toContain(`\n  npm run -s postern -- check --config ${config}\n`)
+  expect(stdout).toContain(`\n  npm run -s postern -- serve --config ${config}\n`)
+  expect(readFileSync(config, 'utf8')).toContain(`npm run -s postern -- check --config ${config}\n`)
 })
 
 const CTRL_C = '\x03'

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { typedProgram } from '../../src/commands/typed-program.ts'
 
 it.each<[where: string, start: Parameters<typeof typedProgram>[0], typed: string]>([
-  ['a checkout', { argv0: 'node', script: '/home/jo/postern/src/main.ts', env: {} }, 'npm run postern --'],
+  ['a checkout', { argv0: 'node', script: '/home/jo/postern/src/main.ts', env: {} }, 'npm run -s postern --'],
   ['the executable in this folder', { argv0: './postern', script: undefined, env: {} }, './postern'],
   [
     'one in a folder with a blank',

@@ -107,6 +107,20 @@ const NO_CONFIGURATION = [
   'provisioning.yaml',
 ]
 
+const SLOW: YamlMapping = { wrong_passwords: 'slow' }
+
+/** The shipped files, and the examples with a device and a password, which a reader may take as they stand. */
+function wholeConfigurations(): readonly (readonly [where: string, configuration: YamlMapping])[] {
+  const files = ['deploy/postern.yaml', 'deploy/kubernetes/postern.yaml', 'deploy/fleet/postern.yaml']
+  const printed = PAGES.flatMap((page) => examplesOn(page).map((example) => [page, example] as const))
+  const isWhole = ({ upstream, password, passwords }: YamlMapping): boolean =>
+    isMapping(upstream) && 'url' in upstream && (password ?? passwords) !== undefined
+  return [
+    ...files.map((file) => [file, mapping(treeOf(read(file)))] as const),
+    ...printed.filter(([, example]) => isWhole(example)),
+  ]
+}
+
 describe('the loader and the JSON Schema accept every configuration that is shipped or printed', () => {
   it.each(
     filesIn('deploy', /\.ya?ml$/).filter(
@@ -122,13 +136,21 @@ describe('the loader and the JSON Schema accept every configuration that is ship
     expectAccepted(completed(mapping(treeOf(example))))
   })
 
-  it('README.md shows the defaults of the keys that come after the device and its password', () => {
+  it('README.md shows the defaults of the keys that come after the device, its password and wrong ones', () => {
     const [shown = {}] = examplesOn('README.md')
     const { upstream = null, password = null } = shown
     expect(Object.keys(shown).length).toBeGreaterThan(2)
     expect(effectiveYaml({ file: JSON.stringify(shown) })).toBe(
-      effectiveYaml({ file: JSON.stringify({ upstream, password }) }),
+      effectiveYaml({ file: JSON.stringify({ upstream, password, limits: SLOW }) }),
     )
+  })
+
+  it.each(wholeConfigurations())('%s makes guessing slow', (_where, { limits }) => {
+    expect(limits).toMatchObject(SLOW)
+  })
+
+  it('without the key guessing is as fast as the documented API answers', () => {
+    expect(load({ file: MINIMAL }).limits.wrongPasswords).toBe('off')
   })
 
   it('the search for examples finds those of the pages', () => {

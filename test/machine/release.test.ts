@@ -110,10 +110,10 @@ describe('a release', () => {
     TIMEOUT,
   )
 
-  it('is downloaded, checked and run by the commands of README.md', async () => {
+  it('is downloaded, checked and run by the commands of the pages', async () => {
     const { folder, temporary } = await downloadAndTry(dist, signers)
     expect(readdirSync(temporary)).toEqual([])
-    await putBeforeDevice(folder)
+    await putBeforeDevice(folder, './postern')
   })
 
   it('the repository has the two packages, and gpg finds its signature good', async () => {

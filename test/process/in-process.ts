@@ -62,7 +62,8 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
   }
   const output = (name: 'stdout' | 'stderr') => ({
     isTTY,
-    write: (text: string) => write(name, text),
+    // As UTF-8: what has to arrive byte for byte takes a process of its own.
+    write: (data: string | Uint8Array) => write(name, Buffer.from(data).toString()),
   })
   const onSignals: ProgramIo['onSignals'] =
     (...names) =>

@@ -20,6 +20,41 @@ it('a line for people has local time, level, message and the other members as JS
   expect(readable(line({ n: 5 }))).toBe(`[${LOCAL}.007] WARN:  {"n":5}\n`)
 })
 
+/** A line of the access log, with all members that a request of a name can have. */
+const request = (members: object): string =>
+  line({
+    ...{ level: 30, request_id: 'a1b2', grant: 'monitor.c3d4', name: 'monitor', client: '127.0.0.1' },
+    ...{ method: 'GET', path: '/api/status', version: '1.1', endpoint: 'api', status: 200 },
+    ...{ ...members, ms: 42, in: 0, out: 17, msg: 'request' },
+  })
+
+it.each([
+  ['that was answered', {}, 'GET /api/status 200 42 ms 127.0.0.1 monitor'],
+  ['of an account without a name', { grant: 'c3d4', name: undefined }, 'GET /api/status 200 42 ms 127.0.0.1'],
+  [
+    'that was refused, with the id for explain',
+    { status: 429, refusal: 'rate-limited' },
+    'GET /api/status 429 42 ms 127.0.0.1 monitor {"request_id":"a1b2","refusal":"rate-limited"}',
+  ],
+  [
+    'that was broken off',
+    { end: 'client-left', ended_for: 'idle' },
+    'GET /api/status 200 42 ms 127.0.0.1 monitor {"request_id":"a1b2","end":"client-left","ended_for":"idle"}',
+  ],
+  [
+    'that would be refused',
+    { would_refuse: 'rate-limited' },
+    'GET /api/status 200 42 ms 127.0.0.1 monitor {"request_id":"a1b2","would_refuse":"rate-limited"}',
+  ],
+  [
+    'in which the device failed',
+    { status: 503 },
+    'GET /api/status 503 42 ms 127.0.0.1 monitor {"request_id":"a1b2"}',
+  ],
+])('a request %s is one short line', (_what, members, text) => {
+  expect(readableLines(false)(request(members))).toBe(`[${LOCAL}.007] INFO: ${text}\n`)
+})
+
 it('an error is below, with its stack', () => {
   const readable = readableLines(false)
   const err = { type: 'TypeError', message: 'boom', stack: 'TypeError: boom\n    at x (file.ts:1:2)' }
@@ -56,6 +91,7 @@ it.each([
   ['another error', { msg: 'm', error: { message: FORGED, stack: FORGED } }],
   ['the level', { level: FORGED, msg: 'm' }],
   ['the time', { time: FORGED, msg: 'm' }],
+  ['a request', { method: FORGED, path: FORGED, status: 200, client: FORGED, name: FORGED, msg: 'request' }],
 ])('H82 %s forges no line and no control character', (_where, members) => {
   const text = readableLines(false)(line(members))
   const [first, ...below] = text.trimEnd().split('\n')

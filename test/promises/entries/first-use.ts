@@ -10,4 +10,6 @@ export const FIRST_USE = {
   H235: '`init` shows what is typed at its menu only if it is one digit, and behind an address that does not answer only what is an answer. Anything else may be the password, is not tried, and is told as such.',
   H236: 'Each command that `npm start` prints works in any folder, and the last one is what comes next: `init` for a device of your own.',
   H237: 'A configuration key that no code reads or no test sets, a metric that no test reads, and a limit that the gate does not count, turn a test red without Prometheus.',
+  H366: '`postern try` requests a path as a client does: with a token for the password, which it asks for without showing it, or with a token from a file. It prints the status, the limits, the body byte for byte, and the same request for curl with no secret on a command line. Then it ends its login, if `oauth.revocation_path` lets clients do that.',
+  H367: '`postern try` sends nothing to a server with another certificate than the configured one. Without a response it says what would help: for a sidecar that does not run, a wrong password, a used-up limit, a token that has ended.',
 } as const satisfies Readonly<Record<`H${number}`, string>>
