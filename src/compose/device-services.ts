@@ -85,7 +85,7 @@ export async function openDeviceServices(
     }
     if (fleet !== undefined) {
       const present = new Set(placesOf(all))
-      for (const places of placesOf(next)) if (!present.has(places)) await places.join(fleet)
+      for (const places of placesOf(next)) if (!present.has(places)) await places.member?.join(fleet)
     }
     return { next, nextSharing, added: added.move() }
   }
@@ -166,7 +166,7 @@ export async function openDeviceServices(
     /** From now on the places of each service are shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
-      return Promise.all(placesOf(all).map((each) => each.join(places)))
+      return Promise.all(placesOf(all).map(({ member }) => member?.join(places)))
     },
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
