@@ -57,17 +57,32 @@ it('H188 H210 a login of a browser that is at the device while a reload switches
   expect((await sidecar.request({ fields })).status).toBe(200)
 })
 
-it('C8 H194 a login whose password is verified while a reload removes its name gets no token', async () => {
+/** A login with the password of `monitor`, and a reload with these names for the files of `admin` and `monitor` while it is verified. */
+async function logInDuring(reloaded: readonly string[]) {
   const names = makeNames({ admin: undefined, monitor: undefined })
   names.set('monitor', HASHED_PASSWORD)
   const sidecar = await startSidecar({ config: names.config })
   const { begun, release } = holdDerivation()
   const login = sidecar.postToken({ grant_type: 'password', password: PASSWORD })
   await begun
-  await sidecar.reload({ passwords: names.config.passwords.filter(({ name }) => name === 'admin') })
+  const passwords = reloaded.map((name, at) => ({ ...names.config.passwords[at], name }))
+  await sidecar.reload({ passwords })
   release()
-  expect((await login).json()).toMatchObject({ error: 'invalid_grant' })
+  return { sidecar, response: await login }
+}
+
+it('C8 H194 a login whose password is verified while a reload removes its name gets no token', async () => {
+  const { sidecar, response } = await logInDuring(['admin'])
+  expect(response.json()).toMatchObject({ error: 'invalid_grant' })
   expect(await sidecar.metric('postern_tokens_issued_total')).toBe(0)
+})
+
+it('C5 H194 a login whose password is verified while a reload renames it gets a token of the new name', async () => {
+  const { sidecar, response } = await logInDuring(['admin', 'viewer'])
+  const token = String(response.json().access_token)
+  expect((await sidecar.request({ token })).status).toBe(200)
+  const lines = sidecar.logLines().map((line) => JSON.parse(line))
+  expect(lines.filter(({ msg, name }) => msg === 'request' && name === 'viewer')).toHaveLength(2)
 })
 
 it('H152 a login to the live page that is verified while a reload removes its password leaves no session', async () => {
