@@ -81,7 +81,7 @@ async function measureAdmission({ duration, by }: Plan): Promise<number> {
   })
   const heads = Array.from({ length: by === 'token' ? 1_000 : 20 }, () => {
     const issued = tokens.issue(CLIENT, 'password')
-    const [cookie = ''] = sessions.begin(issued).split(';')
+    const [cookie = ''] = sessions.begin(issued)?.split(';') ?? []
     /** The fields that a load generator sends, or some of those of a browser. */
     const fields = [
       ...['Host', 'device.local:8443'],

@@ -64,7 +64,7 @@ export function createLogin({
     if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
     const earlier = sessions.carriedBy(req.rawHeaders)
     if (earlier !== undefined) sessions.end([earlier])
-    // No await between the comparison above and `begin`: a change of the password ends all sessions, and would miss this one.
+    // No await between the comparison above and `begin`: a change of the password ends the sessions that are open then.
     log.info({ client }, 'live page: signed in')
     return goToPage({ 'Set-Cookie': sessions.begin(undefined) })
   }
@@ -80,9 +80,9 @@ const WORDS = {
 /**
  * The login page.
  *
- * @param base what leads from the path of the request to `/page/`. References are relative, because a proxy may serve the page below a
- * prefix that Postern does not know.
- * @param words in place of the usual ones
+ * @param base the relative reference to `/page/` from the path of the request. A proxy may serve the page below a prefix that Postern does
+ * not know, so no reference is absolute
+ * @param words replace the usual ones
  */
 export function loginPage(
   status: number,

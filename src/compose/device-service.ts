@@ -27,8 +27,7 @@ import { createDeviceChanges } from '../record/device-changes.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad, UpstreamMetrics } from '../record/upstream-metrics.ts'
-import { openSignIn, signInLog } from '../sign-in/open-sign-in.ts'
-import type { SignIn } from '../sign-in/sign-in.ts'
+import { type OpenedSignIn, openSignIn, signInLog } from '../sign-in/open-sign-in.ts'
 import type { Clock } from '../system/clock.ts'
 import { Quirks } from './quirks.ts'
 import { ServicePlaces } from './service-places.ts'
@@ -77,15 +76,15 @@ export interface DeviceService {
   readonly breaker: Breaker
   readonly trouble: ReturnType<typeof watchTrouble>
   readonly events: UpstreamMetrics
-  /** How header fields change on the way. A reload changes it in place. */
+  /** How header fields change on the way. */
   readonly fields: RoundTripService['fields']
-  /** The longest body that the service gets (bytes). A reload changes it in place. */
-  readonly body: { most: number }
   /** The sidecar's own account at the service, if it has one. */
-  readonly signIn: SignIn | undefined
+  readonly signIn: OpenedSignIn | undefined
   readonly buffering: UploadBuffering | undefined
   readonly health: ReturnType<typeof createHealthCheck>
   readonly upstream: Upstream
+  /** Lets no further request share the responses that are there (`upstream.share`). */
+  readonly closeShared: () => void
 }
 
 /** A change of these keys needs new connections. */
@@ -101,8 +100,6 @@ const CONNECTIONS = [
 ] as const
 /** A change of these keys, or of the address, needs new places. */
 const PLACES = ['maxInFlight', 'queue'] as const
-/** The keys of header fields and of the longest body. A reload changes them in place. */
-const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
 
 type Key = keyof ServiceConfig
 
@@ -116,16 +113,22 @@ export function sharesPlaces(one: ServiceConfig, other: ServiceConfig): boolean 
   return isSameAddress(one.url, other.url) && agree(one, other, PLACES)
 }
 
-/** Whether a reload keeps the service: no key differs, except those of `IN_PLACE`. */
+/** Whether a reload keeps the service: no key differs, no file that one of `upstream.headers` names, and nothing else in its fields. */
 export function isUnchanged(
-  { config, downloadTimeout }: DeviceService,
-  next: ServiceConfig,
+  { config, downloadTimeout, fields: { request, response } }: DeviceService,
+  next: NamedService,
   nextTimeout: number,
+  settings: ServiceSettings,
 ): boolean {
   // Proof of the cast: these are the keys of a service, and `routes` beside them, which are services of their own.
-  const keys = Object.keys({ ...config, ...next }) as (Key | 'routes')[]
-  const others = keys.filter((key): key is Key => key !== 'routes' && !IN_PLACE.some((each) => each === key))
-  return downloadTimeout === nextTimeout && agree(config, next, others)
+  const keys = Object.keys({ ...config, ...next.service }) as (Key | 'routes')[]
+  const own = keys.filter((key): key is Key => key !== 'routes')
+  return (
+    downloadTimeout === nextTimeout &&
+    agree(config, next.service, own) &&
+    isDeepStrictEqual(request.added, requestOf(settings, next.path[2]).added) &&
+    isDeepStrictEqual(response.replaced, settings.replaced)
+  )
 }
 
 /**
@@ -183,8 +186,7 @@ export async function openDeviceService(
       metrics.failed(failure)
     },
   }
-  const fields =
-    sameConnections?.fields ?? fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
+  const fields = fieldsOf(target.origin, requestOf(settings, route), settings.replaced)
   const sameAccount = sameConnections !== undefined && has(['auth']) ? sameConnections : undefined
   const signIn =
     sameAccount?.signIn ??
@@ -195,7 +197,6 @@ export async function openDeviceService(
       before: before?.signIn,
     }))
   const { streamAfter } = service
-  const body = { most: longestBody(service) }
   const sameBuffering = samePlaces !== undefined && has(['bufferUploads', 'version']) ? samePlaces : undefined
   const buffering = sameBuffering?.buffering ?? uploadBuffering(service, bounds, key, clock, log)
   const health =
@@ -222,12 +223,13 @@ export async function openDeviceService(
     streams: createStreams(clock, service, streamAfter, places, connections, open.streams),
     streamAfter,
     upgrading: open.upgrading,
-    maxBody: () => body.most,
+    maxBody: service.maxBody === 'off' ? Number.POSITIVE_INFINITY : service.maxBody,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,
   })
   const { shared: onShared } = metrics
+  const shared = sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared })
   return {
     route,
     config: service,
@@ -243,11 +245,11 @@ export async function openDeviceService(
     trouble,
     events,
     fields,
-    body,
     signIn,
     buffering,
     health,
-    upstream: sharing.of(upstream, service, { clock, fields, route: route ?? '', streamAfter, onShared }),
+    upstream: shared.upstream,
+    closeShared: shared.close,
   }
 }
 
@@ -261,21 +263,6 @@ function lastAt(
     ({ config, places }) =>
       isSameAddress(config.url, url) && !others.some((each) => each.places.queue.line === places.queue.line),
   )
-}
-
-/** The longest body that the service gets (bytes); `Infinity`: every body. */
-function longestBody({ maxBody }: Pick<ServiceConfig, 'maxBody'>): number {
-  return maxBody === 'off' ? Number.POSITIVE_INFINITY : maxBody
-}
-
-/** Puts the keys of `IN_PLACE` into effect, also for requests in flight. */
-export function applyInPlace(
-  { route, target, fields, body }: DeviceService,
-  service: ServiceConfig,
-  next: ServiceSettings,
-): void {
-  Object.assign(fields, fieldsOf(target.origin, requestOf(next, route), next.replaced))
-  body.most = longestBody(service)
 }
 
 /** What is at the device, over its services. @param elsewhere services that have been replaced, and still have requests in flight */
@@ -332,15 +319,17 @@ export function conditionOf(service: DeviceService): ServiceCondition {
   }
 }
 
-/** From now on, its places are in effect, it logs changes of the service's state, and checks its health. */
-export function activate({ places, metrics, changes, health }: DeviceService): void {
+/** From now on, its places and fields are in effect, it logs changes of the service's state, and checks its health. */
+export function activate({ places, metrics, changes, health, signIn, fields }: DeviceService): void {
   places.begin()
   metrics.watch(changes.changed)
   health?.begin()
+  signIn?.sendWith(fields.request)
 }
 
 /** Ends the timers of a service, except those of parts that `other` has, too. */
-export function quiet({ health, trouble, changes }: DeviceService, other?: DeviceService): void {
+export function quiet({ health, trouble, changes, closeShared }: DeviceService, other?: DeviceService): void {
+  closeShared()
   if (other?.health !== health) health?.close()
   if (other?.trouble !== trouble) trouble.close()
   if (other?.changes !== changes) changes.close()

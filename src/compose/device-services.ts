@@ -11,7 +11,6 @@ import { everySecond } from '../system/every-second.ts'
 import { causeOf } from '../system/setup-error.ts'
 import {
   activate,
-  applyInPlace,
   conditionOf,
   type DeviceService,
   discard,
@@ -74,7 +73,7 @@ export async function openDeviceServices(
     await using added = new AsyncDisposableStack()
     for (const each of named) {
       const before = serviceOf(all, each.path[2])
-      if (before !== undefined && isUnchanged(before, each.service, downloadTimeout)) next.push(before)
+      if (before !== undefined && isUnchanged(before, each, downloadTimeout, settings)) next.push(before)
       else {
         const leaving = [...(before === undefined ? [] : [before]), ...all, ...retired]
         const services = { siblings: [...kept, ...next], leaving }
@@ -86,7 +85,7 @@ export async function openDeviceServices(
     }
     if (fleet !== undefined) {
       const present = new Set(placesOf(all))
-      for (const places of placesOf(next)) if (!present.has(places)) await places.join(fleet)
+      for (const places of placesOf(next)) if (!present.has(places)) await places.member?.join(fleet)
     }
     return { next, nextSharing, added: added.move() }
   }
@@ -167,7 +166,7 @@ export async function openDeviceServices(
     /** From now on the places of each service are shared with the other sidecars of the fleet. */
     join(places: FleetPlaces) {
       fleet = places
-      return Promise.all(placesOf(all).map((each) => each.join(places)))
+      return Promise.all(placesOf(all).map(({ member }) => member?.join(places)))
     },
     conditions: () => all.map(conditionOf),
     /** Why the sidecar is not ready, according to the health checks; empty if it is. */
@@ -202,6 +201,7 @@ export async function openDeviceServices(
           for (const { target, tls } of renewals) if (target.tls !== undefined) Object.assign(target.tls, tls)
           for (const each of before) {
             const successor = serviceOf(next, each.route)
+            each.closeShared()
             if (successor === each) continue
             retire(each, successor, next)
             if (successor?.connections !== each.connections || successor.signIn !== each.signIn)
@@ -210,10 +210,6 @@ export async function openDeviceServices(
           for (const each of next) if (!before.includes(each)) activate(each)
           const { signIn } = all[0] ?? {}
           if (signIn !== before[0]?.signIn) for (const listener of onRefused) signIn?.onRefused(listener)
-          for (const [at, { service }] of servicesOf(applied.upstream).entries()) {
-            const each = next[at]
-            if (each !== undefined) applyInPlace(each, service, settings)
-          }
         },
       }
     },

@@ -25,14 +25,19 @@ interface Needed {
 export async function warnOfNextStart(config: Config, log: Logger): Promise<void> {
   const { limit } = await planMemory(config)
   const needed = [...passwordFiles(config, limit), ...sentPasswords(config), ...certificate(config)]
-  const checks = needed.map(async ({ key, file, others = [], reasonOf }) => {
-    const reads = [file, ...others].map((path) => access(path, constants.R_OK))
-    const isHidden = await Promise.all(reads).then(() => false, isWithheld)
-    const reason = isHidden ? undefined : await reasonOf()
-    if (reason === undefined) return
-    log.warn({ key, file, reason }, 'the next start will fail, because it cannot use this file')
-  })
-  await Promise.all(checks)
+  const reasons = await Promise.all(needed.map(whyUnusable))
+  for (const [at, { key, file }] of needed.entries()) {
+    const reason = reasons[at]
+    if (reason !== undefined)
+      log.warn({ key, file, reason }, 'the next start will fail, because it cannot use this file')
+  }
+}
+
+/** Undefined if the file can be used, or is withheld from this process. */
+async function whyUnusable({ file, others = [], reasonOf }: Needed): Promise<string | undefined> {
+  const reads = [file, ...others].map((path) => access(path, constants.R_OK))
+  const isHidden = await Promise.all(reads).then(() => false, isWithheld)
+  return isHidden ? undefined : reasonOf()
 }
 
 function passwordFiles(config: Config, limit: number): readonly Needed[] {

@@ -9,7 +9,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { createOwnWindows } from '../limits/own-windows.ts'
 import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 import { createBrowserLogin } from '../oauth/browser-login.ts'
-import { createSessions, LOGIN_OFF, type Sessions } from '../oauth/browser-sessions.ts'
+import { createSessions, type Sessions } from '../oauth/browser-sessions.ts'
 import type { FormSettings } from '../oauth/form-request.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import { slowLogins } from '../oauth/slow-logins.ts'
@@ -66,7 +66,7 @@ interface Opened {
 
 export interface Reloaded extends OpenState {
   readonly live: LiveExchanges
-  readonly sessions: Pick<Sessions, 'endAll'>
+  readonly sessions: Pick<Sessions, 'open' | 'close'>
   readonly log: Logger
 }
 
@@ -91,7 +91,7 @@ export async function applyToState(
   const removed = before.filter((name) => gate.scopes?.has(name) === false)
   const done = await Promise.all([
     ...removed.map((name) => state.end({ name }, NAME_REMOVED)),
-    gate.browser || sessions.endAll(LOGIN_OFF),
+    gate.browser ? sessions.open() : sessions.close(),
   ])
   if (done.includes(false)) log.error(removed.length === 0 ? {} : { names: removed }, OWED)
 }

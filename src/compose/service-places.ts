@@ -3,7 +3,6 @@ import { formatUpstreamUrl } from '../config/address.ts'
 import { placesBounds, type ServiceConfig } from '../config/upstream-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import type { Capacity } from '../device/turns.ts'
-import type { FleetPlaces } from '../fleet/places.ts'
 import {
   type Ceiling,
   type CeilingCause,
@@ -67,7 +66,8 @@ export class ServicePlaces {
   readonly #deps: Dependencies
   /** The address of the service, and the least and the most places. A ceiling that was learned with another value does not count. */
   readonly #device: string
-  readonly #member: FleetMember | undefined
+  /** Shares the places with the other sidecars; undefined without a fleet. */
+  readonly member: FleetMember | undefined
   /** Other places have replaced these. A ceiling that these still learn is ignored. */
   #left = false
   /** How many requests of the sidecar's own have places. */
@@ -83,7 +83,7 @@ export class ServicePlaces {
     this.#device = `${formatUpstreamUrl(service.url)} ${min}-${max}`
     const { queue, learner } = createPlaces({
       ...{ min, max, inFleet, clock, before: before?.queue },
-      most: () => this.#member?.most ?? Number.POSITIVE_INFINITY,
+      most: () => this.member?.most ?? Number.POSITIVE_INFINITY,
       waiting: service.queue.size,
       maxWait: service.queue.timeout,
       onWaited: (time, end) => this.waits.over(time, end),
@@ -98,7 +98,7 @@ export class ServicePlaces {
     if (inFleet) {
       const sidecar = ceilings.sidecar()
       const name = `${route} ${this.#device}`
-      this.#member = new FleetMember({ name, max, sidecar, learner, queue, own: () => this.#own, clock, log })
+      this.member = new FleetMember({ name, max, sidecar, learner, queue, own: () => this.#own, clock, log })
     }
   }
 
@@ -113,7 +113,7 @@ export class ServicePlaces {
 
   /** Whether the device takes one request at a time. In a fleet, one place may be the share of this sidecar. */
   get takesOne(): boolean {
-    const ofFleet = Math.min(this.#member?.sum ?? 1, mostUnder(this.learner?.law.ceiling ?? UNKNOWN))
+    const ofFleet = Math.min(this.member?.sum ?? 1, mostUnder(this.learner?.law.ceiling ?? UNKNOWN))
     return Math.max(this.queue.places, ofFleet) <= 1
   }
 
@@ -130,11 +130,6 @@ export class ServicePlaces {
     }
   }
 
-  /** Shares the places with the other sidecars. Resolves when the store has answered or its answer is overdue. */
-  async join(fleet: FleetPlaces): Promise<void> {
-    await this.#member?.join(fleet)
-  }
-
   /** Call this when these are in effect. What still waits for the places before them gets these. */
   begin(): void {
     this.#deps.before?.queue.passOn(this.queue)
@@ -144,14 +139,14 @@ export class ServicePlaces {
   async leave(next: ServicePlaces | undefined): Promise<void> {
     this.#left = true
     if (next !== undefined) this.queue.passOn(next.queue)
-    await this.#member?.leave()
+    await this.member?.leave()
   }
 
   /** Forgets the ceiling, because the operator asks for it. Returns whether there was one. */
   retry(): boolean {
     const known = isBounded(this.learner)
     this.learner?.law.forget()
-    this.#member?.lifted()
+    this.member?.lifted()
     if (known) this.#deps.log.info('what the device can take at once is forgotten, as the operator says')
     return known
   }
@@ -173,14 +168,14 @@ export class ServicePlaces {
       triedAgainAt: until === undefined ? null : this.#onWallClock(until),
       wall: ceiling?.wall !== undefined,
       doubted: ceiling?.wall?.doubted === true,
-      fleet: this.#member?.sum ?? null,
+      fleet: this.member?.sum ?? null,
       ceiling: (ceiling && roomUnder(ceiling)) ?? null,
     }
   }
 
   /** Whether requests waited for these places over the last day, and how many places would do. */
   waited(): WaitsCondition {
-    const most = Math.min(this.#most, this.#member?.most ?? this.#most)
+    const most = Math.min(this.#most, this.member?.most ?? this.#most)
     return this.waits.condition({
       areAll: this.queue.places >= most,
       max: this.#most,
@@ -207,7 +202,7 @@ export class ServicePlaces {
     if (this.#left) return
     const { route = '', ceilings, metrics, log } = this.#deps
     ceilings.keep(route, this.#device, ceiling)
-    this.#member?.changed(ceiling, cause)
+    this.member?.changed(ceiling, cause)
     if (cause === 'doubted') log.warn({ limit: ceiling.wall?.places }, DOUBTED)
     if (!isStrike(cause)) return
     const kind = ceiling.guess === undefined ? 'broke' : 'guess'

@@ -133,7 +133,7 @@ export async function createSidecar(
   await warnOf(config)
 
   metrics.setScrapeSources({
-    tokens: () => state.tokens.counts(),
+    tokens: state.tokens.counts,
     issued: () => state.issued().length,
     issuedEnds: () => unreplaced(state.issued())[0]?.expiresAt,
     unsaved: state.unsaved,

@@ -11,21 +11,19 @@ const CLASS = String.raw`[\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff]`
 
 export const ODD_BLANKS: RegExp = new RegExp(CLASS, 'g')
 
-/** The places of a text without quotes where a blank is meant: its ends, and behind its first colon. */
+/** An odd blank that stands for a blank in a text without quotes: at one of its ends, or behind its first colon. */
 const AT_AN_END = new RegExp(`^${CLASS}|${CLASS}$|(?<=^[\\w-]+:)${CLASS}`)
 
-/** The places in a line where a blank is meant: beside a blank, a mark of YAML or a line end. */
+/** An odd blank that stands for a blank in a line: beside a blank, a mark of YAML or a line end. */
 const IN_LINE = new RegExp(`(?<=^|[\\s:,{[-])${CLASS}|${CLASS}(?=$|[\\s:,}\\]#])`)
 
-/** The position of an odd blank in a key, which needs no blank at all; -1 if there is none. */
+/** The position of an odd blank in a key, which may have none; -1 without one. */
 export const oddBlankInKey = (key: string): number => key.search(new RegExp(CLASS))
 
-/** The position of an odd blank in place of a blank, in a text without quotes; -1 if there is none. */
+/** The position of an odd blank that stands for a blank, in a text without quotes; -1 without one. */
 export const oddBlankInText = (text: string): number => text.search(AT_AN_END)
 
-/**
- * The position of an odd blank in place of a blank, in a line that is not valid YAML; -1 if there is none. A comment may have odd blanks.
- */
+/** The position of an odd blank that stands for a blank, in a line that is not valid YAML; -1 without one. Comments may have odd blanks. */
 export const oddBlankInLine = (line: string): number => line.replace(/(?:^|[ \t])#.*$/, '').search(IN_LINE)
 
 /** The message about the odd blank at `at`. */

@@ -28,12 +28,9 @@ export function createBreaker(clock: Clock) {
     successes: 0,
     /** The device has responded since the last failure: another response changes nothing. */
     responds: false,
-    /** Whether the device counts as down, so that all requests but one per second are refused. */
+    /** Whether the device counts as down. */
     open: false,
-    /**
-     * The failure to refuse a request with. Undefined if the request may go to the device: while the breaker is open, that is one per
-     * `PROBE_INTERVAL`.
-     */
+    /** Why a request is refused. Undefined if it may go to the device: while the breaker is open, one request per `PROBE_INTERVAL` may. */
     refuse(): UpstreamFailure | undefined {
       if (!breaker.open) return undefined
       const now = clock.monotonic()

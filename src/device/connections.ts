@@ -136,7 +136,7 @@ export function createConnections(
      * Lends an idle connection, or opens one.
      *
      * @param repeatable the caller sends the request again if the device closed the connection while it was idle
-     * @param upgrade the connection may become a tunnel, so it is always a new one. If connections open in order, an idle one closes for it
+     * @param upgrade the connection may become a tunnel, so it is a new one. If connections open one after the other, an idle one closes first
      * @param now ms, monotonic
      */
     borrow(repeatable: boolean, upgrade = false, now = clock.monotonic()): Loan {

@@ -144,7 +144,7 @@ function tryTls(
       // The cast holds because the origin is https.
       const secure = socket as TLSSocket
       const certificate = secure.getPeerCertificate()
-      // A code in fact, though its type is `Error`.
+      // `authorizationError` is a code, although its type is `Error`.
       const refusal = secure.authorized ? undefined : String(secure.authorizationError)
       const groups = groupsOf(secure, certificate)
       const done = (): void => settle({ certificate, refusal, groups })

@@ -1,4 +1,4 @@
-/** So many places: above them the device had no room. It refused, let requests hang, or went away for a reason that is not certain. */
+/** The device had no room for more than these places: it refused requests, let them hang, or went away for an uncertain reason. */
 export interface Guess {
   readonly places: number
   /** When one more place is tried (ms, monotonic). */
@@ -7,16 +7,16 @@ export interface Guess {
   readonly wait: number
 }
 
-/** So many places: one request more broke the device at once. More are not tried before the operator says so (`postern retry`). */
+/** One request more than these places broke the device at once. More are tried only after `postern retry`. */
 export interface Wall {
   readonly places: number
-  /** The device was away later with no more requests than that: their number may not have been the cause. */
+  /** Later the device was away with no more requests than `places`, so their number may not have been the cause. */
   readonly doubted?: true
   /** Present if a fleet has decided the wall: the version of its decision. `places` are then those of all its sidecars together. */
   readonly fleet?: number
 }
 
-/** The most places at the device, as far as it has shown that more are too many. It survives a restart. */
+/** The bounds on the number of places that the device has shown. They survive a restart. */
 export interface Ceiling {
   readonly guess?: Guess
   readonly wall?: Wall

@@ -103,8 +103,8 @@ export function publicRefresh(value: string, request: Addressed, names: DeviceNa
 }
 
 /**
- * A cookie of the device for the client: a `Domain` of the device becomes the host that the client used, and `Secure` is set as the
- * client's scheme demands where the device speaks the other one.
+ * A cookie of the device for the client. A `Domain` that is the device's becomes the host that the client used. If client and device speak
+ * different schemes, `Secure` follows that of the client.
  */
 export function publicCookie(
   value: string,

@@ -271,7 +271,7 @@ export class PlacesLaw {
     this.#calmDown()
   }
 
-  /** Called several times a second while requests wait. `waitsSince`: since when there has always been one that waits (ms). */
+  /** Called several times a second while requests wait. `waitsSince`: since when at least one request has waited at any time (ms). */
   look(inside: number, waitsSince: number, now: number): void {
     this.#catchUp()
     this.#judge(inside, waitsSince, now)

@@ -147,8 +147,8 @@ function naming(
 const ID_FIELD = 'X-Request-Id'
 
 /**
- * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the same text but for
- * the request id, so the text is kept with the head. Undefined: the caller sends the fields, which may be unsendable.
+ * The head of the forwarded request as text, for a request without a body. The same head on the same connection gives the same text except
+ * for the request id, so the text is kept with the head. Undefined if the text cannot be written: the caller sends the fields.
  */
 export function requestLines(exchange: ForwardExchange, settings: RequestFieldSettings): string | undefined {
   const { head, client, requestId, classified, scope, confined } = exchange

@@ -21,7 +21,7 @@ export interface RoundTripService {
   /** How fast an upload must be to keep its place. */
   readonly pace: Pace
   readonly downloadPace: Pace
-  /** How header fields change on the way. A reload replaces what it holds. */
+  /** How header fields change on the way. */
   readonly fields: { readonly request: RequestFieldSettings; readonly response: ResponseFieldSettings }
   /** How long a response without a length may last before it is a stream (ms). A path whose responses begin later is a long one. */
   readonly streamAfter: number

@@ -176,7 +176,7 @@ export class SharedResponse implements ClientSide {
     const { keptFor, clock } = this.#rules
     const whole = { head, body: copy, at: clock.monotonic() }
     this.#whole = whole
-    if (keptFor > 0 && mayKeep(head)) this.#timer = clock.after(keptFor, () => this.close())
+    if (this.open && keptFor > 0 && mayKeep(head)) this.#timer = clock.after(keptFor, () => this.close())
     else this.close()
     for (const reader of this.#waiting) this.#deliver(reader, whole, false)
   }

@@ -10,7 +10,6 @@ import { SharedResponse, type SharingRules } from './shared-response.ts'
 import type { Upstream } from './upstream.ts'
 
 interface SharingDependencies {
-  /** A reload replaces what it holds. */
   readonly fields: RoundTripService['fields']
   readonly clock: Clock
   /** The path of a service of `upstream.routes`; empty for the main service. */
@@ -19,6 +18,13 @@ interface SharingDependencies {
   readonly streamAfter: number
   /** Called when a request gets the response to another one, which was kept or still at the device. */
   readonly onShared: (isKept: boolean) => void
+}
+
+/** The way of a service's requests to the device, on which some of them share a response. */
+interface SharingUpstream {
+  readonly upstream: Upstream
+  /** Lets no further request share the responses that are there. */
+  readonly close: () => void
 }
 
 /** The most responses that are shared or kept at once. Each holds up to `LONGEST_SHARED` of a body. */
@@ -33,24 +39,26 @@ function share(
   { share: { paths, for: keptFor }, queue: { timeout } }: ServiceConfig,
   changes: Changes,
   { clock, fields: settings, route, streamAfter, onShared }: SharingDependencies,
-): Upstream {
+): SharingUpstream {
   const mayAsk = shareable(paths)
   /** The shared responses, the oldest first. */
   const held = new Set<SharedResponse>()
   const rules: SharingRules = { clock, streamAfter, keptFor, held, onAlone: askAlone, onShared }
   let counted = changes.count()
-  let adapted = settings.response
+
+  function closeAll(): void {
+    for (const response of held) response.close()
+  }
 
   function ask(reader: Reader): void {
     if (reader.exchange.answered) {
       reader.listener.ended(reader.exchange, undefined)
       return
     }
-    // A response from before a change may be old, and one from before a reload was adapted by other settings.
+    // A response from before a change may be old.
     const now = changes.count()
-    if (now !== counted || settings.response !== adapted) for (const response of held) response.close()
+    if (now !== counted) closeAll()
     counted = now
-    adapted = settings.response
     const known = held.values().find(({ open, asker }) => open && asker.key === reader.key)
     if (known !== undefined) {
       known.join(reader)
@@ -111,7 +119,7 @@ function share(
     }
   }
 
-  return atForward((exchange, listener: ForwardListener, now?: number) => {
+  const upstream = atForward((exchange, listener: ForwardListener, now?: number) => {
     if (!mayAsk(exchange) || exchange.classified.framing !== null) {
       inner(exchange, listener, now)
       return
@@ -122,6 +130,7 @@ function share(
     const since = now ?? clock.monotonic()
     ask({ exchange, listener, key, fields, since, again: false })
   })
+  return { upstream, close: closeAll }
 }
 
 /** The requests that may change what the device answers. A response that began before such a request was answered gets no more clients. */
@@ -170,8 +179,10 @@ export function createSharing(
   return {
     changes,
     /** Adds to one service the sharing that its configuration asks for. */
-    of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): Upstream =>
-      service.share.paths.length === 0 ? inner : share(inner, service, changes, deps),
+    of: (inner: Upstream, service: ServiceConfig, deps: SharingDependencies): SharingUpstream =>
+      service.share.paths.length === 0
+        ? { upstream: inner, close() {} }
+        : share(inner, service, changes, deps),
     /**
      * Notes a change of the device; undefined if nothing is shared. A change is each request that is not a plain GET or HEAD, each upgrade,
      * and each GET or HEAD with a query for a path that is not shared: much firmware acts on such a GET.

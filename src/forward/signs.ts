@@ -104,7 +104,7 @@ export class Signs {
     return Math.min(now, this.#awaySince) - this.peakAt <= AT_ONCE
   }
 
-  /** Whether no other cause than the number of requests is likely: none may change the device, or did a moment ago. */
+  /** Whether only the number of requests is a likely cause: none of them may change the device, and none did a moment ago. */
   onlyReads(now: number): boolean {
     return this.#changing === 0 && now - this.#changedAt >= AT_ONCE
   }

@@ -95,8 +95,8 @@ export function extentOf({ framing, isStream }: Pick<DeviceHead, 'framing' | 'is
 }
 
 /**
- * When a response without a length becomes a stream (`Exchange.streamAt`): `after` ms behind its head, which came at `now`. 0 if it never
- * does, because it is a download. Not for a response whose type says that it is a stream: that is one from its head on.
+ * When a response without a length becomes a stream (`Exchange.streamAt`): `after` ms after its head, which came at `now`. 0 for a download,
+ * which never becomes one. A response whose type says that it is a stream is one from its head on: do not ask for it.
  */
 export function streamStart(head: Pick<DeviceHead, 'fields'>, now: number, after: number): number {
   return isDownload(head) ? 0 : now + after

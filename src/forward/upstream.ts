@@ -45,7 +45,7 @@ export interface UpstreamDependencies extends RoundTripService, QueuePlaces {
   /** Upgrades in progress and open tunnels at the device, also those of a service that a reload has replaced. */
   readonly upgrading: { count: number }
   /** The longest request body (bytes); `Infinity`: no bound. */
-  readonly maxBody: () => number
+  readonly maxBody: number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
   readonly buffering: UploadBuffering | undefined
   /** The sidecar's own account at the device, if it has one. */
@@ -185,7 +185,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   /** Sends a body of unknown length, buffered or as it comes, and at most `maxBody` of it. */
   function startUnknown(exchange: ForwardExchange, listener: ForwardListener): void {
-    const most = deps.maxBody()
+    const most = deps.maxBody
     const source = {
       [Symbol.asyncIterator]: () => {
         const body = exchange.body(deps.uploadTimeout)
@@ -210,7 +210,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Whether the length in the head is too long, and the request is refused because of it. */
   function refusesLength(exchange: ForwardExchange, listener: ForwardListener): boolean {
     const { framing } = exchange.classified
-    const isLonger = typeof framing === 'number' && framing > deps.maxBody()
+    const isLonger = typeof framing === 'number' && framing > deps.maxBody
     return isLonger && listener.refuses(exchange, OVERSIZED_BODY)
   }
 

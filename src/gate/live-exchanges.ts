@@ -27,6 +27,9 @@ export interface GrantedExchange {
 
 export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<typeof createLiveExchanges<E>>
 
+/** Why an exchange must end; undefined if it may go on. */
+type Judge<E> = (exchange: E) => Refusal | undefined
+
 /**
  * The forwarded exchanges in flight, in one linked list for all grants: every request is added and deleted, but grants are rarely revoked.
  * A `Set` would take a microsecond to add and delete, mostly to create a hash for the new object.
@@ -34,7 +37,8 @@ export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<ty
 export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined
   let end: (exchange: E, refusal: Refusal) => void = () => {}
-  const watches = new Set<Set<string>>()
+  /** For each request whose lookup is pending: who judged the requests in flight meanwhile. */
+  const pending = new Set<Judge<E>[]>()
 
   function* all(): Generator<E> {
     for (let at = newest; at !== undefined; at = at.older) yield at
@@ -49,8 +53,7 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
       if (exchange.grant !== undefined && isStreaming(exchange, now)) yield exchange.grant
   }
 
-  /** Ends the exchanges that `refusalOf` refuses. Returns the refusals. */
-  function judgeAnew(refusalOf: (exchange: E) => Refusal | undefined): readonly Refusal[] {
+  function endAll(refusalOf: Judge<E>): readonly Refusal[] {
     const over: { readonly exchange: E; readonly refusal: Refusal }[] = []
     for (const exchange of all()) {
       const refusal = refusalOf(exchange)
@@ -59,6 +62,12 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
     // Each end changes the list, so it comes after the walk.
     for (const { exchange, refusal } of over) end(exchange, refusal)
     return over.map(({ refusal }) => refusal)
+  }
+
+  /** Ends the exchanges that `refusalOf` refuses, also those whose lookup is pending, as soon as they are admitted. Returns the refusals. */
+  function judgeAnew(refusalOf: Judge<E>): readonly Refusal[] {
+    for (const judges of pending) judges.push(refusalOf)
+    return endAll(refusalOf)
   }
 
   return {
@@ -84,7 +93,6 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
     /** Revokes these grants for the requests in flight: ends all their exchanges (C8). */
     cut(grants: readonly string[]): void {
       const revoked = new Set(grants)
-      for (const watched of watches) for (const grant of grants) watched.add(grant)
       judgeAnew(({ grant }) => (grant !== undefined && revoked.has(grant) ? REVOKED : undefined))
     },
     /** The exchanges of the first grant go on with the second one, and end with that. */
@@ -98,7 +106,7 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
      * @param now on the monotonic clock (ms)
      */
     endStreams(now: number, isOver: (grant: string) => boolean): void {
-      judgeAnew((exchange) => {
+      endAll((exchange) => {
         const { grant } = exchange
         return grant !== undefined && isStreaming(exchange, now) && isOver(grant) ? LAPSED : undefined
       })
@@ -108,13 +116,26 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
     granted,
     /** The grants of the streams and tunnels that are open `now`. */
     streaming: (now: number): ReadonlySet<string> => new Set(streaming(now)),
-    /** Collects the grants that are revoked until `close`, for a request whose token lookup is pending. */
-    watchRevoked() {
-      const watched = new Set<string>()
-      watches.add(watched)
-      return { has: (grant: string) => watched.has(grant), close: () => watches.delete(watched) }
+    /** Begins to remember for a request whose lookup is pending what ends requests in flight. */
+    watch() {
+      const judges: Judge<E>[] = []
+      pending.add(judges)
+      return {
+        /** Why the exchange must end that was admitted by this lookup; undefined if it may go on. */
+        judge: (exchange: E): Refusal | undefined =>
+          judges
+            .values()
+            .map((refusalOf) => refusalOf(exchange))
+            .find(isRefusal),
+        /** Call this when the lookup is over. */
+        close: (): boolean => pending.delete(judges),
+      }
     },
   }
+}
+
+function isRefusal(result: Refusal | undefined): boolean {
+  return result !== undefined
 }
 
 function isStreaming({ streamAt }: LiveExchange, now: number): boolean {

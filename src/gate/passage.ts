@@ -9,9 +9,9 @@ import type { BrowserLogin } from '../oauth/browser-login.ts'
 import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
-import { type Admit, type GateSettings, judgeAnew } from './admit.ts'
+import type { Admit, GateSettings } from './admit.ts'
 import { atGate, type GateExchange } from './gate-exchange.ts'
-import { type LiveExchanges, REVOKED } from './live-exchanges.ts'
+import type { LiveExchanges } from './live-exchanges.ts'
 import { refusalPage } from './refusal-page.ts'
 import { type RefusalSettings, refusalResponse } from './refusal-response.ts'
 import { requestIdOf } from './request-id.ts'
@@ -87,24 +87,17 @@ export function createPassage(deps: PassageDependencies) {
     }
   }
 
-  /** While the lookup is pending, the client may leave, the grant may be revoked, and a reload may change the rules. */
+  /** While the lookup is pending, the client may leave, and the grant may be revoked or a reload end what it no longer admits. */
   async function passLater(exchange: GateExchange, asked: Promise<GateAdmission>): Promise<void> {
-    const revoked = live.watchRevoked()
+    const meanwhile = live.watch()
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
-    revoked.close()
+    meanwhile.close()
     if (admission === undefined) return
     exchange.lookup = clock.monotonic() - exchange.start
     begin(admission)
-    const isRevoked = exchange.grant !== undefined && revoked.has(exchange.grant)
-    const refusal = isRevoked ? REVOKED : refusalByReload(admission)
+    const refusal = admission.kind === 'forward' ? meanwhile.judge(admission) : undefined
     if (refusal !== undefined) endFor(exchange, refusal)
     if (!exchange.answered) follow(admission, exchange.start + exchange.lookup)
-  }
-
-  /** Why the rules of a reload since the arrival of an admitted exchange refuse it. */
-  function refusalByReload(admission: GateAdmission): Refusal | undefined {
-    if (admission.kind !== 'forward' || admission.classified.rules === settings.gate) return undefined
-    return judgeAnew(admission, settings)
   }
 
   /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */

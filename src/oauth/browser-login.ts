@@ -8,13 +8,12 @@ import { isLoopback } from '../http/ip.ts'
 import type { LocalResponse, Refusal } from '../http/refusal.ts'
 import { isRead } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { LOGIN_OFF, type Sessions } from './browser-sessions.ts'
+import type { Sessions } from './browser-sessions.ts'
 import { type FormSettings, readForm } from './form-request.ts'
 import type { GrantType, OwnEndpointHandler } from './token-endpoint.ts'
 
 type LoginSettings = FormSettings & {
   readonly config: { readonly realm: string; readonly statusCodes: 'contract' | 'http' }
-  readonly gate: { readonly browser: boolean }
 }
 
 export type BrowserLogin = ReturnType<typeof createBrowserLogin>
@@ -70,11 +69,7 @@ export function createBrowserLogin(
     // The new cookie replaces that of an earlier session, which would otherwise live on.
     const cleared = (await sessions.replace(fields, issued.grant)) === 'ended' ? CLEARED_CACHE : []
     const cookie = sessions.begin(issued)
-    if (!settings.gate.browser) {
-      // A reload has switched the login off during this request.
-      await sessions.endAll(LOGIN_OFF)
-      return { kind: 'unauthorized', cause: 'missing' }
-    }
+    if (cookie === undefined) return { kind: 'unauthorized', cause: 'missing' }
     const more = ['Set-Cookie', cookie, ...cleared]
     return { response: loggedIn(exchange, askedFor(exchange), more), grant: issued.grant }
   }

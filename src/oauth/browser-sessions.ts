@@ -21,8 +21,8 @@ interface Login {
   renewal: Promise<Awaited<ReturnType<Tokens['refresh']>>> | undefined
 }
 
-/** Why sessions end when `browser.login` is switched off: a value of the `reason` label of `postern_tokens_revoked_total`. */
-export const LOGIN_OFF = 'browser_login_off'
+/** Why sessions end when `browser.login` is off: a value of the `reason` label of `postern_tokens_revoked_total`. */
+const LOGIN_OFF = 'browser_login_off'
 
 const NONE: Identity = { kind: 'refused', cause: 'missing' }
 const UNAVAILABLE: Identity = { kind: 'unavailable' }
@@ -78,6 +78,7 @@ export function createSessions(
     },
   })
   const { has, endAll, sweep, clearedCookie } = sessions
+  let closed = false
 
   /**
    * If the access token of a session is no longer valid, renews it. If the refresh token is refused, too, the session has ended with its
@@ -102,9 +103,19 @@ export function createSessions(
 
   return {
     has,
-    endAll,
     sweep,
     clearedCookie,
+    /**
+     * Ends all sessions, and until `open` each session that begins: that of a login in flight. The result is that of `State.end` for the
+     * sessions that were open.
+     */
+    close(): Later<boolean> {
+      closed = true
+      return endAll(LOGIN_OFF)
+    },
+    open(): void {
+      closed = false
+    },
     /**
      * The grant of a session, as `Tokens.identify` returns it. An access token that has expired is renewed first.
      *
@@ -116,9 +127,13 @@ export function createSessions(
       const asked = tokens.identify(session.login.tokens.accessToken, client)
       return asked instanceof Promise || asked.kind === 'refused' ? settled(session, client, asked) : asked
     },
-    /** Begins a session with the tokens of a new grant. Returns the value of `Set-Cookie`. */
-    begin: (issued: IssuedTokens): string =>
-      sessions.begin({ grant: issued.grant, tokens: issued, renewal: undefined }),
+    /** Begins a session with the tokens of a new grant. Returns the value of `Set-Cookie`; undefined if the session has ended at once. */
+    begin(issued: IssuedTokens): string | undefined {
+      const cookie = sessions.begin({ grant: issued.grant, tokens: issued, renewal: undefined })
+      if (!closed) return cookie
+      void endAll(LOGIN_OFF)
+      return undefined
+    },
     /** Ends the sessions that these fields carry, and their grants. */
     end: sessions.endCarriedBy,
     /**

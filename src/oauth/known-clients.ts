@@ -4,7 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import type { GrantSummary } from '../tokens/grant-table.ts'
 import type { Revocation } from '../tokens/revocation.ts'
 
-/** The most clients that are remembered. One more makes the client with the oldest login or refresh forgotten. */
+/** The most clients that are remembered. A further one displaces the client with the oldest login or refresh. */
 export const MOST_KNOWN = 10_000
 
 /** A client with this many wrong passwords since its last right one is unknown. */

@@ -26,7 +26,7 @@ export interface PasswordsEvents extends Pick<PasswordSourceEvents, 'unreadable'
   added(name: string): void
   /** This name has no password any more: revoke every token of its former one (C8). `reason` names the file. */
   absent(name: string, reason: string): void
-  /** These names have the same password, so it is refused as wrong. Called once until a password changes or a name is removed. */
+  /** These names have the same password, so it is refused as wrong. Called once for each generation. */
   ambiguous(names: readonly string[]): void
 }
 
@@ -72,7 +72,7 @@ export async function openPasswords(
    * still have these names.
    */
   const removed = new Map<string, PasswordSource>()
-  /** The generation in which `ambiguous` was called last; -1: never, or before a name was removed. */
+  /** The generation in which `ambiguous` was called last; -1: never. */
   let reported = -1
 
   async function open(
@@ -127,7 +127,7 @@ export async function openPasswords(
       entry.source.close()
       if (next.has(name)) continue
       removed.set(name, entry.source)
-      reported = -1
+      generation += 1
     }
     for (const [name, { source }] of next) {
       const earlier = before.get(name)?.source ?? removed.get(name)
@@ -197,7 +197,7 @@ export async function openPasswords(
       }
       return { result: 'wrong', generation: before }
     },
-    /** The number of changes of all passwords so far. It grows before `changed` is called. */
+    /** The number of changes of all passwords so far, also of removed names. It grows before `changed` is called. */
     get generation(): number {
       return generation
     },

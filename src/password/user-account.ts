@@ -55,8 +55,8 @@ export function accountIn(
 }
 
 /**
- * The days from which PAM refuses every login (since the Unix epoch), and why. A password that only has to be changed still logs in,
- * because Postern cannot change it.
+ * The days (since the Unix epoch) from which PAM refuses every login, and why. A password that has to be changed is still accepted: Postern
+ * cannot change it.
  */
 function endsOf(columns: readonly string[]): { readonly day: number; readonly what: string }[] {
   const [, , changed, , max, , inactive, expiry] = columns.map((text) =>

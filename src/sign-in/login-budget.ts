@@ -1,12 +1,12 @@
 import type { Clock } from '../system/clock.ts'
 
 /**
- * A refused session causes a login. If the device refuses the request again after it, the account may not use that path. So refusals then
- * cause no login for this long (ms).
+ * A refused session causes a login. If the device refuses the request again, the account may not use its path, and another login would not
+ * help: for this time (ms), refused sessions cause none.
  */
 const LOGIN_INTERVAL = 5_000
 
-/** If responses to clients change the session, this many logins in a row may follow, and from then on one in `LOGIN_INTERVAL`. */
+/** Responses to clients that change the session may cause this many logins in a row, and then one per `LOGIN_INTERVAL`. */
 const MOST_CHANGES = 3
 
 /** How many logins the responses to clients may cause. */
@@ -15,7 +15,7 @@ export class LoginBudget {
   readonly #onChanging: () => void
   /** Refused sessions cause no login before this time (ms on the monotonic clock). */
   #noneBefore = 0
-  /** Each login because of a change moves this time on by `LOGIN_INTERVAL` (ms on the monotonic clock). */
+  /** Each login that a change causes moves this time by `LOGIN_INTERVAL` (ms on the monotonic clock). */
   #changesUntil = 0
   #toldChanging = false
 

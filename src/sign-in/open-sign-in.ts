@@ -13,14 +13,19 @@ import type { SessionDevice } from './session-logout.ts'
 import { createSessionScheme } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
+/** The `Host` and the fields of every request to the device. */
+interface CommonFields {
+  readonly host: string | undefined
+  readonly added: Fields
+}
+
 interface SignInSetup {
   /** The configuration key of `auth`, for messages. */
   readonly key: string
   readonly connections: Connections
   /** Scheme, host and port of the device. */
   readonly origin: string
-  /** The `Host` and the fields of every request to the device. */
-  readonly request: () => { readonly host: string | undefined; readonly added: Fields }
+  readonly request: () => CommonFields
   readonly clock: Clock
   readonly events: SignInReports
   /** Whose place it takes. It signs in by the same password, unless a file has it. */
@@ -33,11 +38,17 @@ interface SignInReports extends Omit<SignInEvents, 'changing'> {
   readonly changing: (key: string | undefined) => void
 }
 
+/** The sign-in of a configuration. */
+export interface OpenedSignIn extends SignIn {
+  /** From now on, its own requests have these fields. The session goes on. */
+  sendWith(fields: CommonFields): void
+}
+
 /** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
   { key, connections, origin, request, clock, events, before }: SignInSetup,
-): Promise<SignIn | undefined> {
+): Promise<OpenedSignIn | undefined> {
   if (auth === 'off') return undefined
   const { password } = auth
   const readPassword =
@@ -48,12 +59,13 @@ export async function openSignIn(
         ? undefined
         : async () => ''
   await readPassword?.()
+  let common = request
   const ask = createAsk(connections, () => {
-    const { host, added } = request()
+    const { host, added } = common()
     return host === undefined ? added : ['Host', host, ...added]
   })
   const origins = (): readonly string[] => {
-    const { host } = request()
+    const { host } = common()
     return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
   }
   const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
@@ -64,13 +76,13 @@ export async function openSignIn(
       events.changing(isNamed ? undefined : `${key}.session.token.cookie`)
     },
   }
-  return createSignIn(
-    scheme,
-    readPassword,
-    clock,
-    reports,
-    readPassword === undefined ? before?.adopted() : undefined,
-  )
+  const adopted = readPassword === undefined ? before?.adopted() : undefined
+  return {
+    ...createSignIn(scheme, readPassword, clock, reports, adopted),
+    sendWith(fields) {
+      common = () => fields
+    },
+  }
 }
 
 function schemeFor(account: DeviceAccount, device: SessionDevice): Scheme {

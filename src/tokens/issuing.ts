@@ -118,8 +118,7 @@ export function createIssuing(deps: Dependencies) {
       const { result, generation, name = '' } = verified
       if (result !== 'right') return generation === password.generation ? result : 'again'
       return issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
-        // The password of a name that a reload has removed meanwhile may be that of another name.
-        hasName(name) ? tokens.issue(client.address, grantType, name, epoch) : 'again',
+        tokens.issue(client.address, grantType, name, epoch),
       )
     })
 

@@ -55,7 +55,7 @@ export class Conversation {
   readonly latest = new Map<Endpoint, Received>()
   readonly #clients: VerifyClient[] = []
   readonly #first: VerifyClient
-  /** One token of each login, by which it is revoked: the newest refresh token, or the access token without one. */
+  /** The token that revokes each login: its newest refresh token, or its access token if it has none. */
   readonly #logins = new Set<string>()
   readonly #revoked = new Set<string>()
   /** Why no further token is revoked; undefined if tokens are revoked. */

@@ -146,3 +146,14 @@ it('a health check begins with the service that it belongs to: a refused reload 
   expect(sidecar.logLines().join('\n')).not.toContain('the device is down')
   expect(await sidecar.metric('postern_upstream_up')).toBe(1)
 })
+
+it.each([
+  ['info', 'fatal', 0],
+  ['fatal', 'info', 1],
+])('a reload of log.level from %s to %s is in effect for upstream.routes, too', async (from, to, lines) => {
+  const upstream = { routes: { '/cam/': { url: `http://127.0.0.1:${await unusedPort()}` } } }
+  const sidecar = await startSidecar({ config: { upstream, public_paths: ['/cam/'], log: { level: from } } })
+  await sidecar.reload({ log: { level: to } })
+  for (let i = 0; i < 3; i += 1) expect((await sidecar.request({ path: '/cam/' })).status).toBe(500)
+  expect(sidecar.logLines().filter((line) => line.includes('"route":"/cam/"'))).toHaveLength(lines)
+})

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
-import { HASHED_PASSWORD } from '../support/sidecar.ts'
+import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
 
 /** How often the names of the machine are compared with the certificate (ms): no other part has a timer of this length. */
 const LOOK_AT_NAMES = 60_000
@@ -63,4 +63,15 @@ it('a part that cannot be closed keeps no other part open', async () => {
   // The state folder is free.
   const again = await createSidecar(config, { clock: still, ...silent() })
   closeLater(() => passUntil(still, again.stop(0)))
+})
+
+it('H183 a stop ends the time for which a shared response is kept', async () => {
+  const clock = stillClock()
+  const sidecar = await startSidecar({
+    clock,
+    config: { upstream: { share: { paths: ['/status'], for: '1h' } } },
+  })
+  expect((await sidecar.request({ token: await sidecar.token(), path: '/status' })).status).toBe(200)
+  await sidecar.stop()
+  expect(clock.pending).toBe(0)
 })

@@ -44,7 +44,7 @@ function startUpstream(always: boolean) {
     },
     fields: { request: PLAIN, response: { origin: '', rewrite: false, replaced: [], ...PLAIN.response } },
     breaker: createBreaker(clock),
-    maxBody: () => Number.POSITIVE_INFINITY,
+    maxBody: Number.POSITIVE_INFINITY,
     upgrading: { count: 0 },
     events: { responded() {}, relayed() {}, failed() {} },
   } as unknown as UpstreamDependencies) // all that such a request needs

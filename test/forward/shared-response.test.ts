@@ -35,18 +35,24 @@ function readerOf(takes: number): Reader & { drain(): void; readonly got: number
 }
 
 function start(...readers: Reader[]) {
+  return startKept(0, ...readers)
+}
+
+/** @param keptFor how long (ms) others may join the whole response */
+function startKept(keptFor: number, ...readers: Reader[]) {
+  const clock = stillClock()
   const [asker, ...others] = readers as [Reader, ...Reader[]] // each test has one
   const alone: Reader[] = []
   const held = new Set<SharedResponse>()
   const response = new SharedResponse(asker, {
-    ...{ clock: stillClock(), streamAfter: 60_000, keptFor: 0, held },
+    ...{ clock, streamAfter: 60_000, keptFor, held },
     onAlone: (reader) => alone.push(reader),
     onShared() {},
   })
   held.add(response)
   for (const reader of others) response.join(reader)
   response.begin({ status: 200, fields: [] })
-  return { response, alone, held }
+  return { clock, response, alone, held }
 }
 
 it('H185 a slow client that asked first holds up the device only when the copy for the others is given up', () => {
@@ -83,4 +89,16 @@ it('H185 a client that reads at full speed never stops the device, however long 
   const { response, held } = start(quick)
   for (let sent = 0; sent < 100; sent += 1) expect(response.write(CHUNK)).toBe(true)
   expect([quick.got, held.size]).toEqual([100 * CHUNK.length, 0])
+})
+
+it('H183 a response that is closed before its end is not kept', () => {
+  const kept = startKept(60_000, readerOf(1))
+  kept.response.end()
+  expect([kept.clock.pending, kept.held.size]).toEqual([1, 1])
+  kept.response.close()
+  expect([kept.clock.pending, kept.held.size]).toEqual([0, 0])
+  const closed = startKept(60_000, readerOf(1))
+  closed.response.close()
+  closed.response.end()
+  expect([closed.clock.pending, closed.held.size]).toEqual([0, 0])
 })

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { prepareSite, type Served, type Site } from '../process/serve.ts'
 import { startDevice } from '../support/device.ts'
+import { startSidecar } from '../support/sidecar.ts'
 
 /** A sidecar that keeps what it shares for an hour, in front of a device that says how often it was asked. */
 async function start(): Promise<{ site: Site; sidecar: Served; ask(): Promise<string>; asked(): number }> {
@@ -38,6 +39,7 @@ it('H183 after a reload no request gets a response that was shared before, in ei
     [{ upstream: { rewrite: 'on' } }, '4: false undefined of the device false'],
     [{ limits: { ietf_headers: true } }, /^5: false undefined "api";r=\d+;t=\d+ false$/],
     [{ upstream: { headers: { Via: null } } }, /^6: true undefined "api";/],
+    [{ realm: 'another' }, /^7: true undefined "api";/],
   ] as const
   for (const [i, [change, expected]] of changes.entries()) {
     site.configure(change)
@@ -45,4 +47,31 @@ it('H183 after a reload no request gets a response that was shared before, in ei
     for (let again = 0; again < 2; again += 1) expect(await ask()).toMatch(expected)
     expect(asked()).toBe(i + 2)
   }
+})
+
+it('H183 a response that is at the device during a reload ends with the fields that it began with, and no later request joins it', async () => {
+  const answers: (() => void)[] = []
+  const device = await startDevice((request, response) => {
+    response.setHeader('Refresh', `5; url=${device.url}/next`)
+    answers.push(() => response.end(request.headers['x-real-ip']))
+  })
+  const share = { paths: ['/status'], for: '1h' }
+  const sidecar = await startSidecar({
+    device,
+    config: { upstream: { share, headers: { 'X-Real-IP': 'the former' } } },
+  })
+  const token = await sidecar.token()
+  const ask = async (): Promise<readonly unknown[]> => {
+    const response = await sidecar.request({ token, path: '/status' })
+    return [response.text, response.header('refresh')?.includes(device.url)]
+  }
+  const former = ask()
+  await device.waitForRequests(1)
+  await sidecar.reload({ upstream: { rewrite: 'on', headers: { 'X-Real-IP': 'the later' } } })
+  const later = ask()
+  await device.waitForRequests(2)
+  for (const answer of answers) answer()
+  expect(await former).toEqual(['the former', true])
+  expect([await later, await ask()]).toEqual(Array(2).fill(['the later', false]))
+  expect(device.requests).toHaveLength(2)
 })

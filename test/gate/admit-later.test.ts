@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createGate, type GateDependencies, type GateSettings } from '../../src/gate/admit.ts'
+import { createGate, type GateDependencies, type GateSettings, judgeAnew } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
@@ -209,7 +209,10 @@ function createWaitingPassage(): WaitingPassage {
     onBug: (error) => bugs.push(error),
   })
   const revoke = (grant: string): void => live.cut([grant])
-  const reload = (next: GateSettings): void => void Object.assign(settings, next)
+  const reload = (next: GateSettings): void => {
+    Object.assign(settings, next)
+    live.judgeAnew((exchange) => judgeAnew(exchange, settings))
+  }
   const { promise } = recorded
   return {
     pass: passage.request,
@@ -282,7 +285,20 @@ it('H209 a request that waits for its lookup while a reload comes is judged by t
   await settled()
   expect(forwarded).toEqual([])
   expect(responses.map(({ status }) => status)).toEqual([400])
-  expect(records).toMatchObject([{ refusal: { kind: 'address-denied' } }])
+  expect(records).toMatchObject([
+    { refusal: { kind: 'address-denied' }, endedFor: { kind: 'address-denied' } },
+  ])
+})
+
+it('C8 H209 of a reload that admits a request, and a revocation after it, during the lookup, the latter counts', async () => {
+  const { pass, lookup, reload, revoke, forwarded, records } = createWaitingPassage()
+  pass(recordedExchange().exchange)
+  reload(settingsOf())
+  revoke('c0ffee')
+  lookup.resolve(VALID)
+  await settled()
+  expect(forwarded).toEqual([])
+  expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'revoked' } }])
 })
 
 it('a request that waits for its lookup while a reload comes that admits it, too, is forwarded', async () => {

@@ -13,6 +13,9 @@ function tokensOf(n: number): IssuedTokens {
   return { accessToken: `access ${n}`, refreshToken: `refresh ${n}`, grant: 'g', expiresIn: 3600 }
 }
 
+/** The id of a session, from its `Set-Cookie`. */
+const idIn = (setCookie = ''): string => /=([^;]+)/.exec(setCookie)?.[1] ?? ''
+
 /** A shared store that answers when it is told to. Valid is only the access token that is named. */
 function store() {
   const asked: string[] = []
@@ -50,7 +53,7 @@ function store() {
     },
     settings,
   })
-  const begin = (n: number): string => /=([^;]+)/.exec(sessions.begin(tokensOf(n)))?.[1] ?? ''
+  const begin = (n: number): string => idIn(sessions.begin(tokensOf(n)))
   const identify = (id: string) => sessions.identify(id, '192.0.2.7', clock.monotonic())
   return {
     sessions,
@@ -142,7 +145,7 @@ it('H188 with a store in this process an expired token is renewed, and a valid o
     },
     { clock: stillClock(), live: { handOver() {}, granted: () => [] }, settings: store().settings },
   )
-  const id = /=([^;]+)/.exec(sessions.begin(tokensOf(0)))?.[1] ?? ''
+  const id = idIn(sessions.begin(tokensOf(0)))
   expect(await sessions.identify(id, '192.0.2.7', 0)).toEqual({ kind: 'valid', grant: 'g' })
   expect(sessions.identify(id, '192.0.2.7', 0)).toEqual({ kind: 'valid', grant: 'g' })
 })
@@ -153,12 +156,17 @@ it('H188 a cookie of no session is no credential', async () => {
   expect(asked).toEqual([])
 })
 
-it('H188 when the login is switched off, all sessions end with their grants, once', () => {
-  const { sessions, begin, revoked } = store()
+it('H188 when the login is switched off, all sessions end with their grants, once, and each later one until it is on again', () => {
+  const { sessions, begin, revoked, reasons } = store()
   const ids = [begin(0), begin(1)]
-  expect([sessions.endAll('off'), sessions.endAll('off')]).toEqual([true, true])
+  expect([sessions.close(), sessions.close()]).toEqual([true, true])
   expect(ids.map((id) => sessions.has(id))).toEqual([false, false])
   expect(revoked).toEqual([{ grants: ['g', 'g'] }])
+  expect(sessions.begin({ ...tokensOf(2), grant: 'late' })).toBeUndefined()
+  expect(revoked.slice(1)).toEqual([{ grants: ['late'] }])
+  expect(new Set(reasons)).toEqual(new Set(['browser_login_off']))
+  sessions.open()
+  expect(sessions.has(begin(3))).toBe(true)
 })
 
 it.each([
@@ -167,7 +175,7 @@ it.each([
 ])('H188 a new login %s replaces the session of its cookie', async (_, earlier, grant, expected, handed) => {
   const { sessions, revoked, handedOver } = store()
   const tokens = { accessToken: 'a', refreshToken: 'r', expiresIn: 1 }
-  const id = /=([^;]+)/.exec(sessions.begin({ ...tokens, grant: earlier }))?.[1] ?? ''
+  const id = idIn(sessions.begin({ ...tokens, grant: earlier }))
   expect(await sessions.replace(cookieOf(id), grant)).toBe(expected)
   expect([sessions.has(id), handedOver]).toEqual([false, handed])
   expect(revoked).toEqual([{ grants: [earlier] }])

@@ -226,6 +226,31 @@ it('C8 with password.device a reload keeps the password: the new connections sig
   expect(await sidecar.metric('postern_tokens_revoked_total', { reason: 'password_changed' })).toBe(1)
 })
 
+it('a reload changes the fields of the login at the device, which keeps its session', async () => {
+  const logins: unknown[] = []
+  const device = await startDevice((request, response) => {
+    if (request.url === '/login') {
+      logins.push(request.headers['x-own'])
+      response.setHeader('Set-Cookie', 'SID=1; Path=/')
+    } else if (request.headers.cookie !== 'SID=1' || request.url === '/over') response.statusCode = 401
+    response.end()
+  })
+  const session = { login: { path: '/login', form: { password: '$password' } } }
+  const start = await startSidecar({ device })
+  const auth = { kind: 'session', session, password: { file: start.passwordFile } }
+  const sidecar = await startSidecar({
+    device,
+    config: { upstream: { auth, headers: { 'X-Own': 'former' } } },
+  })
+  const token = await sidecar.token()
+  const ask = async (path: string) => (await sidecar.request({ token, path })).status
+  expect([await ask('/'), logins]).toEqual([200, ['former']])
+  await sidecar.reload({ upstream: { headers: { 'X-Own': 'later' } } })
+  expect([await ask('/'), logins]).toEqual([200, ['former']])
+  await ask('/over')
+  expect([await ask('/'), logins]).toEqual([200, ['former', 'later']])
+})
+
 it('the account at the device waits for a restart with password.device', async () => {
   const device = await named('the device')
   const auth = { kind: 'basic', user: 'admin', check_path: '/check' }

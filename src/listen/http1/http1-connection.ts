@@ -153,11 +153,12 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
   }
 
   #closeIdleSoon(): void {
-    this.rules.clock.after(LAST_REQUEST, () => {
+    const last = this.rules.clock.after(LAST_REQUEST, () => {
       // Closes the connection if no byte of a next request has arrived. Empty lines before a request do not count.
       const { withinHead, withinBody, deferred } = this.#intake
       if (this.mayBegin && !withinHead && !withinBody && !deferred) this.socket.destroy()
     })
+    this.socket.once('close', () => last.cancel())
   }
 
   readonly onFlushed = (error?: Error | null): void => {

@@ -11,7 +11,7 @@ export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
   return headers
 }
 
-/** For a head that ends its stream: with a `Content-Length` the response would be malformed (RFC 9113 §8.1.1). */
+/** The fields for a head that ends its stream: `Content-Length` would make the response malformed (RFC 9113 §8.1.1). */
 export function withoutLength(fields: Fields): Fields {
   return keepFields(fields, (name) => name !== 'content-length')
 }
