@@ -193,10 +193,6 @@ export function createTokenCopies(deps: Dependencies) {
     forgetUnknown: questions.forget,
     /** How much longer a login of this age lasts (ms). */
     leftOfLogin,
-    /** How long a login lasts, as an argument of a script (ms); empty: without end. */
-    get grantLasts(): number | '' {
-      return typeof grantLifetime === 'number' ? grantLifetime : ''
-    },
     grants,
     /** At most `most` grants with a copy, the most recently used first. */
     recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),

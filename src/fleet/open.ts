@@ -152,8 +152,7 @@ async function openState(
   const sweepTokens = lookAfterTokens({
     store,
     clock,
-    lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
-    grantLasts: () => copies.grantLasts,
+    policy: () => backend.policy,
     onLost(count) {
       metrics.storeFailed('shared', 'lost')
       log.error({ count }, LOST_TOKENS)

@@ -3,6 +3,7 @@ import type { Backend } from '../tokens/backend.ts'
 import {
   endOfGrant,
   type Lifetimes,
+  lifetimeOf,
   MOST_ISSUED,
   mostLogins,
   type Spent,
@@ -195,11 +196,15 @@ export function createSharedBackend(deps: Dependencies) {
     issued: () => listIssued(store, copies),
     counts: copies.counts,
     sweep: copies.sweep,
+    /** The present policy. */
+    get policy(): TokenPolicy {
+      return policy
+    },
     applyPolicy(next) {
       policy = next
       copies.applyPolicy(next)
     },
-  } satisfies Backend
+  } satisfies Backend & Record<string, unknown>
 }
 
 function unlisted(error: unknown): { readonly grants: readonly GrantSummary[] } {
@@ -228,8 +233,10 @@ function oldestOf(lists: readonly StoreReply[], lifetimes: Lifetimes): readonly 
   for (const list of lists.map(listOf))
     for (let at = 0; at < list.length; at += 2) {
       const [member, end] = [String(list[at]), Number(list[at + 1])]
-      const lifetime = member.startsWith('a') ? lifetimes.accessLifetime : lifetimes.refreshLifetime
-      issued.set(member, end - lifetime)
+      issued.set(
+        member,
+        end - lifetimeOf(member.startsWith(LETTERS.access) ? 'access' : 'refresh', lifetimes),
+      )
     }
   const ages = [...issued].sort(([, one], [, other]) => one - other)
   return ages.map(([member]) => member)

@@ -93,6 +93,29 @@ export function endOfGrant(granted: number, { grantLifetime }: Pick<Lifetimes, '
   return typeof grantLifetime === 'number' ? granted + grantLifetime : Number.POSITIVE_INFINITY
 }
 
+/** The lifetime of a token of a login (ms). */
+export function lifetimeOf(kind: TokenKind, { accessLifetime, refreshLifetime }: Lifetimes): number {
+  return kind === 'access' ? accessLifetime : refreshLifetime
+}
+
+/**
+ * The latest end of a token that a backend holds (ms, on the clock of `now`): the end of its login. A login that is later than `now` shows that
+ * the clock was set back, so the age of the token is unknown: it gets its lifetime from now on. Infinite without either bound.
+ *
+ * @param granted the time of the login
+ * @param lifetime of an issued token, whose grant has no other end; undefined for a token of a login
+ */
+export function latestEnd(
+  kind: TokenKind,
+  { granted, lifetime }: { readonly granted: number; readonly lifetime: number | undefined },
+  now: number,
+  policy: Lifetimes,
+): number {
+  const ofGrant =
+    lifetime === undefined ? endOfGrant(Math.min(granted, now), policy) : Number.POSITIVE_INFINITY
+  return granted > now ? Math.min(ofGrant, now + (lifetime ?? lifetimeOf(kind, policy))) : ofGrant
+}
+
 /** The lifetimes of tokens that are issued `left` ms before the end of their login. */
 function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
   return {
