@@ -92,10 +92,10 @@ export function createSharedBackend(deps: Dependencies) {
   }
 
   /** Reads a token of either kind, the time, and the epoch, empty if the server has none. */
-  async function find(operation: StoreOperation, presented: string) {
+  async function find(presented: string) {
     const digest = digestToken(presented)
     const most = shareOf(policy.capacity) - (policy.rotateRefresh ? 2 : 1)
-    const reply = await ask(operation, READ_TOKEN, digest, most, policy.accessLifetime)
+    const reply = await ask('refresh', READ_TOKEN, digest, most, policy.accessLifetime)
     const [time, present, record, stored, over, ...members] = reply
     const [now, epoch] = [Number(time), String(present)]
     if (record === undefined) return { now, epoch, token: undefined }
@@ -132,7 +132,7 @@ export function createSharedBackend(deps: Dependencies) {
   return {
     async read(presented) {
       await requireSettled()
-      const { now, epoch, token } = await find('refresh', presented)
+      const { now, epoch, token } = await find(presented)
       requirePresent('refresh', epoch)
       if (token === undefined) return { now, token }
       const { digest, text, grant, client, granted, dropped } = token
@@ -177,11 +177,13 @@ export function createSharedBackend(deps: Dependencies) {
     },
     async grantOf(token) {
       // A copy saves a question, and the server may have lost the token.
-      const copied = copies.grantOf(digestToken(token))
+      const digest = digestToken(token)
+      const copied = copies.grantOf(digest)
       if (copied !== undefined) return copied
-      const { epoch, token: found } = await find('revoke', token)
-      if (found === undefined) requirePresent('revoke', epoch)
-      return found?.grant
+      const [, epoch, record] = await ask('revoke', READ_TOKEN, digest)
+      if (record === undefined) requirePresent('revoke', String(epoch))
+      const [, grant] = listOf(record)
+      return grant === undefined ? undefined : String(grant)
     },
     use: copies.use,
     identify: copies.identify,
