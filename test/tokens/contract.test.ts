@@ -246,6 +246,30 @@ describe.each([
     for (const { grant, accessToken } of issued.filter((each) => !gone.includes(each)))
       expect(await identify(accessToken)).toEqual({ kind: 'valid', grant })
   })
+
+  it('C8 H102 that were revoked, reused or evicted stay so after a restart, and when there is room again', async () => {
+    const { tokens, issue, refresh, restart } = await at({
+      capacity: 6,
+      rotateRefresh: true,
+      refreshGrace: 0,
+    })
+    const reused = await issue()
+    const next = await refresh(reused.refreshToken)
+    expect(await tokens.refresh(reused.refreshToken)).toBeUndefined()
+    const issued = [await issue(), await issue(), await issue(), await issue()]
+    const listed = JSON.stringify(await tokens.grants())
+    const evicted = present(issued.find(({ grant }) => !listed.includes(grant)))
+    const [revoked, ...live] = issued.filter((each) => each !== evicted)
+    await tokens.revoke({ grant: present(revoked).grant }, 'test')
+    const again = await restart()
+    for (const { accessToken, refreshToken } of [reused, next, evicted, present(revoked)]) {
+      expect(await again.tokens.identify(accessToken, CLIENT)).toMatchObject({ kind: 'refused' })
+      expect(await again.tokens.refresh(refreshToken)).toBeUndefined()
+    }
+    for (const { grant, accessToken } of live)
+      expect(await again.tokens.identify(accessToken, CLIENT)).toEqual({ kind: 'valid', grant })
+    expect(await again.tokens.grants()).toHaveLength(live.length)
+  })
 })
 
 /** The tokens that a family has issued, by the order in which they first appeared, so that two families can be compared. */
