@@ -19,7 +19,7 @@ import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { liveRequests } from './live-requests.ts'
 import { openSharedTokens } from './shared-sidecar.ts'
-import { HOUR, POLICY, present } from './support.ts'
+import { HOUR, POLICY, present, WEEK } from './support.ts'
 
 /** One family of tokens. */
 interface Opened {
@@ -184,6 +184,38 @@ describe.each([
     expect(JSON.stringify(events)).toContain('refresh_token_reuse')
   })
 
+  it('C6 after a reload, the shorter of the old and the new grace holds', async () => {
+    const policy = { ...POLICY, rotateRefresh: true, offlineGrace: HOUR }
+    const { tokens, issue, refresh, advance } = await at(policy)
+    const [first, other] = [await issue(), await issue()]
+    const next = await refresh(first.refreshToken)
+    tokens.applyPolicy({ ...policy, refreshGrace: HOUR })
+    await advance(POLICY.refreshGrace - 1)
+    expect(await refresh(first.refreshToken)).toEqual(next)
+    await advance(1)
+    expect(await tokens.refresh(first.refreshToken)).toBeUndefined()
+    await refresh(other.refreshToken)
+    tokens.applyPolicy({ ...policy, refreshGrace: 0 })
+    expect(await tokens.refresh(other.refreshToken)).toBeUndefined()
+    expect(await tokens.grants()).toEqual([])
+  })
+
+  it('C7 are valid until the millisecond before their end, which no reload moves, also after a restart', async () => {
+    const { tokens, issue, advance, restart } = await at()
+    const { grant, accessToken, refreshToken } = await issue()
+    tokens.applyPolicy({ ...POLICY, accessLifetime: 2 * HOUR, refreshLifetime: 1, offlineGrace: HOUR })
+    await advance(HOUR - 1)
+    const again = await restart()
+    expect(await again.tokens.identify(accessToken, CLIENT)).toEqual({ kind: 'valid', grant })
+    await again.advance(1)
+    expect(await again.tokens.identify(accessToken, CLIENT)).toMatchObject({ kind: 'refused' })
+    await again.advance(WEEK - HOUR - 1)
+    const last = await again.restart()
+    expect(await last.tokens.refresh(refreshToken)).toMatchObject({ grant, refreshToken })
+    await last.advance(1)
+    expect(await last.tokens.refresh(refreshToken)).toBeUndefined()
+  })
+
   it('C8 are revoked by grant, by client, by a token of either kind, or all', async () => {
     const { tokens, issue, identify } = await at()
     const issued = await Promise.all(
@@ -245,6 +277,15 @@ describe.each([
     expect(await tokens.refresh(gone[0]?.refreshToken ?? '')).toBeUndefined()
     for (const { grant, accessToken } of issued.filter((each) => !gone.includes(each)))
       expect(await identify(accessToken)).toEqual({ kind: 'valid', grant })
+  })
+
+  it('are evicted down to a capacity that a reload lowers, at the latest by the next login', async () => {
+    const { tokens, issue, identify } = await at({ capacity: 10 })
+    for (let i = 0; i < 5; i++) await issue()
+    tokens.applyPolicy({ ...POLICY, capacity: 4, offlineGrace: HOUR })
+    const last = await issue()
+    expect(await tokens.grants()).toHaveLength(2)
+    expect(await identify(last.accessToken)).toMatchObject({ kind: 'valid' })
   })
 
   it('C8 H102 that were revoked, reused or evicted stay so after a restart, and when there is room again', async () => {
