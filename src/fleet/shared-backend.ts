@@ -214,7 +214,10 @@ function unlisted(error: unknown): { readonly grants: readonly GrantSummary[] } 
   throw error
 }
 
-/** The server has lost the response, and with it the time when the token was spent. */
+/**
+ * The server has lost the response, and with it the time when the token was spent: its use is reuse. So a token that is exchanged here is
+ * always the live refresh token of its grant.
+ */
 const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIVE_INFINITY }
 
 const NOT_SPENT = { response: undefined, spent: undefined }

@@ -28,9 +28,12 @@ const MOST = 50
  *   sidecar.
  * - An issued grant that is missing in the list `issued`: added again.
  *
- * `ARGV`: prefix, offset, most grants. Returns `{time, remaining, lost tokens, {grant, time of the login, lifetime of an issued token (otherwise
- * empty), end of the last access token, end of the last refresh token} ...}`. The end is 0 without such a token; a spent refresh token counts as one.
- * `remaining`: the checked grants that still exist; -1 at the end of the list.
+ * `ARGV`: prefix, offset, most grants. Returns `{time, remaining, lost tokens, {grant, login, lifetime, end of access, end of refresh} ...}`.
+ *
+ * - `remaining`: the checked grants that still exist; -1 at the end of the list.
+ * - `login`: the latest time of the login that a token names: a refresh while the clock is set back writes the time of the refresh.
+ * - `lifetime`: of an issued token; otherwise empty.
+ * - the ends: of the last access token, and of the last refresh token, spent or not; 0 without one.
  */
 const LOOK_AFTER = tokenScript(
   'upkeep',

@@ -1,6 +1,12 @@
-// The rules of a grant (C6): lifetimes, rotation, grace, reuse, and how many tokens it may have. `token-store.ts` applies them at every
-// backend. Each function is pure: it gets the grant, the time and the policy, and changes nothing. Which grant a full backend evicts is its
-// own choice: the least recently used one (`grant-table.ts`), or the first to expire (`SET_GRANT` in `fleet/scripts.ts`).
+// The rules of a grant (C6). Each function is pure: it gets the grant, the time and the policy, and changes nothing.
+//
+// - What a presented token is worth, its exchange, and lifetimes: `token-store.ts` asks here, at every backend.
+// - The share of a grant: `grant-table.ts` and `fleet/shared-backend.ts`, when they add tokens.
+// - The end of tokens that a reload, or a clock that is set back, leaves too long: `grant-table.ts`, `journal-records.ts`,
+//   `fleet/copies.ts`, `fleet/upkeep.ts`.
+//
+// A backend chooses itself which grant it evicts when it is full: the least recently used one (`grant-table.ts`), or the first to expire
+// (`SET_GRANT` in `fleet/scripts.ts`).
 
 export type TokenKind = 'access' | 'refresh'
 
