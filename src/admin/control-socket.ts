@@ -12,8 +12,8 @@ import { isBug, SetupError } from '../system/setup-error.ts'
 import { TurnBudget } from '../system/turn-budget.ts'
 import type { GrantSummary } from '../tokens/grant-table.ts'
 import type { HandedOut } from '../tokens/handout.ts'
+import type { HandOut } from '../tokens/issuing.ts'
 import { BY_OPERATOR } from '../tokens/revocation.ts'
-import type { State } from '../tokens/state.ts'
 import type { Tokens } from '../tokens/token-store.ts'
 import { type AdminResponse, ClientGone, json, readSmallBody, STORE_SILENT, send } from './admin-response.ts'
 import { inTurn } from './in-turn.ts'
@@ -22,7 +22,7 @@ import { readRevocation } from './operator-revocation.ts'
 
 interface Dependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
-  readonly handOut: State['handOut']
+  readonly handOut: HandOut
   /** Whether other sidecars share the tokens: their requests in flight are not counted here. */
   readonly sharesTokens: boolean
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>

@@ -1,6 +1,6 @@
 import type { GrantSummary } from '../tokens/grant-table.ts'
 import type { Handout } from '../tokens/handout.ts'
-import type { State } from '../tokens/state.ts'
+import type { HandOut } from '../tokens/issuing.ts'
 import { type AdminResponse, json, STORE_SILENT } from './admin-response.ts'
 
 /** The bounds of the lifetime of an issued token (ms): a minute to 366 days. */
@@ -42,10 +42,7 @@ function parse(text: string): unknown {
 }
 
 /** The response to an `issue` command. 422: the configuration does not have the name. 409: the sidecar refuses to issue. */
-export function responseToHandout(
-  { name }: Handout,
-  result: Awaited<ReturnType<State['handOut']>>,
-): AdminResponse {
+export function responseToHandout({ name }: Handout, result: Awaited<ReturnType<HandOut>>): AdminResponse {
   switch (result) {
     case 'unknown-name':
       return json(422, { error: name === '' ? NAMELESS : UNKNOWN })

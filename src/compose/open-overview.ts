@@ -17,11 +17,10 @@ import type { Metrics } from '../record/metrics.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { unreplaced } from '../tokens/handout.ts'
-import type { State } from '../tokens/state.ts'
 import { VERSION } from '../version.ts'
 import type { Memory } from './client-memory.ts'
 import type { DeviceServices } from './device-services.ts'
-import type { LimitTables } from './open-state.ts'
+import type { LimitTables, State } from './open-state.ts'
 
 interface Sources extends Pick<About, 'node'> {
   readonly clock: Clock
@@ -71,8 +70,8 @@ export function openOverview(sources: Sources): Overview & Disposable {
       tokens: {
         ...state.tokens.counts(),
         capacity: tokens.capacity,
-        unsaved: state.unsaved() ?? null,
-        copiedAt: state.copiedAt() ?? null,
+        unsaved: state.unsaved?.() ?? null,
+        copiedAt: state.copiedAt?.() ?? null,
         unreplaced: unreplaced(state.issued()).map(({ id, label, expiresAt }) => ({ id, label, expiresAt })),
       },
       certificate: certificate.present() ?? null,
@@ -83,7 +82,7 @@ export function openOverview(sources: Sources): Overview & Disposable {
         absent: source.absent ?? null,
       },
       wrongPasswords: sources.history.guesses(),
-      store: state.store() ?? null,
+      store: state.store?.() ?? null,
       refusedReload: sources.reloads.refused(),
     }
   }

@@ -1,5 +1,6 @@
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
+import type { FleetDependencies } from '../fleet/open.ts'
 import type { FleetPlaces } from '../fleet/places.ts'
 import { type GateSettings, judgeAnew } from '../gate/admit.ts'
 import { createPreflight } from '../gate/cors.ts'
@@ -19,14 +20,39 @@ import {
   createRevocationEndpoint,
   createTokenEndpoint,
 } from '../oauth/token-endpoint.ts'
+import type { StoreCondition } from '../overview/model.ts'
+import type { DevicePassword } from '../password/device-source.ts'
 import { refusalName } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
-import { ISSUED } from '../tokens/handout.ts'
-import { openLocalState } from '../tokens/local-state.ts'
-import type { State, StateDependencies } from '../tokens/state.ts'
+import { ISSUED, type IssuedGrant } from '../tokens/handout.ts'
+import type { HandOut, LogIn } from '../tokens/issuing.ts'
+import { type LocalDependencies, openLocalState } from '../tokens/local-state.ts'
+import type { End } from '../tokens/revocation.ts'
+import type { Tokens } from '../tokens/token-store.ts'
 
 /** The windows of all endpoint types. */
 export type LimitTables = Readonly<Record<WindowType, WindowTable>>
+
+/** The password and the tokens issued for it, in this process or in a shared store: a password change revokes the tokens (C8). */
+export interface State {
+  readonly logIn: LogIn
+  readonly handOut: HandOut
+  /** The live issued grants. With a shared store, those in its last answer: the sidecar asks every ten seconds. */
+  issued(): readonly IssuedGrant[]
+  readonly tokens: Tokens
+  readonly end: End
+  /** The source of the password. */
+  readonly password: Pick<DevicePassword, 'state' | 'replace'>
+  /** In this process: the number of live tokens that a restart would lose; undefined without a token file. */
+  unsaved?(): number | undefined
+  /** In this process: when the token file was found to be a copy (ms, wall clock); undefined if no token of a copy is left. */
+  copiedAt?(): number | undefined
+  /** Only with a shared store. */
+  store?(): StoreCondition
+  /** Only with a shared store: why this sidecar cannot issue tokens; empty if it can. */
+  troubles?(): readonly string[]
+  close(): Promise<void>
+}
 
 interface OpenState {
   readonly state: State
@@ -39,7 +65,7 @@ interface OpenState {
  */
 export async function openState(
   config: Config,
-  deps: StateDependencies,
+  deps: LocalDependencies & FleetDependencies,
 ): Promise<OpenState & Pick<Opened, 'places'>> {
   const { tokens, limits } = config
   const { state, windows, places }: Opened =
@@ -117,7 +143,7 @@ export function tokenServices(
     clock,
     live,
     history,
-  }: Pick<StateDependencies, 'metrics' | 'clock'> & {
+  }: Pick<FleetDependencies, 'metrics' | 'clock'> & {
     readonly live: LiveExchanges
     readonly history: LoginHistory
   },

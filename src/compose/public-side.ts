@@ -11,12 +11,11 @@ import type { Metrics } from '../record/metrics.ts'
 import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
-import type { State } from '../tokens/state.ts'
 import { listenBounds } from './bounds.ts'
 import type { Memory } from './client-memory.ts'
 import { boundConnections } from './descriptors.ts'
 import type { DeviceServices } from './device-services.ts'
-import { type LimitTables, tokenServices } from './open-state.ts'
+import { type LimitTables, type State, tokenServices } from './open-state.ts'
 import type { Settings } from './settings.ts'
 
 interface Parts {

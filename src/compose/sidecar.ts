@@ -136,7 +136,7 @@ export async function createSidecar(
     tokens: state.tokens.counts,
     issued: () => state.issued().length,
     issuedEnds: () => unreplaced(state.issued())[0]?.expiresAt,
-    unsaved: state.unsaved,
+    unsaved: () => state.unsaved?.(),
     guessing: () => history.guesses().addresses,
     windows: (type) => tables[type].size,
     memory: memory.account,
@@ -162,7 +162,8 @@ export async function createSidecar(
 
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness => {
-    const reasons = phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase]
+    const reasons =
+      phase === 'running' ? [...services.unreadyReasons(), ...(state.troubles?.() ?? [])] : [phase]
     return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
   }
   const current = (): Config => settings.config
@@ -203,7 +204,7 @@ export async function createSidecar(
   const answers = {
     tokens,
     handOut: state.handOut,
-    sharesTokens: state.store() !== undefined,
+    sharesTokens: state.store !== undefined,
     requests,
     alarms: () => overview.condition().alarms,
     places: services.places,

@@ -1,12 +1,11 @@
 import { nameOfGrant } from '../http/scope.ts'
-import { createWallOffset } from '../system/clock.ts'
+import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
 import { endOfGrant, type TokenPolicy } from '../tokens/grant-rules.ts'
 import { createGrantTable, lastUse } from '../tokens/grant-table.ts'
 import { createLookUp, REFUSED, type TokenLookup } from '../tokens/look-up.ts'
 import type { Digest } from '../tokens/mint.ts'
-import { grantsInFlight } from '../tokens/revocation.ts'
-import type { StateDependencies } from '../tokens/state.ts'
+import { grantsInFlight, type LiveRequests } from '../tokens/revocation.ts'
 import { createEpoch, type FleetEvent } from './epoch.ts'
 import { createTokenQuestions, type FoundToken } from './questions.ts'
 import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
@@ -18,7 +17,11 @@ export type TokenCopies = ReturnType<typeof createTokenCopies>
 
 type CopyPolicy = Pick<TokenPolicy, 'capacity' | 'accessLifetime' | 'offlineGrace' | 'grantLifetime'>
 
-interface Dependencies extends Pick<StateDependencies, 'clock' | 'live' | 'hasName'> {
+interface Dependencies {
+  readonly clock: Clock
+  readonly live: LiveRequests
+  /** Whether the configuration has this name; the empty name stands for `password`. */
+  readonly hasName: (name: string) => boolean
   readonly store: SharedStore
   readonly policy: CopyPolicy
   /** The longest wait for a question's turn, and then for its answer (ms). */
@@ -190,10 +193,6 @@ export function createTokenCopies(deps: Dependencies) {
     forgetUnknown: questions.forget,
     /** How much longer a login of this age lasts (ms). */
     leftOfLogin,
-    /** How long a login lasts, as an argument of a script (ms); empty: without end. */
-    get grantLasts(): number | '' {
-      return typeof grantLifetime === 'number' ? grantLifetime : ''
-    },
     grants,
     /** At most `most` grants with a copy, the most recently used first. */
     recent: (most: number): readonly string[] => table.recent(most).map(({ id }) => id),

@@ -38,10 +38,10 @@ for argument = 2, #ARGV do
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
   local count, client, granted, label = {a = 0, r = 0, s = 0}, nil, nil, nil
   for i = 1, #members, 2 do
-    local kind, _, of, at, _, _, called = token(string.sub(members[i], 2))
+    local kind, _, of, at, _, text = token(string.sub(members[i], 2))
     if kind then
       count[kind] = count[kind] + 1
-      client, granted, label = of, at, called
+      client, granted, _, label = of, at, handout(text)
     end
   end
   if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r, label} end

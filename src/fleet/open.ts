@@ -3,11 +3,14 @@ import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { describeStore, type StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
+import type { HashMemory } from '../password/verifier.ts'
+import type { Precedence } from '../password/weighted-turns.ts'
+import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { IssuedGrant } from '../tokens/handout.ts'
 import { createIssuing } from '../tokens/issuing.ts'
-import type { State, StateDependencies, StoreCondition } from '../tokens/state.ts'
-import { reportAbsent, sourceEvents, tokenEvents } from '../tokens/state-events.ts'
+import type { End, LiveRequests, Revocation } from '../tokens/revocation.ts'
+import { type Outlets, reportAbsent, sourceEvents, tokenEvents } from '../tokens/state-events.ts'
 import { createTokenStore } from '../tokens/token-store.ts'
 import { createPasswordAgreement } from './agreement.ts'
 import { STORE_BOUNDS, type StoreSettings } from './connection.ts'
@@ -35,13 +38,30 @@ const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
 
+export interface FleetDependencies extends Outlets {
+  readonly clock: Clock
+  readonly live: LiveRequests
+  /** Whether the configuration has this name; the empty name stands for `password`. */
+  readonly hasName: (name: string) => boolean
+  readonly hashMemory: HashMemory
+  /** Which clients go first while passwords wait. */
+  readonly precedence: Precedence
+  /** Replaces `STORE_BOUNDS` of the shared store (ms). */
+  readonly storeBounds?: { readonly timeout?: number } | undefined
+  readonly onBug: (error: unknown) => void
+  /** An operator has revoked these grants at a sidecar of the fleet. */
+  readonly onOperatorRevoked: (which: Revocation) => void
+  /** Called when the password has changed or is gone, and when its source can be read again. */
+  readonly onPasswordRead: () => void
+}
+
 /**
  * Opens the shared store that `tokens.store` names, the password source, and the tokens and windows in the store. Does not wait for a
  * store that does not answer: the sidecar starts without the store, and issues tokens as soon as the store answers. Rejects with
  * `SetupError` if a file cannot be used. `windows`: of `limits.store: shared`; undefined if each sidecar counts alone. `places`: divides
  * the places at the device.
  */
-export async function openFleet(config: Config, address: StoreAddress, deps: StateDependencies) {
+export async function openFleet(config: Config, address: StoreAddress, deps: FleetDependencies) {
   const { timeout } = { ...STORE_BOUNDS, ...deps.storeBounds }
   const { store, condition } = await openStore({ ...config.store, address, timeout }, deps)
   const places = createFleetPlaces({ store, ...deps })
@@ -56,7 +76,7 @@ export async function openFleet(config: Config, address: StoreAddress, deps: Sta
 }
 
 /** Opens the shared store. `condition` is for operators: whether the store works, and why not. */
-async function openStore(settings: StoreSettings, { clock, log, metrics }: StateDependencies) {
+async function openStore(settings: StoreSettings, { clock, log, metrics }: FleetDependencies) {
   const address = describeStore(settings.address)
   let reason: string | null = null
   const { up, answered } = metrics.sharedStore()
@@ -84,7 +104,7 @@ async function openStore(settings: StoreSettings, { clock, log, metrics }: State
     },
     clock,
   )
-  const condition = (): StoreCondition => ({
+  const condition = () => ({
     up: store.up && store.trouble === undefined,
     address,
     reason,
@@ -100,8 +120,8 @@ async function openState(
     places,
     timeout,
   }: Awaited<ReturnType<typeof openStore>> & { readonly places: FleetPlaces; readonly timeout: number },
-  deps: StateDependencies,
-): Promise<State> {
+  deps: FleetDependencies,
+) {
   const { clock, log, metrics, live, hasName, onOperatorRevoked, onBug } = deps
   const events = tokenEvents(deps)
   if (checkedByDevice(config)) throw new TypeError('password.device has no shared store')
@@ -132,8 +152,7 @@ async function openState(
   const sweepTokens = lookAfterTokens({
     store,
     clock,
-    lifetimes: [config.tokens.accessLifetime, config.tokens.refreshLifetime],
-    grantLasts: () => copies.grantLasts,
+    policy: () => backend.policy,
     onLost(count) {
       metrics.storeFailed('shared', 'lost')
       log.error({ count }, LOST_TOKENS)
@@ -173,25 +192,24 @@ async function openState(
     if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)
     else log.info('the shared store tells of revocations again')
   })
+  const end: End = async (which, reason) => {
+    copies.epoch.end(which, reason)
+    await agreement.settle().catch(unlessUnavailable(onBug))
+    return copies.epoch.owed.hasPaid(which)
+  }
   return {
     tokens,
     password,
-    async end(which, reason) {
-      copies.epoch.end(which, reason)
-      await agreement.settle().catch(unlessUnavailable(onBug))
-      return copies.epoch.owed.hasPaid(which)
-    },
+    end,
     issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
     ...createIssuing({ ...deps, password, agreement, tokens }),
-    unsaved: () => undefined,
-    copiedAt: () => undefined,
     store: condition,
     troubles: () => [
       ...(store.up ? troublesOf(copies) : ['the shared store does not respond']),
       ...(store.trouble === undefined ? [] : [`the shared store refuses commands: ${store.trouble}`]),
       ...(differs ? ['the password is not the one of the shared store'] : []),
     ],
-    async close() {
+    async close(): Promise<void> {
       seconds.close()
       feed.close()
       password[Symbol.dispose]()

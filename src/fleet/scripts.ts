@@ -92,7 +92,7 @@ local function token(digest)
   local till = redis.call('ZSCORE', p .. 'g:' .. grant, kind .. digest)
   if not till or tonumber(till) <= now then return nil end
   if not redis.call('ZSCORE', p .. 'grants', grant) then return nil end
-  return kind, grant, client, granted, tonumber(till), handout(text)
+  return kind, grant, client, granted, tonumber(till), text
 end
 
 local function text(kind, grant, client, granted, label, lifetime)
@@ -161,8 +161,8 @@ export function runScriptDurably(
 }
 
 /**
- * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, most tokens of its grant,
- * lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, stored response, over, {member,
+ * Reads a token of either kind, and the facts on which a change of its grant depends. `ARGV`: prefix, digest, then, without which only the
+ * token is read, the most tokens of its grant and the lifetime of access tokens. Returns `{time, epoch, {kind, grant, client, granted, text}, stored response, over, {member,
  * expiry ...}, {member, expiry ...}}`, or `{time, epoch}` if there is no such token.
  *
  * `over`: the live tokens of the grant above the most. The first list of members has those of the grant that expire first; the second has
@@ -174,11 +174,12 @@ export const READ_TOKEN = tokenScript(
   `
 local digest = ARGV[2]
 local reply = {string.format('%.0f', now), epoch or ''}
-local kind, grant, client, granted = token(digest)
+local kind, grant, client, granted, _, text = token(digest)
 if not kind then return reply end
-local set, response = p .. 'g:' .. grant, p .. 'r:' .. digest
-reply[3] = {kind, grant, client, granted, redis.call('GET', p .. 't:' .. digest)}
-reply[4] = redis.call('GET', response) or ''
+reply[3] = {kind, grant, client, granted, text}
+if not ARGV[3] then return reply end
+local set = p .. 'g:' .. grant
+reply[4] = kind == 's' and redis.call('GET', p .. 'r:' .. digest) or ''
 reply[5] = redis.call('ZCARD', set) - ARGV[3]
 if reply[5] > 0 then reply[5] = reply[5] - #redis.call('ZRANGEBYSCORE', set, '-inf', now) end
 if reply[5] > 0 then
@@ -210,32 +211,35 @@ export const SET_GRANT = tokenScript(
   `
 local what, grant, client, label, most = ARGV[2], ARGV[4], ARGV[5], nil, tonumber(ARGV[7])
 local digest, response, keeps, at = ARGV[8], ARGV[10], tonumber(ARGV[11]), 15
-local set, granted, left, kind = p .. 'g:' .. grant, string.format('%.0f', now), math.huge, nil
+local set, granted, left = p .. 'g:' .. grant, string.format('%.0f', now), math.huge
+local kind, _, _, _, till, stored
 if what == 'issued' then label = ARGV[6] end
 if what ~= 'refresh' then
   if epoch ~= ARGV[3] then return {'stale'} end
 else
-  kind = token(digest)
-  if not kind or redis.call('GET', p .. 't:' .. digest) ~= ARGV[9] then return {'stale'} end
+  kind, _, _, _, till, stored = token(digest)
+  if stored ~= ARGV[9] then return {'stale'} end
   granted, left = ARGV[12], (tonumber(ARGV[13]) or math.huge) - now
   if left <= 0 then return {'stale'} end
 end
 if response ~= '' then
   redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
-  redis.call('ZADD', set, redis.call('ZSCORE', set, kind .. digest), 's' .. digest)
+  redis.call('ZADD', set, till, 's' .. digest)
   redis.call('ZREM', set, kind .. digest)
-  local stored = string.format('%.0f %.0f %s', now, now + keeps, response)
-  if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, stored, 'PX', keeps) end
+  local answer = string.format('%.0f %.0f %s', now, now + keeps, response)
+  if keeps > 0 then redis.call('SET', p .. 'r:' .. digest, answer, 'PX', keeps) end
 end
 -- Before any command that deletes, so that a full server refuses it.
 for _ = 1, tonumber(ARGV[14]) do
   add(ARGV[at], ARGV[at + 1], grant, client, granted, math.min(tonumber(ARGV[at + 2]), left), label)
   at = at + 3
 end
-redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
-for i = at, #ARGV do
-  redis.call('DEL', p .. 't:' .. string.sub(ARGV[i], 2))
-  redis.call('ZREM', set, ARGV[i])
+if what == 'refresh' then
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+  for i = at, #ARGV do
+    redis.call('DEL', p .. 't:' .. string.sub(ARGV[i], 2))
+    redis.call('ZREM', set, ARGV[i])
+  end
 end
 local last, reply = keep(grant), {'set', string.format('%.0f', now), 0, 0}
 if what == 'refresh' then return reply end
@@ -282,10 +286,10 @@ export const LOOK_UP = tokenScript(
   `
 local reply = {epoch or '', redis.call('HGET', KEYS[1], 'since') or ''}
 for i = 2, #ARGV do
-  local kind, grant, client, granted, till, lifetime, label = token(ARGV[i])
+  local kind, grant, client, granted, till, text = token(ARGV[i])
   reply[i + 1] = {}
   if kind == 'a' then
-    reply[i + 1] = {grant, client, math.max(0, now - granted), till - now, lifetime, label}
+    reply[i + 1] = {grant, client, math.max(0, now - granted), till - now, handout(text)}
   end
 end
 return reply

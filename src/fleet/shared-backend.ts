@@ -3,6 +3,7 @@ import type { Backend } from '../tokens/backend.ts'
 import {
   endOfGrant,
   type Lifetimes,
+  lifetimeOf,
   MOST_ISSUED,
   mostLogins,
   type Spent,
@@ -91,10 +92,10 @@ export function createSharedBackend(deps: Dependencies) {
   }
 
   /** Reads a token of either kind, the time, and the epoch, empty if the server has none. */
-  async function find(operation: StoreOperation, presented: string) {
+  async function find(presented: string) {
     const digest = digestToken(presented)
     const most = shareOf(policy.capacity) - (policy.rotateRefresh ? 2 : 1)
-    const reply = await ask(operation, READ_TOKEN, digest, most, policy.accessLifetime)
+    const reply = await ask('refresh', READ_TOKEN, digest, most, policy.accessLifetime)
     const [time, present, record, stored, over, ...members] = reply
     const [now, epoch] = [Number(time), String(present)]
     if (record === undefined) return { now, epoch, token: undefined }
@@ -131,7 +132,7 @@ export function createSharedBackend(deps: Dependencies) {
   return {
     async read(presented) {
       await requireSettled()
-      const { now, epoch, token } = await find('refresh', presented)
+      const { now, epoch, token } = await find(presented)
       requirePresent('refresh', epoch)
       if (token === undefined) return { now, token }
       const { digest, text, grant, client, granted, dropped } = token
@@ -176,11 +177,13 @@ export function createSharedBackend(deps: Dependencies) {
     },
     async grantOf(token) {
       // A copy saves a question, and the server may have lost the token.
-      const copied = copies.grantOf(digestToken(token))
+      const digest = digestToken(token)
+      const copied = copies.grantOf(digest)
       if (copied !== undefined) return copied
-      const { epoch, token: found } = await find('revoke', token)
-      if (found === undefined) requirePresent('revoke', epoch)
-      return found?.grant
+      const [, epoch, record] = await ask('revoke', READ_TOKEN, digest)
+      if (record === undefined) requirePresent('revoke', String(epoch))
+      const [, grant] = listOf(record)
+      return grant === undefined ? undefined : String(grant)
     },
     use: copies.use,
     identify: copies.identify,
@@ -195,11 +198,15 @@ export function createSharedBackend(deps: Dependencies) {
     issued: () => listIssued(store, copies),
     counts: copies.counts,
     sweep: copies.sweep,
+    /** The present policy. */
+    get policy(): TokenPolicy {
+      return policy
+    },
     applyPolicy(next) {
       policy = next
       copies.applyPolicy(next)
     },
-  } satisfies Backend
+  } satisfies Backend & Record<string, unknown>
 }
 
 function unlisted(error: unknown): { readonly grants: readonly GrantSummary[] } {
@@ -207,7 +214,10 @@ function unlisted(error: unknown): { readonly grants: readonly GrantSummary[] } 
   throw error
 }
 
-/** The server has lost the response, and with it the time when the token was spent. */
+/**
+ * The server has lost the response, and with it the time when the token was spent: its use is reuse. So a token that is exchanged here is
+ * always the live refresh token of its grant.
+ */
 const LONG_AGO: Spent = { at: Number.NEGATIVE_INFINITY, graceEnd: Number.NEGATIVE_INFINITY }
 
 const NOT_SPENT = { response: undefined, spent: undefined }
@@ -228,8 +238,10 @@ function oldestOf(lists: readonly StoreReply[], lifetimes: Lifetimes): readonly 
   for (const list of lists.map(listOf))
     for (let at = 0; at < list.length; at += 2) {
       const [member, end] = [String(list[at]), Number(list[at + 1])]
-      const lifetime = member.startsWith('a') ? lifetimes.accessLifetime : lifetimes.refreshLifetime
-      issued.set(member, end - lifetime)
+      issued.set(
+        member,
+        end - lifetimeOf(member.startsWith(LETTERS.access) ? 'access' : 'refresh', lifetimes),
+      )
     }
   const ages = [...issued].sort(([, one], [, other]) => one - other)
   return ages.map(([member]) => member)

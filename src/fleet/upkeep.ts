@@ -1,16 +1,15 @@
 import type { Clock } from '../system/clock.ts'
 import { STEP } from '../system/clock-steps.ts'
+import { type Lifetimes, latestEnd } from '../tokens/grant-rules.ts'
 import { regularQuestion } from './regular-question.ts'
 import { runScript, tokenScript } from './scripts.ts'
-import type { SharedStore } from './shared-store.ts'
+import { listOf, type SharedStore, type StoreReply } from './shared-store.ts'
 
 interface Dependencies {
   readonly store: SharedStore
   readonly clock: Clock
-  /** Of access and refresh tokens (ms). */
-  readonly lifetimes: readonly [number, number]
-  /** How long a login lasts now (ms); empty: without end. */
-  readonly grantLasts: () => number | ''
+  /** The present policy. */
+  readonly policy: () => Lifetimes
   /** The server has lost tokens of live grants: another program has evicted or deleted their keys. */
   readonly onLost: (tokens: number) => void
   /** The clock of the server was set by this time (ms), or another server with another clock answers. */
@@ -27,53 +26,42 @@ const MOST = 50
  *
  * - A token that its grant lists and the server has lost: counted, and removed from the list. A grant without tokens is revoked at every
  *   sidecar.
- * - A token that outlives its login (it is of an earlier policy): from now on it ends with the login, or in a second if the login is over.
- * - A token of a login "in the future" (the server's clock was set back): from now on it has at most its lifetime.
  * - An issued grant that is missing in the list `issued`: added again.
  *
- * `ARGV`: prefix, offset, most grants, lifetimes of access and refresh tokens, how long a login lasts (ms; empty: without end). Returns
- * `{time, remaining, lost tokens}`. `remaining`: the checked grants that still exist; -1 at the end of the list.
+ * `ARGV`: prefix, offset, most grants. Returns `{time, remaining, lost tokens, {grant, login, lifetime, end of access, end of refresh} ...}`.
+ *
+ * - `remaining`: the checked grants that still exist; -1 at the end of the list.
+ * - `login`: the latest time of the login that a token names: a refresh while the clock is set back writes the time of the refresh.
+ * - `lifetime`: of an issued token; otherwise empty.
+ * - the ends: of the last access token, and of the last refresh token, spent or not; 0 without one.
  */
 const LOOK_AFTER = tokenScript(
   'upkeep',
   `
 -- A key may expire a moment before its entry in the list.
-local soon = now + 1000
-local lifetimes = {a = tonumber(ARGV[4]), r = tonumber(ARGV[5]), s = tonumber(ARGV[5])}
-local lasts = tonumber(ARGV[6]) or math.huge
+local soon = string.format('(%.0f', now + 1000)
 
 local function lookAfter(grant)
-  local set, lost, live, isChanged, isIssued = p .. 'g:' .. grant, 0, 0, false, false
-  local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', soon), '+inf', 'WITHSCORES')
+  local set, lost, login, lifetime, last = p .. 'g:' .. grant, 0, 0, '', {}
+  local members = redis.call('ZRANGEBYSCORE', set, soon, '+inf', 'WITHSCORES')
   for i = 1, #members, 2 do
-    local member, kind, key = members[i], string.sub(members[i], 1, 1), p .. 't:' .. string.sub(members[i], 2)
-    local stored = redis.call('GET', key)
-    local granted = stored and tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)'))
+    local stored = redis.call('GET', p .. 't:' .. string.sub(members[i], 2))
     if not stored then
-      redis.call('ZREM', set, member)
+      redis.call('ZREM', set, members[i])
       lost = lost + 1
     else
-      live = live + 1
-      local own = handout(stored)
-      local lifetime = tonumber(own) or lifetimes[kind]
-      isIssued = own ~= nil
-      local last = math.huge
-      if granted and granted > soon and lifetime then last = now + lifetime end
-      if granted and not own then last = math.min(last, math.max(soon, math.min(granted, now) + lasts)) end
-      if tonumber(members[i + 1]) > last then
-        redis.call('PEXPIREAT', key, last)
-        redis.call('ZADD', set, last, member)
-        isChanged = true
-      end
+      last[string.sub(members[i], 1, 1) == 'a' and 'access' or 'refresh'] = members[i + 1]
+      login = math.max(login, tonumber(string.match(stored, '^%a %S+ %S+ %S+ (%d+)')) or 0)
+      lifetime = handout(stored) or lifetime
     end
   end
-  if isChanged then keep(grant) end
-  local ends = isIssued and redis.call('ZSCORE', p .. 'grants', grant)
+  local ends = lifetime ~= '' and redis.call('ZSCORE', p .. 'grants', grant)
   if ends and redis.call('ZSCORE', p .. 'issued', grant) ~= ends then
     redis.call('ZREM', p .. 'issued', grant) -- first, for a full server
     redis.call('ZADD', p .. 'issued', ends, grant)
   end
-  return lost, live
+  local isLive = last.access or last.refresh
+  return lost, isLive and {grant, string.format('%.0f', login), lifetime, last.access or 0, last.refresh or 0}
 end
 
 local reply = {string.format('%.0f', now), 0, 0}
@@ -81,14 +69,16 @@ if not epoch then return reply end
 local offset = tonumber(ARGV[2])
 local listed = redis.call('ZRANGE', p .. 'grants', offset, offset + ARGV[3] - 1, 'WITHSCORES')
 for i = 1, #listed, 2 do
-  local grant, lost, live = listed[i], 0, 1
-  if grant ~= epoch and tonumber(listed[i + 1]) > soon then lost, live = lookAfter(grant) end
-  if live > 0 then
-    reply[2] = reply[2] + 1
-  else
+  local grant, lost, found = listed[i], 0, nil
+  local isChecked = grant ~= epoch and tonumber(listed[i + 1]) > now + 1000
+  if isChecked then lost, found = lookAfter(grant) end
+  if isChecked and not found then
     lost = math.max(lost, 1)
     announce('revoked', grant)
     remove(grant)
+  else
+    reply[2] = reply[2] + 1
+    reply[#reply + 1] = found
   end
   reply[3] = reply[3] + lost
 end
@@ -98,18 +88,51 @@ return reply
 )
 
 /**
- * Checks the tokens on the server, some grants every ten seconds. So their loss is noticed (H277), and a login at a wrong time leaves no
- * tokens that live for decades after the server's clock is set back (H278). Also notices that the server's clock was set.
+ * Ends tokens earlier. `ARGV`: prefix, then for each grant its id, and the latest end of its access tokens and of its refresh tokens. A token
+ * ends in a second at the earliest, so that the next check does not take it for lost. A grant that was revoked meanwhile stays revoked.
  */
-export function lookAfterTokens({
-  store,
-  clock,
-  lifetimes,
-  grantLasts,
-  onLost,
-  onClockSet,
-  onBug,
-}: Dependencies) {
+const SHORTEN = tokenScript(
+  'upkeep',
+  `
+for i = 2, #ARGV, 3 do
+  local grant, latest, isChanged = ARGV[i], {access = ARGV[i + 1], refresh = ARGV[i + 2]}, false
+  local set = p .. 'g:' .. grant
+  local isLive = redis.call('ZSCORE', p .. 'grants', grant)
+  local members = isLive and redis.call('ZRANGE', set, 0, -1, 'WITHSCORES') or {}
+  for at = 1, #members, 2 do
+    local member = members[at]
+    local last = math.max(now + 1000, latest[string.sub(member, 1, 1) == 'a' and 'access' or 'refresh'])
+    if tonumber(members[at + 1]) > last then
+      redis.call('PEXPIREAT', p .. 't:' .. string.sub(member, 2), last)
+      redis.call('ZADD', set, last, member)
+      isChanged = true
+    end
+  end
+  if isChanged then redis.call('ZADD', p .. 'issued', 'XX', keep(grant), grant) end
+end
+return {}
+`,
+)
+
+/** The arguments of `SHORTEN` for what `LOOK_AFTER` said of a grant; none if no token of the grant lasts too long. */
+function tooLong(said: StoreReply, now: number, policy: Lifetimes): readonly (string | number)[] {
+  const [grant, login, own, ...ends] = listOf(said).map(String)
+  const found = { granted: Number(login), lifetime: own === '' ? undefined : Number(own) }
+  const [access = 0, refresh = 0] = ends.map(Number)
+  const latest = {
+    access: Math.min(access, latestEnd('access', found, now, policy)),
+    refresh: Math.min(refresh, latestEnd('refresh', found, now, policy)),
+  }
+  const isTooLong = latest.access < access || latest.refresh < refresh
+  return isTooLong ? [String(grant), latest.access, latest.refresh] : []
+}
+
+/**
+ * Checks the tokens on the server, some grants every ten seconds. So their loss is noticed (H277). A token that lasts longer than the rules
+ * allow (`latestEnd`) ends earlier: it is of an earlier policy (H311), or of a login at a wrong time, whose tokens would live for decades
+ * after the server's clock is set back (H278). Also notices that the server's clock was set.
+ */
+export function lookAfterTokens({ store, clock, policy, onLost, onClockSet, onBug }: Dependencies) {
   let offset = 0
   const askInTime = regularQuestion({ clock, every: EVERY, onBug })
   /** The bounds of the server's clock less the monotonic one (ms). The round trip of the question is their distance. */
@@ -117,8 +140,8 @@ export function lookAfterTokens({
 
   async function ask(): Promise<void> {
     const asked = clock.monotonic()
-    const reply = await runScript(store, LOOK_AFTER, offset, MOST, ...lifetimes, grantLasts())
-    const [time, remaining, lost] = reply.map(Number)
+    const reply = await runScript(store, LOOK_AFTER, offset, MOST)
+    const [time, remaining, lost] = reply.slice(0, 3).map(Number)
     if (time === undefined || remaining === undefined || lost === undefined) return
     offset = remaining < 0 ? 0 : offset + remaining
     if (lost > 0) onLost(lost)
@@ -126,6 +149,8 @@ export function lookAfterTokens({
     if (next.least - ahead.most >= STEP) onClockSet(next.least - ahead.most)
     else if (ahead.least - next.most >= STEP) onClockSet(next.most - ahead.least)
     ahead = next
+    const shortened = reply.slice(3).flatMap((grant) => tooLong(grant, time, policy()))
+    if (shortened.length > 0) await runScript(store, SHORTEN, ...shortened)
   }
 
   /** Checks the next grants if it is time. Call it about once a second. */

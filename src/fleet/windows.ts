@@ -16,7 +16,7 @@ import {
   type WindowTable,
 } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import type { StateDependencies } from '../tokens/state.ts'
+import type { Outlets } from '../tokens/state-events.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
 import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
@@ -27,7 +27,7 @@ const REPEAT = 60_000
 export function createSharedTables(
   config: Pick<Config, 'limits' | 'browser' | 'passwords'>,
   store: SharedStore,
-  { clock, log, metrics }: Pick<StateDependencies, 'clock' | 'log' | 'metrics'>,
+  { clock, log, metrics }: Outlets & { readonly clock: Clock },
 ): Readonly<Record<WindowType, WindowTable>> {
   const { maxKeys } = config.limits
   const limits = limitsOf(config)

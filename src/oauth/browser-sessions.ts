@@ -6,8 +6,7 @@ import { nameOfGrant } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Later } from '../system/later.ts'
 import type { IssuedTokens } from '../tokens/mint.ts'
-import { grantsInFlight, type LiveRequests } from '../tokens/revocation.ts'
-import type { State } from '../tokens/state.ts'
+import { type End, grantsInFlight, type LiveRequests } from '../tokens/revocation.ts'
 import type { Tokens } from '../tokens/token-store.ts'
 
 const MOST_SESSIONS = 10_000
@@ -52,7 +51,7 @@ export type Sessions = ReturnType<typeof createSessions>
  * prolong a session.
  */
 export function createSessions(
-  tokens: Pick<Tokens, 'identify' | 'refresh'> & Pick<State, 'end'>,
+  tokens: Pick<Tokens, 'identify' | 'refresh'> & { readonly end: End },
   { clock, live, settings }: SessionDependencies,
 ) {
   const sessions = createSessionTable<Login>({

@@ -1,5 +1,4 @@
 import type { Endpoint, Per, WindowType } from '../http/admission.ts'
-import type { StoreCondition } from '../tokens/state.ts'
 
 /**
  * The JSON that the live page receives. Times are in ms since the Unix epoch, durations in ms, unless a member says otherwise. It contains
@@ -170,6 +169,16 @@ export interface Condition {
   readonly store: StoreCondition | null
   /** The latest reload, if it was refused; null if it was applied, or there was none. */
   readonly refusedReload: RefusedReload | null
+}
+
+/** The shared store, as this sidecar finds it. */
+export interface StoreCondition {
+  /** Whether it answers and accepts all commands. */
+  readonly up: boolean
+  /** Its servers, as the configuration names them. */
+  readonly address: string
+  /** Why it does not answer or refuses commands; null if it is up. */
+  readonly reason: string | null
 }
 
 /** A configuration or certificate that was refused: the former one stays in use. */

@@ -29,8 +29,8 @@ interface StoredToken {
 export interface Exchange {
   readonly added: readonly NewToken[]
   /**
-   * The presented token and the live refresh token of the grant become spent. For `grace` (ms) a retry gets this response. Undefined if the
-   * presented token stays.
+   * The presented token becomes spent. So does the live refresh token of the grant, if that is another one: the presented one was spent
+   * before, and its response is lost. For `grace` (ms) a retry gets this response. Undefined if the presented token stays.
    */
   readonly spends: { readonly response: IssuedTokens; readonly grace: number } | undefined
 }
@@ -56,12 +56,13 @@ export interface NewGrant {
  * The rules of issuing, refreshing and revoking are in `token-store.ts` and `grant-rules.ts`. A backend that gives no answer rejects with
  * `BackendUnavailable`.
  *
- * A change is made when its answer comes. What keeps it then:
+ * A change is made when its answer comes. What keeps it then, and `store.replicas`:
  *
- * - memory: the process.
- * - journal: the file. A power cut can lose the logins and refreshes of about a second, and no revocation.
+ * - memory: the process. There are no replicas.
+ * - journal: the file. There are no replicas. A power cut can lose the logins and refreshes of about a second, and no revocation.
  * - server: its memory, and with `store.replicas` that of so many replicas. A read for a refresh waits for them, too, because a former primary
- *   must neither refuse nor change a token. If they do not confirm in time, that is reported and the answer stands.
+ *   must neither refuse nor change a token. If they do not confirm in time, that is reported and the answer stands. If the server ends before
+ *   they confirm, there is no answer.
  *
  * The epoch: a new password voids the tokens of the earlier one.
  *
@@ -74,7 +75,8 @@ export interface NewGrant {
  *
  * - memory, journal: no other process revokes, so it does not apply.
  * - server: `identify` decides by the copies of this sidecar, and the events of other sidecars remove copies. While no event comes, the
- *   copies count for this time, at the least until the sidecar notices the silence.
+ *   copies count for this time, at the least until the sidecar notices the silence. Then
+ *   `identify` asks the server, and is `unavailable` without an answer.
  */
 export interface Backend {
   /**

@@ -1,6 +1,12 @@
-// The rules of a grant (C6): lifetimes, rotation, grace, reuse, and how many tokens it may have. `token-store.ts` applies them at every
-// backend. Each function is pure: it gets the grant, the time and the policy, and changes nothing. Which grant a full backend evicts is its
-// own choice: the least recently used one (`grant-table.ts`), or the first to expire (`SET_GRANT` in `fleet/scripts.ts`).
+// The rules of a grant (C6). Each function is pure: it gets the grant, the time and the policy, and changes nothing.
+//
+// - What a presented token is worth, its exchange, and lifetimes: `token-store.ts` asks here, at every backend.
+// - The share of a grant: `grant-table.ts` and `fleet/shared-backend.ts`, when they add tokens.
+// - The end of tokens that a reload, or a clock that is set back, leaves too long: `grant-table.ts`, `journal-records.ts`,
+//   `fleet/copies.ts`, `fleet/upkeep.ts`.
+//
+// A backend chooses itself which grant it evicts when it is full: the least recently used one (`grant-table.ts`), or the first to expire
+// (`SET_GRANT` in `fleet/scripts.ts`).
 
 export type TokenKind = 'access' | 'refresh'
 
@@ -91,6 +97,29 @@ export interface TokenPolicy extends Lifetimes {
  */
 export function endOfGrant(granted: number, { grantLifetime }: Pick<Lifetimes, 'grantLifetime'>): number {
   return typeof grantLifetime === 'number' ? granted + grantLifetime : Number.POSITIVE_INFINITY
+}
+
+/** The lifetime of a token of a login (ms). */
+export function lifetimeOf(kind: TokenKind, { accessLifetime, refreshLifetime }: Lifetimes): number {
+  return kind === 'access' ? accessLifetime : refreshLifetime
+}
+
+/**
+ * The latest end of a token that a backend holds (ms, on the clock of `now`): the end of its login. A login that is later than `now` shows that
+ * the clock was set back, so the age of the token is unknown: it gets its lifetime from now on. Infinite without either bound.
+ *
+ * @param granted the time of the login
+ * @param lifetime of an issued token, whose grant has no other end; undefined for a token of a login
+ */
+export function latestEnd(
+  kind: TokenKind,
+  { granted, lifetime }: { readonly granted: number; readonly lifetime: number | undefined },
+  now: number,
+  policy: Lifetimes,
+): number {
+  const ofGrant =
+    lifetime === undefined ? endOfGrant(Math.min(granted, now), policy) : Number.POSITIVE_INFINITY
+  return granted > now ? Math.min(ofGrant, now + (lifetime ?? lifetimeOf(kind, policy))) : ofGrant
 }
 
 /** The lifetimes of tokens that are issued `left` ms before the end of their login. */

@@ -1,13 +1,13 @@
 import type { Clock } from '../system/clock.ts'
 import type { Uptime } from '../system/clock-steps.ts'
 import { createLastingClock } from '../system/lasting-clock.ts'
-import type { TokenPolicy } from './grant-rules.ts'
+import { lifetimeOf, type TokenPolicy } from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { JournalFile } from './journal-file.ts'
 import {
   type JournalListener,
   latestOf,
-  lifetimeOf,
+  mostLeftOf,
   restoreGrants,
   type TokenRecord,
 } from './journal-records.ts'
@@ -56,11 +56,11 @@ export function createJournalClock(deps: Dependencies) {
   /** How long the tokens of issued grants were valid from their issue on (ms), by digest. */
   const lasting = new Map<Digest, number>()
   for (const record of stored)
-    if (record.label !== null) lasting.set(record.digest, lifetimeOf(record, policy))
+    if (record.label !== null) lasting.set(record.digest, mostLeftOf(record, policy))
 
   /** The upper bound for the end of a restored token. No later step of the clock moves the end beyond it. */
   const latestEnd = ({ kind, digest }: Token): number =>
-    restoredAt + (lasting.get(digest) ?? (kind === 'access' ? policy.accessLifetime : policy.refreshLifetime))
+    restoredAt + (lasting.get(digest) ?? lifetimeOf(kind, policy))
   const present = (): number => Math.round(clock.monotonic() + time.ahead())
   const lead = (): number => (time.behind() > LEAD ? LEAD : 0)
 

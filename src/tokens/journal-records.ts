@@ -1,6 +1,13 @@
 import { nameOfGrant, namesInText } from '../http/scope.ts'
 import type { Clock } from '../system/clock.ts'
-import { classifySpent, endOfGrant, type Lifetimes, type Spent, type TokenPolicy } from './grant-rules.ts'
+import {
+  classifySpent,
+  endOfGrant,
+  type Lifetimes,
+  lifetimeOf,
+  type Spent,
+  type TokenPolicy,
+} from './grant-rules.ts'
 import type { GrantTable, Token } from './grant-table.ts'
 import type { Digest } from './mint.ts'
 
@@ -78,12 +85,8 @@ export interface JournalListener {
 }
 
 /** The longest time for which a restored token may still be valid (ms), whatever the clock says. */
-export function lifetimeOf(
-  { kind, label, issued, expires }: Pick<TokenRecord, 'kind' | 'label' | 'issued' | 'expires'>,
-  { accessLifetime, refreshLifetime }: Pick<TokenPolicy, 'accessLifetime' | 'refreshLifetime'>,
-): number {
-  if (label !== null) return expires - issued
-  return kind === 'access' ? accessLifetime : refreshLifetime
+export function mostLeftOf({ kind, label, issued, expires }: TokenRecord, policy: Lifetimes): number {
+  return label === null ? lifetimeOf(kind, policy) : expires - issued
 }
 
 /** The latest time in the records at which something happened; 0 without records. */
@@ -122,7 +125,7 @@ export function restoreGrants(
     // `grantLifetime` does not apply to an issued grant.
     const ends = record.label === null ? endOfGrant(Math.min(record.granted, wall), policy) : record.expires
     const end = Math.min(record.expires, ends)
-    const left = Math.min(end - wall, record.expires - record.issued, lifetimeOf(record, policy))
+    const left = Math.min(end - wall, record.expires - record.issued, mostLeftOf(record, policy))
     if (!(left > 0)) {
       over.push(record.digest)
       return

@@ -6,24 +6,41 @@ import {
   createDevicePassword,
   type DevicePassword,
   type DevicePasswordEvents,
+  type DeviceSignIn,
 } from '../password/device-source.ts'
 import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
+import type { HashMemory } from '../password/verifier.ts'
+import type { Precedence } from '../password/weighted-turns.ts'
+import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
-import { issuedOf } from './handout.ts'
+import { type Handout, issuedOf } from './handout.ts'
 import { createIssuing, type PasswordAgreement } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './journal-records.ts'
 import { createMemoryBackend } from './memory-backend.ts'
-import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
-import type { State, StateDependencies } from './state.ts'
-import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
+import { type End, grantsInFlight, type LiveRequests, PASSWORD_CHANGED } from './revocation.ts'
+import { type Outlets, reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
 import { createTokenStore } from './token-store.ts'
 
+export interface LocalDependencies extends Outlets {
+  readonly clock: Clock
+  /** How `password.device` asks the device; undefined without `upstream.auth`. */
+  readonly signIn: DeviceSignIn | undefined
+  readonly live: LiveRequests
+  /** Whether the configuration has this name; the empty name stands for `password`. */
+  readonly hasName: (name: string) => boolean
+  readonly hashMemory: HashMemory
+  /** Which clients go first while passwords wait. */
+  readonly precedence: Precedence
+  /** Called when the password has changed or is gone, and when its source can be read again. */
+  readonly onPasswordRead: () => void
+}
+
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
-export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
+export async function openLocalState(config: Config, deps: LocalDependencies) {
   const { clock } = deps
   const policy = config.tokens
   const heir = heirOf(config)
@@ -109,22 +126,21 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     },
   }
   const { logIn, handOut } = createIssuing({ ...deps, password, agreement, tokens })
+  const end: End = (which, reason) => {
+    tokens.revoke(which, reason)
+    return true
+  }
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
     password,
-    end(which, reason) {
-      tokens.revoke(which, reason)
-      return true
-    },
+    end,
     issued: () => issuedOf(backend.issued()),
     logIn,
-    handOut: (handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
+    handOut: (handout: Handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
     unsaved: () => journal?.unsaved(),
     copiedAt: () => journal?.copiedAt(),
-    store: () => undefined,
-    troubles: () => [],
-    async close() {
+    async close(): Promise<void> {
       sweeping.close()
       password[Symbol.dispose]()
       backend.close()
@@ -145,7 +161,7 @@ function heirOf({ passwords = [] }: Config): string {
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 async function openPassword(
   config: Config,
-  { clock, signIn, hashMemory: memory, precedence }: StateDependencies,
+  { clock, signIn, hashMemory: memory, precedence }: LocalDependencies,
   events: PasswordsEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!checkedByDevice(config))

@@ -1,6 +1,7 @@
 import type { Client } from '../http/admission.ts'
 import { prefix64 } from '../http/ip.ts'
 import { nameOfGrant } from '../http/scope.ts'
+import type { Later } from '../system/later.ts'
 import type { GrantSummary } from './grant-table.ts'
 
 /**
@@ -26,6 +27,12 @@ type RevokedOwner = Extract<Revocation, { client: string } | { name: string }>
 
 /** A revocation that a sidecar begins by itself: of a name that left the configuration, or of the grants of its own sessions. */
 export type Ending = Extract<Revocation, { name: string } | { grants: readonly string[] }>
+
+/**
+ * Begins an ending: this sidecar refuses the tokens at once. A shared store that does not answer gets the revocation when it answers again.
+ * Returns whether the store has the revocation.
+ */
+export type End = (which: Ending, reason: string) => Later<boolean>
 
 /** Whether a revocation by client or name covers this grant. */
 export function isTheirs(which: RevokedOwner, { id, client }: Pick<GrantSummary, 'id' | 'client'>): boolean {

@@ -2,13 +2,13 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { revocable } from '../../src/compose/open-login-history.ts'
+import type { State } from '../../src/compose/open-state.ts'
 import { openFleet } from '../../src/fleet/open.ts'
 import { createLoginHistory } from '../../src/oauth/login-history.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
 import type { LogIn } from '../../src/tokens/issuing.ts'
 import type { Revocation } from '../../src/tokens/revocation.ts'
-import type { State } from '../../src/tokens/state.ts'
 import { load } from '../config/sources.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -43,7 +43,6 @@ async function openMember(at: string) {
     clock,
     log: createLogOn('silent', { write() {} }),
     metrics: createMetrics({ version: '0', node: '0' }),
-    signIn: undefined,
     live: liveRequests(),
     hasName: (name) => name === '',
     hashMemory: { limit: Number.POSITIVE_INFINITY, hold() {} },

@@ -19,7 +19,7 @@ import { type RedisServer, startRedis } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { liveRequests } from './live-requests.ts'
 import { openSharedTokens } from './shared-sidecar.ts'
-import { HOUR, POLICY, present } from './support.ts'
+import { HOUR, POLICY, present, WEEK } from './support.ts'
 
 /** One family of tokens. */
 interface Opened {
@@ -30,6 +30,8 @@ interface Opened {
   readonly issue: (client?: string) => Promise<IssuedTokens>
   /** What its listener heard; a revocation as the number of grants and the reason. */
   readonly events: readonly unknown[]
+  /** The family after a restart of its process. The memory of a process has none: it goes on. */
+  readonly restart: () => Promise<Opened>
 }
 
 const CLIENT = '192.0.2.1'
@@ -44,19 +46,25 @@ function listening(): readonly [TokenEvents, readonly unknown[]] {
   return [listener, events]
 }
 
-function openLocal(changed: Partial<TokenPolicy>, dir?: string): Promise<Opened> {
+function openLocal(changed: Partial<TokenPolicy>, dir?: string, clock = stillClock()): Promise<Opened> {
   const [listener, events] = listening()
   const policy = { ...POLICY, ...changed }
-  const [clock, live, table] = [stillClock(), liveRequests(), createGrantTable(policy.capacity)]
+  const [live, table] = [liveRequests(), createGrantTable(policy.capacity)]
   const journal =
     dir === undefined ? undefined : openJournal({ dir, clock, table, policy, heir: '', listener: NO_TROUBLE })
   if (journal !== undefined) closeLater(journal.close)
   const backend = createMemoryBackend({ policy, clock, journal, table, listener, live })
   const tokens = createTokenStore({ policy, backend, listener, live })
-  return Promise.resolve({
+  const opened: Opened = {
     ...{ backend, tokens, events, advance: clock.advance },
     issue: async (client = CLIENT) => tokens.issue(client, 'password'),
-  })
+    async restart() {
+      if (dir === undefined) return opened
+      journal?.close()
+      return openLocal(changed, dir, clock)
+    },
+  }
+  return Promise.resolve(opened)
 }
 
 const openJournaled = (changed: Partial<TokenPolicy>): Promise<Opened> =>
@@ -71,19 +79,22 @@ const NO_TROUBLE = {
 let redis: RedisServer
 let stores = 0
 
-async function openShared(changed: Partial<TokenPolicy>): Promise<Opened> {
+async function openShared(
+  changed: Partial<TokenPolicy>,
+  prefix = `contract-${stores++}`,
+  clock = stillClock(),
+): Promise<Opened> {
   needs('redis-server')
-  const { store } = await open(`valkey://${redis.at}`, { prefix: `contract-${stores++}` })
+  const { store } = await open(`valkey://${redis.at}`, { prefix })
   const policy = { ...POLICY, offlineGrace: 60_000, ...changed }
   const [listener, events] = listening()
-  const clock = stillClock()
   const timed = { ...store, run: atTimeOf(clock, store.run), runDurably: atTimeOf(clock, store.runDurably) }
   const opened = await openSharedTokens({ store: timed, clock, policy, listener })
   async function advance(time: number): Promise<void> {
     await clock.advance(time)
     opened.heard()
   }
-  return { ...opened, events, advance }
+  return { ...opened, events, advance, restart: () => openShared(changed, prefix, clock) }
 }
 
 /** The scripts at the time of this clock: the server's own may only delete keys later than they say. */
@@ -173,6 +184,38 @@ describe.each([
     expect(JSON.stringify(events)).toContain('refresh_token_reuse')
   })
 
+  it('C6 after a reload, the shorter of the old and the new grace holds', async () => {
+    const policy = { ...POLICY, rotateRefresh: true, offlineGrace: HOUR }
+    const { tokens, issue, refresh, advance } = await at(policy)
+    const [first, other] = [await issue(), await issue()]
+    const next = await refresh(first.refreshToken)
+    tokens.applyPolicy({ ...policy, refreshGrace: HOUR })
+    await advance(POLICY.refreshGrace - 1)
+    expect(await refresh(first.refreshToken)).toEqual(next)
+    await advance(1)
+    expect(await tokens.refresh(first.refreshToken)).toBeUndefined()
+    await refresh(other.refreshToken)
+    tokens.applyPolicy({ ...policy, refreshGrace: 0 })
+    expect(await tokens.refresh(other.refreshToken)).toBeUndefined()
+    expect(await tokens.grants()).toEqual([])
+  })
+
+  it('C7 are valid until the millisecond before their end, which no reload moves, also after a restart', async () => {
+    const { tokens, issue, advance, restart } = await at()
+    const { grant, accessToken, refreshToken } = await issue()
+    tokens.applyPolicy({ ...POLICY, accessLifetime: 2 * HOUR, refreshLifetime: 1, offlineGrace: HOUR })
+    await advance(HOUR - 1)
+    const again = await restart()
+    expect(await again.tokens.identify(accessToken, CLIENT)).toEqual({ kind: 'valid', grant })
+    await again.advance(1)
+    expect(await again.tokens.identify(accessToken, CLIENT)).toMatchObject({ kind: 'refused' })
+    await again.advance(WEEK - HOUR - 1)
+    const last = await again.restart()
+    expect(await last.tokens.refresh(refreshToken)).toMatchObject({ grant, refreshToken })
+    await last.advance(1)
+    expect(await last.tokens.refresh(refreshToken)).toBeUndefined()
+  })
+
   it('C8 are revoked by grant, by client, by a token of either kind, or all', async () => {
     const { tokens, issue, identify } = await at()
     const issued = await Promise.all(
@@ -235,6 +278,39 @@ describe.each([
     for (const { grant, accessToken } of issued.filter((each) => !gone.includes(each)))
       expect(await identify(accessToken)).toEqual({ kind: 'valid', grant })
   })
+
+  it('are evicted down to a capacity that a reload lowers, at the latest by the next login', async () => {
+    const { tokens, issue, identify } = await at({ capacity: 10 })
+    for (let i = 0; i < 5; i++) await issue()
+    tokens.applyPolicy({ ...POLICY, capacity: 4, offlineGrace: HOUR })
+    const last = await issue()
+    expect(await tokens.grants()).toHaveLength(2)
+    expect(await identify(last.accessToken)).toMatchObject({ kind: 'valid' })
+  })
+
+  it('C8 H102 that were revoked, reused or evicted stay so after a restart, and when there is room again', async () => {
+    const { tokens, issue, refresh, restart } = await at({
+      capacity: 6,
+      rotateRefresh: true,
+      refreshGrace: 0,
+    })
+    const reused = await issue()
+    const next = await refresh(reused.refreshToken)
+    expect(await tokens.refresh(reused.refreshToken)).toBeUndefined()
+    const issued = [await issue(), await issue(), await issue(), await issue()]
+    const listed = JSON.stringify(await tokens.grants())
+    const evicted = present(issued.find(({ grant }) => !listed.includes(grant)))
+    const [revoked, ...live] = issued.filter((each) => each !== evicted)
+    await tokens.revoke({ grant: present(revoked).grant }, 'test')
+    const again = await restart()
+    for (const { accessToken, refreshToken } of [reused, next, evicted, present(revoked)]) {
+      expect(await again.tokens.identify(accessToken, CLIENT)).toMatchObject({ kind: 'refused' })
+      expect(await again.tokens.refresh(refreshToken)).toBeUndefined()
+    }
+    for (const { grant, accessToken } of live)
+      expect(await again.tokens.identify(accessToken, CLIENT)).toEqual({ kind: 'valid', grant })
+    expect(await again.tokens.grants()).toHaveLength(live.length)
+  })
 })
 
 /** The tokens that a family has issued, by the order in which they first appeared, so that two families can be compared. */
@@ -272,24 +348,22 @@ async function act(
 
 /** Steps of time (ms), to the ends of the grace and of the lifetimes, and a millisecond beside. */
 const GRACE = 10_000
-const STEPS = [1, GRACE - 1, GRACE, HOUR / 2, HOUR - 1, HOUR]
+const STEPS = [1, GRACE - 1, GRACE, HOUR / 2, HOUR - GRACE, HOUR - 1, HOUR]
 
-const operation = fc.tuple(
-  fc.constantFrom(
-    'issue',
-    'refresh',
-    'refresh',
-    'refresh',
-    'identify',
-    'identify',
-    'advance',
-    'advance',
-    'revoke',
-  ),
-  fc.nat(),
-)
+/** Why a token has ended, or that it never was. */
+const CAUSES: readonly unknown[] = ['expired', 'revoked', 'unknown']
 
-it.each([
+const OPERATIONS = [
+  'issue',
+  ...Array(3).fill('refresh'),
+  'identify',
+  'identify',
+  'advance',
+  'advance',
+  'revoke',
+]
+
+const POLICIES: readonly [string, Partial<TokenPolicy>][] = [
   ['without rotation', {}],
   ['with rotation', { rotateRefresh: true, refreshGrace: GRACE }],
   [
@@ -297,30 +371,49 @@ it.each([
     { rotateRefresh: true, refreshGrace: GRACE, grantLifetime: 3 * HOUR },
   ],
   ['with rotation and no grace', { rotateRefresh: true, refreshGrace: 0 }],
-])('C5 C6 C7 C8 H311 all families answer the same operations alike, %s', async (_, policy) => {
-  const alike = fc.asyncProperty(
-    fc.array(operation, { minLength: 30, maxLength: 50, size: 'max' }),
-    async (operations) => {
-      const lifetimes = { accessLifetime: HOUR, refreshLifetime: 2 * HOUR, ...policy }
-      const families = await Promise.all(
-        [openLocal, openJournaled, openShared].map((open) => open(lifetimes)),
-      )
-      const numbers = families.map(numbering)
-      for (const [op, pick] of operations) {
-        const [memory, ...others] = await Promise.all(
-          families.map((each, at) => act(each, present(numbers[at]), op, pick)),
+]
+
+it.each([
+  ...POLICIES.map((each) => [...each, OPERATIONS] as const),
+  ...POLICIES.map(
+    ([how, policy]) => [`${how}, through restarts`, policy, [...OPERATIONS, 'restart']] as const,
+  ),
+])(
+  'C5 C6 C7 C8 H71 H102 H311 all families answer the same operations alike, %s',
+  async (_, policy, those) => {
+    // A journal does not keep why a token has ended.
+    const comparable = (answer: unknown): unknown =>
+      those.includes('restart') && CAUSES.includes(answer) ? 'refused' : answer
+    const alike = fc.asyncProperty(
+      fc.array(fc.tuple(fc.constantFrom(...those), fc.nat()), { minLength: 30, maxLength: 50, size: 'max' }),
+      async (operations) => {
+        const lifetimes = { accessLifetime: HOUR, refreshLifetime: 2 * HOUR, ...policy }
+        let families: readonly Opened[] = await Promise.all(
+          [openLocal, openJournaled, openShared].map((open) => open(lifetimes)),
         )
+        const numbers = families.map(numbering)
+        for (const [op, pick] of operations) {
+          if (op === 'restart') {
+            // A journal keeps no response for a retry: until the grace is over, a restart brings another one.
+            for (const { advance } of families) await advance(GRACE)
+            families = await Promise.all(families.map(({ restart }) => restart()))
+            continue
+          }
+          const [memory, ...others] = await Promise.all(
+            families.map((each, at) => act(each, present(numbers[at]), op, pick)),
+          )
+          for (const each of others) expect(comparable(each)).toEqual(comparable(memory))
+        }
+        const lists = families.map(async ({ tokens }) => {
+          const grants = await tokens.grants()
+          if (grants === 'unavailable') throw new Error(grants)
+          return grants.map(({ accessTokens, refreshTokens }) => [accessTokens, refreshTokens].join()).sort()
+        })
+        const [memory, ...others] = await Promise.all(lists)
         for (const each of others) expect(each).toEqual(memory)
-      }
-      const lists = families.map(async ({ tokens }) => {
-        const grants = await tokens.grants()
-        if (grants === 'unavailable') throw new Error(grants)
-        return grants.map(({ accessTokens, refreshTokens }) => [accessTokens, refreshTokens].join()).sort()
-      })
-      const [memory, ...others] = await Promise.all(lists)
-      for (const each of others) expect(each).toEqual(memory)
-    },
-  )
-  // To shrink a failure takes minutes.
-  await fc.assert(alike, { numRuns: 10, endOnFailure: true })
-})
+      },
+    )
+    // To shrink a failure takes minutes.
+    await fc.assert(alike, { numRuns: 10, endOnFailure: true })
+  },
+)

@@ -1,11 +1,20 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { IssuedTokens } from '../../src/tokens/mint.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { openJournaledStore } from './journaled-store.ts'
-import { present } from './support.ts'
+import { type JournaledStore, openJournaledStore } from './journaled-store.ts'
+import { HOUR, present, SECOND } from './support.ts'
 
 /** Makes a folder with `count` grants whose journal was closed cleanly. */
 function closedFolder(count = 50): { dir: string; path: string; accessToken: string; tokens: string[] } {
@@ -106,6 +115,67 @@ test('H72 a write-ahead log without its database is not replayed into a new one'
   const again = openJournaledStore(dir)
   expect(again.store.identify(accessToken)).toMatchObject({ kind: 'refused' })
   expect(again.reports).toEqual([])
+})
+
+/** What a client and an operator see: which access tokens are valid, and the grants with the numbers of their tokens. */
+function seen({ store }: JournaledStore, tokens: readonly IssuedTokens[]): unknown {
+  const valid = tokens.filter(({ accessToken }) => store.identify(accessToken).kind === 'valid')
+  const grants = store
+    .grants()
+    .map(({ id, accessTokens, refreshTokens }) => [id, accessTokens, refreshTokens])
+  return { valid: valid.map(({ grant }) => grant), grants: grants.sort() }
+}
+
+test('H71 H102 a write-ahead log that ends at any byte holds what was done before that byte, and nothing in part', async () => {
+  const dir = join(temporaryDirectory(), 'state')
+  const policy = { capacity: 5, rotateRefresh: true }
+  const first = openJournaledStore(dir, policy)
+  const { store, clock } = first
+  const log = join(dir, 'tokens.db-wal')
+  const issued: IssuedTokens[] = []
+  const note = (tokens: IssuedTokens | undefined): number => issued.push(present(tokens))
+  const acts: readonly (() => unknown)[] = [
+    () => note(store.issue('a', 'password')),
+    () => note(store.issue('b', 'password')),
+    () => note(store.refresh(present(issued[0]).refreshToken)),
+    () => store.handOut({ name: '', label: 'probe', lifetime: HOUR }),
+    () => store.revoke({ token: present(issued[1]).refreshToken }, 'test'),
+    () => clock.advance(20 * SECOND),
+    // The spent token is used again, so its grant is revoked.
+    () => store.refresh(present(issued[0]).refreshToken),
+    () => note(store.issue('c', 'password')),
+    () => note(store.issue('d', 'password')),
+    // Evicts the login before the last.
+    () => note(store.issue('e', 'password')),
+    () => store.revoke({ all: true }, 'test'),
+    () => note(store.issue('f', 'password')),
+  ]
+  const states: { readonly end: number; readonly seen: unknown }[] = []
+  const look = (): number => states.push({ end: readFileSync(log).length, seen: seen(first, issued) })
+  look()
+  for (const act of acts) {
+    await act()
+    look()
+  }
+  const [bytes, page] = [readFileSync(log), readFileSync(log).readUInt32BE(8)]
+  const begin = present(states[0]).end
+  // A frame is a head of 24 bytes and a page. So these are the ends of frames and of their heads, the bytes beside, and the middle.
+  const ends = new Set<number>()
+  for (let end = begin; end <= bytes.length; end += 24 + page)
+    for (const at of [-1, 0, 1, 23, 24, 25, page / 2])
+      if (end + at >= begin && end + at <= bytes.length) ends.add(end + at)
+  expect(states.map(({ end }) => ends.has(end))).not.toContain(false)
+  for (const end of ends) {
+    const torn = join(temporaryDirectory(), 'state')
+    mkdirSync(torn, { mode: 0o700 })
+    copyFileSync(join(dir, 'tokens.db'), join(torn, 'tokens.db'))
+    writeFileSync(join(torn, 'tokens.db-wal'), bytes.subarray(0, end))
+    const restored = openJournaledStore(torn, { ...policy, clock })
+    const last = states.findLast((state) => state.end <= end)
+    expect(seen(restored, issued), `${end} bytes`).toEqual(last?.seen)
+    expect(restored.reports.filter((report) => report !== 'copied')).toEqual([])
+    restored.journal.close()
+  }
 })
 
 test('a lock file with garbage does not prevent the start', () => {

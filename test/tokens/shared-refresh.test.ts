@@ -32,6 +32,7 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
     ...store,
     async runDurably(script, ...question) {
       const { name } = script
+      opened.questions += 1
       const reply = await store.runDurably(
         name === 'refresh' ? await steps.before(script) : script,
         ...question,
@@ -51,6 +52,8 @@ async function sidecar(changed: Partial<TokenPolicy> = {}) {
   const { tokens, issue } = await openSharedTokens({ store, asked: stepped, clock, policy, listener })
   const opened = {
     tokens,
+    /** The questions to the server so far. */
+    questions: 0,
     /** So many answers to the second step are lost from now on. */
     lost: 0,
     steps,
@@ -90,6 +93,23 @@ it('C6 H33 two refreshes of one token at two sidecars get the same pair, whichev
   expect(await two.tokens.describe([present(first?.grant)])).toMatchObject([
     { accessTokens: 2, refreshTokens: 1 },
   ])
+})
+
+it('a login and a retry cost the server one question, a refresh and a revocation by token two, and a copied token none', async () => {
+  const one = await sidecar()
+  const counted = async (act: () => Promise<unknown>): Promise<number> => {
+    one.questions = 0
+    await act()
+    return one.questions
+  }
+  const first = await one.issue()
+  expect(await counted(one.issue)).toBe(1)
+  expect(await counted(() => one.refresh(first.refreshToken))).toBe(2)
+  expect(await counted(() => one.refresh(first.refreshToken))).toBe(1)
+  expect(await counted(() => one.identify(first.accessToken))).toBe(0)
+  const { refreshToken } = await one.refresh(first.refreshToken)
+  expect(await counted(async () => one.tokens.revoke({ token: refreshToken }, 'test'))).toBe(2)
+  expect(await counted(async () => one.tokens.refresh(refreshToken))).toBe(1)
 })
 
 it.each([
