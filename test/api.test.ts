@@ -104,7 +104,7 @@ describe('a sidecar within another program', () => {
     const reload = (requests: number, more: Partial<Configuration> = {}) =>
       sidecar.reload({ config: { ...config, ...more, limits: { api: { requests } } } })
     // A secret in a file takes longer to read than none.
-    const slow = { upstream: { ...config.upstream, headers: { 'X-Key': { file: config.password.file } } } }
+    const slow = { upstream: { ...config.upstream, headers: { 'X-Key': { file: config.password?.file } } } }
     for (let round = 0; round < 20; round++) {
       await Promise.all([reload(10 + round, slow as Partial<Configuration>), reload(100 + round)])
       const response = await clientOf(url, '', 'http1', '').request()

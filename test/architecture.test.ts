@@ -19,7 +19,7 @@ const source: SourceTree = new Map(
 /** The rooms, and those that each room may import. The others are siblings of it or above it. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['commands', 'node-version.cjs', 'system'],
-  'api.ts': ['compose', 'config', 'record', 'system'],
+  'api.ts': ['compose', 'config', 'password', 'record', 'system'],
   'postern.cjs': ['main.ts', 'node-version.cjs'],
   commands: [
     'admin',

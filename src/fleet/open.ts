@@ -175,7 +175,10 @@ async function openState(
   })
   return {
     tokens,
-    password,
+    password: {
+      state: password.state,
+      replace: (next, limit) => password.replace(passwordSources(next), limit),
+    },
     async end(which, reason) {
       copies.epoch.end(which, reason)
       await agreement.settle().catch(unlessUnavailable(onBug))

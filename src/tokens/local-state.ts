@@ -1,15 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { nameOfGrant } from '../http/scope.ts'
-import {
-  createDevicePassword,
-  type DevicePassword,
-  type DevicePasswordEvents,
-} from '../password/device-source.ts'
-import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
+import type { DevicePassword } from '../password/device-source.ts'
 import { everySecond } from '../system/every-second.ts'
-import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
 import { issuedOf } from './handout.ts'
 import { createIssuing, type PasswordAgreement } from './issuing.ts'
@@ -17,6 +10,7 @@ import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './journal-records.ts'
 import { createMemoryBackend } from './memory-backend.ts'
+import { openPassword } from './open-password.ts'
 import { grantsInFlight, PASSWORD_CHANGED } from './revocation.ts'
 import type { State, StateDependencies } from './state.ts'
 import { reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
@@ -61,7 +55,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (generation !== password.generation) return settle(fingerprint)
-    // With `password.device`, the password is unknown until the first login.
+    // With `password.device`, the password is unknown until the first login; with a hook, until that answers.
     if (text === undefined) return
     const stored = journal.getMeta(FINGERPRINT)
     if (text === stored) return
@@ -83,7 +77,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   }
   const settled = (): Promise<void> => settling ?? settleBy(password.fingerprint)
 
-  const password = await openPassword(config, deps, {
+  const { password, replace } = await openPassword(config, deps, {
     ...sourceEvents(deps, (name) => {
       revokeOf(name)
       settling = undefined
@@ -112,14 +106,14 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
-    password,
+    password: { state: password.state, replace },
     end(which, reason) {
       tokens.revoke(which, reason)
       return true
     },
     issued: () => issuedOf(backend.issued()),
     logIn,
-    handOut: (handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
+    handOut,
     unsaved: () => journal?.unsaved(),
     copiedAt: () => journal?.copiedAt(),
     store: () => undefined,
@@ -140,17 +134,4 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
 function heirOf({ passwords = [] }: Config): string {
   const only = passwords.length === 1 ? passwords[0] : undefined
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
-}
-
-/** Opens the password source. Rejects with `SetupError` if it cannot be used. */
-async function openPassword(
-  config: Config,
-  { clock, signIn, hashMemory: memory, precedence }: StateDependencies,
-  events: PasswordsEvents & DevicePasswordEvents,
-): Promise<DevicePassword> {
-  if (!checkedByDevice(config))
-    return openPasswords(passwordSources(config), { clock, events, memory, precedence })
-  if (signIn === undefined)
-    throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
-  return createDevicePassword(clock, signIn, events, precedence)
 }

@@ -1,4 +1,7 @@
+import type { Config } from '../config/schema.ts'
 import type { DevicePassword, DeviceSignIn } from '../password/device-source.ts'
+import type { PasswordFunctions } from '../password/hook-functions.ts'
+import type { Replacement } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Precedence } from '../password/weighted-turns.ts'
 import type { Logger } from '../record/log.ts'
@@ -26,8 +29,10 @@ export interface State {
   unsaved(): number | undefined
   /** When the token file was found to be a copy (ms, wall clock); undefined if it is no copy, or no token of the copy is left. */
   copiedAt(): number | undefined
-  /** The source of the password. */
-  readonly password: Pick<DevicePassword, 'state' | 'replace'>
+  /** The source of the password. `replace`: as in `openPassword`. */
+  readonly password: Pick<DevicePassword, 'state'> & {
+    readonly replace: (next: Config, limit: number) => Promise<Replacement>
+  }
   /** Undefined without a shared store. */
   store(): StoreCondition | undefined
   /** Why this sidecar cannot issue tokens; empty if it can. */
@@ -49,6 +54,8 @@ export interface StateDependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: DeviceSignIn | undefined
+  /** The functions that check the password, of the program that embeds Postern. */
+  readonly verify?: PasswordFunctions | undefined
   readonly live: LiveRequests
   /** Whether the configuration has this name; the empty name stands for `password`. */
   readonly hasName: (name: string) => boolean

@@ -4,6 +4,7 @@ import { ADDRESSES } from './addresses.ts'
 import { CERTIFICATE } from './certificate.ts'
 import { DEVICE } from './device.ts'
 import { HEADERS } from './headers.ts'
+import { HOOK } from './hook.ts'
 import { MEMORY } from './memory.ts'
 import { PLACES } from './most-places.ts'
 import { NEIGHBOURS } from './neighbours.ts'
@@ -18,6 +19,7 @@ import { UPLOADS } from './uploads.ts'
 /** All parts of `check`, in the order in which it prints their results. */
 export const TABLE = {
   password: PASSWORD,
+  'password hook': HOOK,
   certificate: CERTIFICATE,
   'state folder': STATE_FOLDER,
   memory: MEMORY,
