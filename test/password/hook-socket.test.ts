@@ -10,8 +10,7 @@ import { startHook } from './hook.ts'
 /** A hook whose program gives this answer to every question. */
 async function answering(answer: string | ((peer: Socket) => unknown)) {
   const program = await startHook()
-  program.answer = (_line, peer) =>
-    typeof answer === 'string' ? peer.end(answer, 'latin1') : answer(peer)
+  program.answer = (_line, peer) => (typeof answer === 'string' ? peer.end(answer, 'latin1') : answer(peer))
   const clock = stillClock()
   return { ...program, clock, hook: createHookSocket(program.socket, clock) }
 }
@@ -54,7 +53,16 @@ describe('H380 The answer of the hook', () => {
 
   it.each([
     ...['right', 'wrong', 'right one', '\n', 'Right\n', 'right \n', 'right a b\n', 'right\r\n', ' right\n'],
-    ...['wrong one\n', 'right\nright\n', 'right\nwrong\n', 'wrong\n\n', 'yes\n', 'righ\xe9\n', 'right \xe9\n', 'right a\0\n'],
+    ...[
+      'wrong one\n',
+      'right\nright\n',
+      'right\nwrong\n',
+      'wrong\n\n',
+      'yes\n',
+      'righ\xe9\n',
+      'right \xe9\n',
+      'right a\0\n',
+    ],
     `right ${'f'.repeat(513)}\n`,
   ])('%j is an error', async (text) => {
     const { hook } = await answering(text)

@@ -23,7 +23,9 @@ export interface TestHook {
 }
 
 /** Starts a program that answers over a Unix socket in a folder of its own. */
-export async function startHook(given: Partial<Pick<TestHook, 'password' | 'fingerprint'>> = {}): Promise<TestHook> {
+export async function startHook(
+  given: Partial<Pick<TestHook, 'password' | 'fingerprint'>> = {},
+): Promise<TestHook> {
   const socket = join(temporaryDirectory(), 'check.sock')
   const lines: string[] = []
   const hook: TestHook = {
