@@ -27,7 +27,7 @@ export const RESTART_KEYS: readonly RestartKeys[] = [
   {
     keys: ['password', 'passwords', 'upstream.auth', 'limits.api.per', 'limits.oauth.per'],
     when: (start, next) => kindOfPassword(start) !== kindOfPassword(next),
-    which: 'from one of `password.file`, `password.device`, `password.socket` and `passwords` to another',
+    which: 'from one of `password.file`, `.device`, `.socket` and `passwords` to another',
   },
   { keys: ['tokens.store'] },
   { keys: ['store'] },
