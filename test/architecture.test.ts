@@ -96,6 +96,10 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     reads: ['node:process'],
     why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
   },
+  'src/password/hook-socket.ts': {
+    reads: ['node:process'],
+    why: 'the user of the process, who may own the socket to which passwords go',
+  },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
   'src/page/grant-search.js': { reads: ['setTimeout', 'clearTimeout'], why: 'timers of the browser' },
   'src/page/main.js': { reads: ['setInterval'], why: 'timers of the browser' },

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createHookSocket } from '../../src/password/hook-socket.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 import { startHook } from './hook.ts'
 
@@ -71,9 +72,10 @@ describe('H380 The answer of the hook', () => {
   })
 
   it('may come in pieces', async () => {
-    const { hook } = await answering((peer) => {
+    const { hook } = await answering(async (peer) => {
       peer.write('rig')
-      setImmediate(() => peer.end('ht\n'))
+      await nextTurn()
+      peer.end('ht\n')
     })
     expect(await hook.ask(QUESTION)).toEqual({ verdict: 'right' })
   })
