@@ -3,10 +3,12 @@ import { createSidecar as compose } from './compose/sidecar.ts'
 import { loadConfig, readConfigFile } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import type { YamlValue } from './config/yaml.ts'
+import type { PasswordFunctions } from './password/hook-functions.ts'
 import { openLogOn } from './record/log.ts'
 import { systemClock } from './system/clock.ts'
 import { SetupError } from './system/setup-error.ts'
 
+export type { PasswordFunctions }
 export { SetupError }
 
 /**
@@ -16,8 +18,8 @@ export { SetupError }
 export interface Configuration {
   /** The device, such as `{ url: 'http://192.0.2.7' }`. */
   readonly upstream: { readonly url: string; readonly [key: string]: YamlValue | undefined }
-  /** Where the device password is found: `{ file: '/etc/postern/password' }` or `{ device: { ... } }`. */
-  readonly password: { readonly [source: string]: YamlValue | undefined }
+  /** Where the device password is found, such as `{ file: '/etc/postern/password' }`. Left out with `verify`. */
+  readonly password?: { readonly [source: string]: YamlValue | undefined }
   readonly [key: string]: YamlValue | undefined | { readonly [key: string]: YamlValue | undefined }
 }
 
@@ -66,15 +68,22 @@ export interface Sidecar {
 /**
  * Creates a sidecar in this process, for programs that embed Postern instead of running `postern serve`. It reads no
  * environment variables and handles no signals. Its log is JSON, whatever `log.format` says, and goes to standard output unless
- * `log` is given. Rejects with a `SetupError`, which lists every problem, if the configuration or a file in it is unusable.
+ * `log` is given. With `verify`, this function checks passwords, and the configuration has no `password`. Rejects with a `SetupError`, which lists every problem, if the configuration or a file in it is unusable.
  */
 export async function createSidecar(
-  source: Source & { readonly log?: LogDestination | undefined },
+  source: Source & Partial<PasswordFunctions> & { readonly log?: LogDestination | undefined },
 ): Promise<Sidecar> {
-  const config = configOf(source)
+  const { verify, fingerprint } = source
+  const hasFunctions = verify !== undefined
+  if (!hasFunctions && fingerprint !== undefined) throw new SetupError('fingerprint: needs verify beside it')
+  const config = configOf(source, hasFunctions)
   const destination = source.log ?? stdout
   const log = openLogOn(config.log.level, { write: (line) => void destination.write(line) })
-  const sidecar = await compose(config, { clock: systemClock, ...log })
+  const sidecar = await compose(config, {
+    clock: systemClock,
+    ...log,
+    verify: hasFunctions ? { verify, fingerprint } : undefined,
+  })
   let stopped: Promise<void> | undefined
   const stop = (graceMs?: number): Promise<void> => {
     stopped ??= sidecar.stop(graceMs)
@@ -89,13 +98,13 @@ export async function createSidecar(
         throw error
       }
     },
-    reload: (next = source) => sidecar.reload(() => configOf(next)),
+    reload: (next = source) => sidecar.reload(() => configOf(next, hasFunctions)),
     stop,
   }
 }
 
-function configOf(source: Source): Config {
-  if ('configFile' in source) return loadConfig({ file: readConfigFile(source.configFile) })
-  if ('config' in source) return loadConfig({ object: source.config })
+function configOf(source: Source, hasFunctions: boolean): Config {
+  if ('configFile' in source) return loadConfig({ file: readConfigFile(source.configFile), hasFunctions })
+  if ('config' in source) return loadConfig({ object: source.config, hasFunctions })
   throw new SetupError('name a configuration: { config: { upstream, password } } or { configFile: path }')
 }

@@ -1,7 +1,13 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Configuration, createSidecar, type Sidecar, type Source } from '../src/api.ts'
+import {
+  type Configuration,
+  createSidecar,
+  type PasswordFunctions,
+  type Sidecar,
+  type Source,
+} from '../src/api.ts'
 import { clientOf } from './process/serve.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
@@ -33,7 +39,9 @@ async function preparePlace(): Promise<Place> {
   return { device, directory, config }
 }
 
-async function create(source: Source): Promise<Sidecar & { readonly lines: readonly string[] }> {
+async function create(
+  source: Source & Partial<PasswordFunctions>,
+): Promise<Sidecar & { readonly lines: readonly string[] }> {
   const lines: string[] = []
   const sidecar = await createSidecar({ ...source, log: { write: (line) => lines.push(line) } })
   closeLater(() => sidecar.stop(0))
@@ -72,6 +80,57 @@ describe('a sidecar within another program', () => {
     ])
   })
 
+  it('H360 C8 asks functions of the program for the password, and ends the tokens when their fingerprint is another one', async () => {
+    const { config } = await preparePlace()
+    const { password: _, ...others } = config
+    const asked: unknown[] = []
+    let fingerprint = 'one'
+    const sidecar = await create({
+      config: others,
+      async verify(username, password) {
+        asked.push([username, password])
+        if (password === 'broken') throw new Error(`no verdict about ${password}`)
+        return password === 'right'
+      },
+      fingerprint: () => fingerprint,
+    })
+    const { public: url } = await sidecar.start()
+    const client = clientOf(url, '', 'http1', '')
+    const { access_token: token } = await client.grant('right')
+    expect(await client.use(token)).toBe(200)
+    expect((await client.login('wrong')).status).toBe(400)
+    expect((await client.login('broken')).status).toBe(500)
+    expect(asked).toEqual([
+      [undefined, 'right'],
+      [undefined, 'wrong'],
+      [undefined, 'broken'],
+    ])
+    fingerprint = 'two'
+    const { access_token: later } = await client.grant('right')
+    expect([await client.use(token), await client.use(later)]).toEqual([401, 200])
+    await sidecar.reload({ config: others })
+    expect(await client.use(later)).toBe(200)
+    expect(sidecar.lines.join('')).toContain('password hook verify: it threw an error')
+    expect(sidecar.lines.join('')).not.toContain('no verdict about')
+  })
+
+  it('H360 refuses functions beside a password, with a shared store, and a fingerprint alone', async () => {
+    const { config } = await preparePlace()
+    const { password: _, ...others } = config
+    const verify = (): boolean => true
+    const shared = { ...others, tokens: { store: 'valkey://127.0.0.1:1' } }
+    await expect(createSidecar({ config, verify })).rejects.toThrow(
+      'password: must be left out with the function verify, which checks the password',
+    )
+    await expect(createSidecar({ config: shared, verify })).rejects.toThrow(
+      'tokens.store: must be file or memory with verify',
+    )
+    await expect(createSidecar({ config: others, fingerprint: () => '' })).rejects.toThrow(
+      'fingerprint: needs verify beside it',
+    )
+    await expect(createSidecar({ config: others })).rejects.toThrow('password: is missing')
+  })
+
   it('reloads another configuration, and reads its file again', async () => {
     const { config, directory } = await preparePlace()
     const configFile = join(directory, 'postern.yaml')
@@ -104,7 +163,7 @@ describe('a sidecar within another program', () => {
     const reload = (requests: number, more: Partial<Configuration> = {}) =>
       sidecar.reload({ config: { ...config, ...more, limits: { api: { requests } } } })
     // A secret in a file takes longer to read than none.
-    const slow = { upstream: { ...config.upstream, headers: { 'X-Key': { file: config.password.file } } } }
+    const slow = { upstream: { ...config.upstream, headers: { 'X-Key': { file: config.password?.file } } } }
     for (let round = 0; round < 20; round++) {
       await Promise.all([reload(10 + round, slow as Partial<Configuration>), reload(100 + round)])
       const response = await clientOf(url, '', 'http1', '').request()

@@ -19,7 +19,7 @@ const source: SourceTree = new Map(
 /** The rooms, and those that each room may import. The others are siblings of it or above it. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['commands', 'node-version.cjs', 'system'],
-  'api.ts': ['compose', 'config', 'record', 'system'],
+  'api.ts': ['compose', 'config', 'password', 'record', 'system'],
   'postern.cjs': ['main.ts', 'node-version.cjs'],
   commands: [
     'admin',
@@ -95,6 +95,10 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   'src/compose/sidecar.ts': {
     reads: ['node:process'],
     why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
+  },
+  'src/password/hook-socket.ts': {
+    reads: ['node:process'],
+    why: 'the user of the process, who may own the socket to which passwords go',
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
   'src/page/grant-search.js': { reads: ['setTimeout', 'clearTimeout'], why: 'timers of the browser' },

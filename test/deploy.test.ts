@@ -60,6 +60,9 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
   writeFileSync(join(units, 'postern-device@boiler.service'), ofDevice)
   copyFileSync(inDeploy('postern-devices.slice'), join(units, 'postern-devices.slice'))
   copyFileSync(inDeploy('postern.socket'), join(units, 'postern.socket'))
+  copyFileSync(inDeploy('pam/postern-check.socket'), join(units, 'postern-check.socket'))
+  const check = read('pam/postern-check@.service').replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true')
+  writeFileSync(join(units, 'postern-check@.service'), check)
   const verify = () =>
     run('systemd-analyze', [
       'verify',
@@ -68,6 +71,7 @@ test('systemd finds no fault in the units, with and without the drop-in', async 
       join(units, 'postern-device@boiler.service'),
       join(units, 'postern-devices.slice'),
       join(units, 'postern.socket'),
+      join(units, 'postern-check.socket'),
     ])
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
   mkdirSync(join(units, 'postern.service.d'))

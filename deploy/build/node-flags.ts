@@ -1,6 +1,6 @@
 /**
  * The flags of Node in the executable. Node's permission model is on: the program may read its configuration, its state, the
- * secrets that a service manager hands over and how much memory it has and uses, and write its state. For a command, or a configuration with files elsewhere, the
+ * secrets that a service manager hands over, who owns the socket of a password hook and how much memory it has and uses, and write its state. For a command, or a configuration with files elsewhere, the
  * program restarts itself with more permissions (src/system/permissions.ts), which is what `--allow-child-process` is for:
  * `serve` gives that up before it listens.
  */
@@ -14,6 +14,7 @@ export const NODE_FLAGS: readonly string[] = [
   '--allow-fs-read=/sys/fs/cgroup',
   '--allow-fs-read=/etc/postern',
   '--allow-fs-read=/run/credentials/postern.service',
+  '--allow-fs-read=/run/postern',
   '--allow-fs-read=/run/secrets',
   '--allow-fs-read=/var/lib/postern',
   '--allow-fs-write=/var/lib/postern',

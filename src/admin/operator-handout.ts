@@ -48,8 +48,8 @@ export function responseToHandout({ name }: Handout, result: Awaited<ReturnType<
       return json(422, { error: name === '' ? NAMELESS : UNKNOWN })
     case 'no-password':
       return json(409, { error: `${name || 'the account'} has no password now, so its tokens have ended` })
-    case 'checked-by-device':
-      return json(409, { error: BY_DEVICE })
+    case 'unfollowed':
+      return json(409, { error: UNFOLLOWED })
     case 'unavailable':
       return STORE_SILENT
     default:
@@ -59,8 +59,8 @@ export function responseToHandout({ name }: Handout, result: Awaited<ReturnType<
 
 const NAMELESS = '--name: say whose token it is: the name of an entry of passwords'
 const UNKNOWN = '--name: no entry of passwords has this name; with password there are no names'
-const BY_DEVICE =
-  'with password.device a changed password is noticed only at a login, so nothing would end the token; use password.file, htpasswd or shadow'
+const UNFOLLOWED =
+  'nothing would end the token when the password changes: with password.device that is noticed only at a login, and the hook of password.socket gives no fingerprint; use password.file, htpasswd or shadow, or a hook with a fingerprint'
 
 function fullText({ longestUnused }: { readonly longestUnused: GrantSummary | undefined }): string {
   const all = 'as many tokens as may be valid at once are issued'

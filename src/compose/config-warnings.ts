@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { secretFiles } from '../config/files.ts'
-import { pagePasswordSources, passwordSources } from '../config/password-fields.ts'
+import { pagePasswordSources, passwordSources, socketOfHook } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { type SecretFacts, type UnsafeSetting, unsafeSettings } from '../config/unsafe.ts'
 import { readSource } from '../password/read-source.ts'
@@ -15,6 +15,7 @@ export async function configWarnings(config: Config): Promise<readonly UnsafeSet
 /** Reads the facts of the files with secrets. A file that cannot be read causes no warning: the code that opens it reports the error. */
 async function readSecretFacts(config: Config): Promise<readonly SecretFacts[]> {
   const files = secretFiles(config)
+  const socket = socketOfHook(config)
   const sources = new Map(
     [...passwordSources(config), ...pagePasswordSources(config.admin)].map((source) => [source.key, source]),
   )
@@ -39,7 +40,13 @@ async function readSecretFacts(config: Config): Promise<readonly SecretFacts[]> 
     }
     return { ...facts, password }
   })
+  if (socket !== undefined) reads.push(factsOfSocket(socket))
   return Promise.all(reads)
+}
+
+async function factsOfSocket(file: string): Promise<SecretFacts> {
+  const found = await stat(file).catch(() => undefined)
+  return { key: 'password.socket', file, mode: found?.mode ?? 0, isSocket: true }
 }
 
 /**

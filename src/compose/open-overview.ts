@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
-import { checkedByDevice } from '../config/password-fields.ts'
+import { kindOfPassword } from '../config/password-fields.ts'
 import { limitsOf } from '../config/policy-fields.ts'
 import type { Config } from '../config/schema.ts'
 import type { Endpoint, WindowType } from '../http/admission.ts'
@@ -37,6 +37,9 @@ interface Sources extends Pick<About, 'node'> {
   readonly readiness: () => Readiness
   readonly memory: Pick<Memory, 'condition'>
 }
+
+/** Where the password is checked, as the live page shows it. */
+const SOURCES = { device: 'device', socket: 'hook', functions: 'hook', names: 'file', file: 'file' } as const
 
 /** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until its disposal. */
 export function openOverview(sources: Sources): Overview & Disposable {
@@ -76,7 +79,7 @@ export function openOverview(sources: Sources): Overview & Disposable {
       },
       certificate: certificate.present() ?? null,
       password: {
-        source: checkedByDevice(config) ? 'device' : 'file',
+        source: SOURCES[kindOfPassword(config)],
         changedAt: source.changedAt ?? null,
         problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
         absent: source.absent ?? null,

@@ -22,6 +22,7 @@ import {
 } from '../oauth/token-endpoint.ts'
 import type { StoreCondition } from '../overview/model.ts'
 import type { DevicePassword } from '../password/device-source.ts'
+import type { Replacement } from '../password/sources.ts'
 import { refusalName } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { ISSUED, type IssuedGrant } from '../tokens/handout.ts'
@@ -41,8 +42,10 @@ export interface State {
   issued(): readonly IssuedGrant[]
   readonly tokens: Tokens
   readonly end: End
-  /** The source of the password. */
-  readonly password: Pick<DevicePassword, 'state' | 'replace'>
+  /** The source of the password. `replace`: as in `openPassword`. */
+  readonly password: Pick<DevicePassword, 'state'> & {
+    readonly replace: (next: Config, limit: number) => Promise<Replacement>
+  }
   /** In this process: the number of live tokens that a restart would lose; undefined without a token file. */
   unsaved?(): number | undefined
   /** In this process: when the token file was found to be a copy (ms, wall clock); undefined if no token of a copy is left. */

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Changes, changesBetween } from '../config/changes.ts'
-import { passwordSources } from '../config/password-fields.ts'
 import { appliedTo } from '../config/restart-keys.ts'
 import type { Config } from '../config/schema.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
@@ -100,7 +99,7 @@ export function createReload(start: Config, parts: ReloadedParts): Reload {
     const nextSettings = await deriveSettings(applied, settings.bounds)
     refuseIfStopping()
     const plan = await planMemory(applied)
-    const passwords = await state.password.replace(passwordSources(applied), plan.limit)
+    const passwords = await state.password.replace(applied, plan.limit)
     refused.defer(passwords.discard)
     const pagePassword = await admin.replacePassword(applied, plan.limit)
     refused.defer(pagePassword.discard)

@@ -8,6 +8,7 @@ import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { openCertificate } from '../listen/served-certificate.ts'
 import type { Overview } from '../overview/overview.ts'
 import { createTimeline } from '../overview/timeline.ts'
+import type { PasswordFunctions } from '../password/hook-functions.ts'
 import type { OpenLog } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -59,6 +60,8 @@ export interface SidecarDependencies extends OpenLog {
   readonly machine?: () => MachineNames
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
   readonly waitsForAddresses?: boolean
+  /** The functions that check the password, of the program that embeds Postern. */
+  readonly verify?: PasswordFunctions | undefined
   /** Bounds in place of the usual ones. For tests. */
   readonly bounds?: SomeBounds | undefined
   /** This process runs only Postern. Absent when Postern is embedded: then the memory of the process is not measured. */
@@ -77,6 +80,7 @@ export async function createSidecar(
     ownsProcess = false,
     machine = machineNames,
     waitsForAddresses,
+    verify,
     bounds,
   }: SidecarDependencies,
 ): Promise<Sidecar> {
@@ -112,6 +116,7 @@ export async function createSidecar(
     log,
     metrics,
     signIn: services.signIn,
+    verify,
     live,
     onPasswordRead: () => void warnOf(settings.config),
     hasName: (name) => settings.gate.scopes?.has(name) ?? name === '',

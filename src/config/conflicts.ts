@@ -4,7 +4,7 @@ import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import type { UpstreamUrl } from './address.ts'
 import { loginHas, type SessionAccount, tokenHeaders, writtenField } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
-import { checkedByDevice, MOST_NAMES } from './password-fields.ts'
+import { checkedByDevice, MOST_NAMES, socketOfHook } from './password-fields.ts'
 import { hstsIn } from './response-header-field.ts'
 import type { Config } from './schema.ts'
 import { ownPair } from './tls-field.ts'
@@ -15,8 +15,12 @@ import { valueAt, type YamlValue } from './yaml.ts'
 /** Adds an issue. `what`: what the key must be or do, as the end of a sentence. */
 type Must = (key: string, what: string) => void
 
-/** Finds values that are valid on their own but contradict each other. */
-export function conflictsIn(config: Config): readonly Issue[] {
+/**
+ * Finds values that are valid on their own but contradict each other.
+ *
+ * @param hasFunctions the program that embeds Postern checks passwords
+ */
+export function conflictsIn(config: Config, hasFunctions = false): readonly Issue[] {
   const issues: Issue[] = []
   const mustBelow =
     (above: readonly string[]): Must =>
@@ -28,6 +32,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
   const must = mustBelow([])
   judgePasswords(config, must)
   judgeWhole(config, must)
+  judgeHook(config, hasFunctions, must)
   const unsigned = services.every(({ service }) => service.auth === 'off')
   for (const [index, entry] of publicPaths.entries())
     if (typeof entry !== 'string' && unsigned)
@@ -53,11 +58,23 @@ export function conflictsIn(config: Config): readonly Issue[] {
   return issues
 }
 
-/** An issue unless exactly one of `password` and `passwords` is set. */
-export function passwordChoice(tree: YamlValue): readonly Issue[] {
+/**
+ * An issue unless exactly one of `password` and `passwords` is set, or none.
+ *
+ * @param hasFunctions the program that embeds Postern checks passwords: then none may be set
+ */
+export function passwordChoice(tree: YamlValue, hasFunctions: boolean): readonly Issue[] {
   const [one, several] = [valueAt(tree, ['password']), valueAt(tree, ['passwords'])]
+  if (hasFunctions)
+    return Object.entries({ password: one, passwords: several }).flatMap(([key, value]) =>
+      value === undefined
+        ? []
+        : { path: [key], message: 'must be left out with the function verify, which checks the password' },
+    )
   if (one === undefined && several === undefined)
-    return [{ path: ['password'], message: 'must have exactly one of file, htpasswd, shadow, device' }]
+    return [
+      { path: ['password'], message: 'must have exactly one of file, htpasswd, shadow, device, socket' },
+    ]
   if (one === undefined || several === undefined) return []
   return [{ path: ['passwords'], message: 'must not be set together with password; keep one of the two' }]
 }
@@ -114,6 +131,15 @@ function judgeWhole(config: Config, must: Must): void {
     must('store.password_file', 'be left out if the URL in tokens.store has a password; keep one of the two')
   if (shared?.tls === false && store.tls.ca !== undefined)
     must('store.tls.ca', 'be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)')
+}
+
+function judgeHook({ tokens, ...config }: Config, hasFunctions: boolean, must: Must): void {
+  const hook = hasFunctions ? 'verify' : socketOfHook(config) && 'password.socket'
+  if (hook !== undefined && typeof tokens.store !== 'string')
+    must(
+      'tokens.store',
+      `be file or memory with ${hook}: each sidecar asks the hook by itself, and two that know different fingerprints log nobody in`,
+    )
 }
 
 function judgeService(

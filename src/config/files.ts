@@ -1,6 +1,7 @@
+import { dirname } from 'node:path'
 import type { NeededPath } from '../system/permissions.ts'
 import { isClientName } from './header-field.ts'
-import { passwordSources } from './password-fields.ts'
+import { passwordSources, socketOfHook } from './password-fields.ts'
 import type { Config } from './schema.ts'
 import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
@@ -42,12 +43,15 @@ export function neededPermissions(config: Config): readonly (NeededPath | 'threa
   const sockets = [listen.address, admin.address].flatMap((address) =>
     address !== 'off' && address.kind === 'unix' ? [address.path] : [],
   )
+  const hook = socketOfHook(config)
   return [
     ...[secretFiles(config).map(({ file }) => file), certificateFiles(config), store.tls.ca ?? []]
       .flat()
       .map((path) => ({ path, kind: 'file', write: false }) as const),
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
     { path: stateDir, kind: 'folder', write: true },
+    // The owners of the socket and of its folder are looked at before each connection.
+    ...(hook === undefined ? [] : [{ path: dirname(hook), kind: 'folder', write: false } as const]),
     // JavaScript computes nearly all hashes of htpasswd and shadow files, in a thread.
     ...(passwordSources(config).some(({ user }) => user !== undefined) ? (['thread'] as const) : []),
   ]

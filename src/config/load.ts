@@ -31,6 +31,8 @@ interface Sources {
   readonly object?: unknown
   readonly env?: Environment
   readonly sets?: readonly string[]
+  /** The program that embeds Postern checks passwords, so the configuration names no source. */
+  readonly hasFunctions?: boolean
 }
 
 /** A complete configuration, and where its values come from. */
@@ -51,7 +53,13 @@ export function loadConfig(sources: Sources): Config {
 }
 
 /** As `loadConfig`, and tells where each value is set. */
-export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources): Loaded {
+export function loadWithLocations({
+  file,
+  object,
+  env = {},
+  sets = [],
+  hasFunctions = false,
+}: Sources): Loaded {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
@@ -67,8 +75,8 @@ export function loadWithLocations({ file, object, env = {}, sets = [] }: Sources
   ])
   const decoded = decode(schema, layered.tree)
   const issues = [
-    ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value)),
-    ...passwordChoice(layered.tree),
+    ...('issues' in decoded ? decoded.issues : conflictsIn(decoded.value, hasFunctions)),
+    ...passwordChoice(layered.tree, hasFunctions),
   ]
   const positions = file && { path: file.path, lineOf }
   problems.unshift(...problemsOf(issues, layered, positions))

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { UPGRADE } from '../http/scope.ts'
-import { plainPathProblem } from './address.ts'
+import { plainPathProblem, socketPathProblem } from './address.ts'
 import { choice, field, optional, section, type ValueOf, z } from './field.ts'
 import {
   duration,
@@ -25,7 +25,16 @@ const entry = section({
 })
 
 export const passwordField = optional(
-  choice({ file: passwordFile(), htpasswd: entry, shadow: entry, device: truth() }, ADVICE),
+  choice(
+    {
+      file: passwordFile(),
+      htpasswd: entry,
+      shadow: entry,
+      device: truth(),
+      socket: plainText('the path of a Unix socket', { problemOf: socketPathProblem }),
+    },
+    ADVICE,
+  ),
 )
 
 export const MOST_NAMES = 16
@@ -120,9 +129,10 @@ interface NamedSource {
   readonly key: string
 }
 
-/** The sources of the passwords, in the order of the configuration. None if the device checks the password. */
+/** The sources of the passwords, in the order of the configuration. None if the device or a hook checks the password. */
 export function passwordSources({ password, passwords }: PasswordConfig): readonly NamedSource[] {
-  if (password !== undefined) return 'device' in password ? [] : sourcesIn('', password, 'password')
+  if (password !== undefined)
+    return 'device' in password || 'socket' in password ? [] : sourcesIn('', password, 'password')
   return (passwords ?? []).flatMap((entry, index) => sourcesIn(entry.name, entry, `passwords.${index}`))
 }
 
@@ -140,6 +150,19 @@ export function pagePasswordSources({
 /** Whether the device checks the password of each grant. */
 export function checkedByDevice({ password }: PasswordConfig): boolean {
   return password !== undefined && 'device' in password
+}
+
+/** The socket of the hook that checks the password of each grant; undefined if something else does. */
+export function socketOfHook({ password }: PasswordConfig): string | undefined {
+  return password !== undefined && 'socket' in password ? password.socket : undefined
+}
+
+/** What checks passwords. `functions`: those of the program that embeds Postern, so the configuration names nothing. */
+export function kindOfPassword(config: PasswordConfig): 'device' | 'socket' | 'names' | 'file' | 'functions' {
+  if (checkedByDevice(config)) return 'device'
+  if (socketOfHook(config) !== undefined) return 'socket'
+  if (config.passwords !== undefined) return 'names'
+  return config.password === undefined ? 'functions' : 'file'
 }
 
 type Entry = Omit<ValueOf<typeof namedPassword>, 'name' | 'allow' | 'enforce' | 'limit'>

@@ -1,5 +1,5 @@
 import { camelCase } from './field.ts'
-import { checkedByDevice } from './password-fields.ts'
+import { kindOfPassword } from './password-fields.ts'
 import type { Config } from './schema.ts'
 
 interface RestartKeys {
@@ -27,7 +27,7 @@ export const RESTART_KEYS: readonly RestartKeys[] = [
   {
     keys: ['password', 'passwords', 'upstream.auth', 'limits.api.per', 'limits.oauth.per'],
     when: (start, next) => kindOfPassword(start) !== kindOfPassword(next),
-    which: 'from one of `password.file`, `password.device` and `passwords` to another',
+    which: 'from one of `password.file`, `.device`, `.socket` and `passwords` to another',
   },
   { keys: ['tokens.store'] },
   { keys: ['store'] },
@@ -57,9 +57,4 @@ function withValue<T extends object>(config: T, [name = '', ...below]: readonly 
   const { [name as keyof T]: _, ...others } = config
   // Proof of the cast: every section of the path is in every configuration, and the value is one of this key.
   return { ...others, ...(next === undefined ? {} : { [name]: next }) } as T
-}
-
-function kindOfPassword(config: Config): 'device' | 'names' | 'file' {
-  if (checkedByDevice(config)) return 'device'
-  return config.passwords === undefined ? 'file' : 'names'
 }

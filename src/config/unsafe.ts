@@ -25,6 +25,8 @@ export interface UnsafeSetting {
 export interface SecretFacts extends SecretFile {
   /** 0 if it is no file or cannot be read. */
   readonly mode: number
+  /** It is the socket of the password hook. */
+  readonly isSocket?: boolean
   /** Set for a password that clients or viewers log in with. */
   readonly password?: {
     /** The user whose line it is, in an htpasswd or shadow file. */
@@ -279,7 +281,15 @@ export const UNSAFE_FILES: readonly FileRow[] = [
     meaning: 'accounts that do not need the file can read or replace it',
     remedy: ({ file }) => `chmod 0640 ${file}`,
     message: 'a file with a secret is open to other users',
-    when: ({ mode }) => exposureOf(mode) || undefined,
+    when: ({ mode, isSocket }) => (isSocket ? undefined : exposureOf(mode) || undefined),
+  },
+  {
+    key: 'password.socket',
+    wanted: 'others cannot connect to it: `SocketMode=0660` and `SocketGroup=postern` in its unit',
+    meaning: 'every program of this machine can try passwords there, past every limit',
+    remedy: ({ file }) => `set SocketMode=0660 and the group of Postern in its unit, or chmod o-w ${file}`,
+    message: 'the socket of the password hook is open to other users',
+    when: ({ mode, isSocket }) => (isSocket && (mode & 0o002) !== 0 ? 'others can connect to it' : undefined),
   },
 ]
 

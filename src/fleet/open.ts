@@ -199,7 +199,10 @@ async function openState(
   }
   return {
     tokens,
-    password,
+    password: {
+      state: password.state,
+      replace: (next: Config, limit: number) => password.replace(passwordSources(next), limit),
+    },
     end,
     issued: () => issued.filter(({ expiresAt }) => expiresAt > clock.wall()),
     ...createIssuing({ ...deps, password, agreement, tokens }),

@@ -29,6 +29,7 @@ const MESSAGES: Readonly<Record<Refusal['kind'], RefusalMessage>> = {
   overloaded: 'busy',
   'logins-overloaded': 'busy',
   upstream: 'failed',
+  'password-unchecked': 'fault',
   'store-unavailable': 'fault',
   'server-error': 'fault',
 }

@@ -77,6 +77,7 @@ const RESPONSES: Readonly<Record<Refusal['kind'], RefusalResponse>> = {
   // 502 for a device that is unreachable or sends an invalid response, 504 for a timeout (RFC 9110 §15.6, RFC 9209 §2.3). This one is for a
   // device that was reached: see `responseFor`.
   upstream: response(502, 'upstream_unavailable', 'The device sent no usable response.'),
+  'password-unchecked': response(503, 'server_error', 'The password could not be checked.'),
   'store-unavailable': response(503, 'server_error', SERVER_ERROR),
   'server-error': response(500, 'server_error', SERVER_ERROR),
 }
@@ -152,6 +153,7 @@ function fieldsFor(refusal: Refusal, { realm, statusCodes }: RefusalSettings): F
       return refusal.retryAfter === undefined
         ? proxyStatus(refusal.failure)
         : ['Retry-After', String(refusal.retryAfter), ...proxyStatus(refusal.failure)]
+    case 'password-unchecked':
     case 'store-unavailable':
       return proxyStatus('proxy_internal_error')
     case 'unauthorized':

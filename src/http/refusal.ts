@@ -42,6 +42,8 @@ export type Refusal =
       /** When the client may retry (seconds). Only set for a request that has not reached the device. */
       readonly retryAfter?: number
     }
+  /** The password hook gave no verdict. */
+  | { readonly kind: 'password-unchecked' }
   | { readonly kind: 'store-unavailable' }
   | { readonly kind: 'server-error' }
 

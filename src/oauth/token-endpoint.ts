@@ -87,6 +87,8 @@ export function createPasswordGrant(
           return { ...NOT_RIGHT, cause: result }
         case 'overloaded':
           return { kind: 'logins-overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
+        case 'unchecked':
+          return { kind: 'password-unchecked' }
         case 'unavailable':
           return { kind: 'store-unavailable' }
       }

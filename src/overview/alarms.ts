@@ -151,7 +151,10 @@ const password: Rule = function* ({ facts: { password } }) {
       yield raise('PosternStoreErrors', {
         what,
         level: 'critical',
-        meaning: 'nobody can log in until the device checks passwords again (password.device)',
+        meaning:
+          source === 'device'
+            ? 'nobody can log in until the device checks passwords again (password.device)'
+            : 'nobody can log in until the hook answers (password.socket); tokens stay valid',
         remedy: 'run postern check, which tries it',
       })
   }

@@ -5,7 +5,14 @@ import type { ServiceCondition } from './model.ts'
 // The alarms about the load of the last minute, and about the memory that clients hold.
 
 /** The refusals with a status of 500 and above: they count as server errors. */
-const FAILURES = ['upstream', 'overloaded', 'logins_overloaded', 'store_unavailable', 'server_error']
+const FAILURES = [
+  'upstream',
+  'overloaded',
+  'logins_overloaded',
+  'password_unchecked',
+  'store_unavailable',
+  'server_error',
+]
 
 /** A queue that is filled to this part is an alarm at once. */
 const FILLS = 0.5

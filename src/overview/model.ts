@@ -150,7 +150,7 @@ export interface Condition {
   /** Null for cleartext. */
   readonly certificate: { readonly from: number; readonly until: number; readonly selfSigned: boolean } | null
   readonly password: {
-    readonly source: 'file' | 'device'
+    readonly source: 'file' | 'device' | 'hook'
     readonly changedAt: number | null
     /** Why the source cannot be used; null if it can. */
     readonly problem: string | null

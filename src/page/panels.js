@@ -173,6 +173,7 @@ function passwordText({ source, changedAt, problem, absent }, present) {
   if (absent !== null) return 'none: locked, expired or gone'
   if (problem !== null) return 'the source cannot be used'
   if (source === 'device') return 'checked by the device'
+  if (source === 'hook') return 'checked by a hook'
   return changedAt === null ? 'file' : `file, changed ${span(present - changedAt)} ago`
 }
 

@@ -6,7 +6,6 @@ import type { Clock } from '../system/clock.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import { createLoginQueue, type OnEnd } from './login-queue.ts'
 import type { PasswordSourceState } from './source.ts'
-import type { NamedSource, Replacement } from './sources.ts'
 import type { Verification, Verified } from './verifier.ts'
 import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
@@ -126,6 +125,8 @@ export function createDevicePassword(
     get generation(): number {
       return generation
     },
+    /** Whether a change of the password ends tokens before the next login: no, the device does not tell. */
+    follows: false as boolean,
     /** Whether the password of the device is known. */
     has: (_name: string): boolean => known !== undefined,
     /**
@@ -135,11 +136,6 @@ export function createDevicePassword(
     fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
       known === undefined ? undefined : fingerprintOf(known, salt),
     state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
-    /** No file has the password. */
-    replace: async (_: readonly NamedSource[], _limit: number): Promise<Replacement> => ({
-      swap() {},
-      discard() {},
-    }),
     [Symbol.dispose](): void {},
   }
 }

@@ -201,6 +201,8 @@ export async function openPasswords(
     get generation(): number {
       return generation
     },
+    /** Whether a change of a password ends tokens: its file is watched. */
+    follows: true,
     /** Whether this name has a password. It has none if it is unknown, or its account is locked, has expired or is gone. */
     has: (name: string): boolean => opened.get(name)?.source.current !== undefined,
     /** The fingerprints of all names as one text: see `textOfNames`. */

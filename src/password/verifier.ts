@@ -9,9 +9,9 @@ import { ALL_EQUAL, type Precedence } from './weighted-turns.ts'
 
 /**
  * `overloaded`: the queue was full or the wait too long, so the password was not checked. `other-name`: the password is right, but belongs
- * to another name than the username that came with it.
+ * to another name than the username that came with it. `unchecked`: the hook gave no verdict.
  */
-export type Verification = 'right' | 'wrong' | 'other-name' | 'overloaded'
+export type Verification = 'right' | 'wrong' | 'other-name' | 'overloaded' | 'unchecked'
 
 /** The result of a verification, and the generation of the passwords with which it compared: see `Passwords.verify`. */
 export interface Verified {

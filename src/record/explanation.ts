@@ -149,6 +149,8 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
     'Too many passwords wait to be verified, or this one waited for too long. Clients that have logged in before go first. The client may try again after a second.',
   'cross-origin':
     'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
+  'password-unchecked':
+    'The program of password.socket, or the function verify, gave no answer: see postern check and the log. It counts as no guess.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'upstream: unreachable': 'The device cannot be reached: see Device, and postern check.',

@@ -26,6 +26,7 @@ export const REASONS = {
   overloaded: 'overloaded',
   'logins-overloaded': 'logins_overloaded',
   upstream: 'upstream',
+  'password-unchecked': 'password_unchecked',
   'store-unavailable': 'store_unavailable',
   'server-error': 'server_error',
 } as const satisfies Record<Refusal['kind'], string>

@@ -10,14 +10,16 @@ import type { TokenStore } from './token-store.ts'
 
 /**
  * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than
- * `username`. `overloaded`: too many passwords are being checked. `unavailable`: the shared store did not respond. An `UpstreamFailure`:
- * the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after this time (ms).
+ * `username`. `overloaded`: too many passwords are being checked. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
+ * not respond. An `UpstreamFailure`: the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after
+ * this time (ms).
  */
 export type LogInResult =
   | IssuedTokens
   | 'wrong'
   | 'other-name'
   | 'overloaded'
+  | 'unchecked'
   | Unavailable
   | { readonly unavailable: UpstreamFailure }
   | { readonly slowedFor: number }
@@ -38,12 +40,12 @@ export type LogIn = (
 
 /**
  * Issues a token, unless the bound is reached or no change of a password could revoke it. `unknown-name`: no password has this name.
- * `no-password`: the account has no password now. `checked-by-device`: with `password.device` there is no fingerprint before a login, so a
- * change of the password would go unnoticed.
+ * `no-password`: the account has no password now. `unfollowed`: a change of the password would go unnoticed, with `password.device` until the
+ * next login, or because the hook gives no fingerprint.
  */
 export type HandOut = (
   handout: Handout,
-) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'checked-by-device' | Unavailable>
+) => Later<HandedOut | AllIssued | 'unknown-name' | 'no-password' | 'unfollowed' | Unavailable>
 
 /**
  * Whether tokens may be issued. `agreed`: for the passwords of this generation, under this epoch. `differs`: another sidecar has published
@@ -68,7 +70,7 @@ export interface PasswordAgreement {
 interface Dependencies extends Outlets {
   /** Whether the configuration has this name; the empty name stands for `password`. */
   readonly hasName: (name: string) => boolean
-  readonly password: Pick<DevicePassword, 'generation' | 'has' | 'verify'>
+  readonly password: Pick<DevicePassword, 'generation' | 'has' | 'follows' | 'verify'>
   readonly agreement: PasswordAgreement
   readonly tokens: Pick<TokenStore, 'issue' | 'handOut'>
 }
@@ -126,6 +128,7 @@ export function createIssuing(deps: Dependencies) {
     repeat(() =>
       issueUnder({}, async (epoch) => {
         const { name } = handout
+        if (!password.follows) return 'unfollowed'
         if (!hasName(name)) return 'unknown-name'
         if (!password.has(name)) return 'no-password'
         const handedOut = await tokens.handOut(handout, epoch)

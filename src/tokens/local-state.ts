@@ -1,40 +1,24 @@
 import { randomBytes } from 'node:crypto'
-import { checkedByDevice, passwordSources } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
 import { nameOfGrant } from '../http/scope.ts'
-import {
-  createDevicePassword,
-  type DevicePassword,
-  type DevicePasswordEvents,
-  type DeviceSignIn,
-} from '../password/device-source.ts'
-import { openPasswords, type PasswordsEvents } from '../password/sources.ts'
-import type { HashMemory } from '../password/verifier.ts'
-import type { Precedence } from '../password/weighted-turns.ts'
-import type { Clock } from '../system/clock.ts'
+import type { DevicePassword } from '../password/device-source.ts'
 import { everySecond } from '../system/every-second.ts'
-import { SetupError } from '../system/setup-error.ts'
 import { createGrantTable } from './grant-table.ts'
-import { type Handout, issuedOf } from './handout.ts'
+import { issuedOf } from './handout.ts'
 import { createIssuing, type PasswordAgreement } from './issuing.ts'
 import { openJournal } from './journal.ts'
 import { journalLog } from './journal-log.ts'
 import { comparePasswords, FINGERPRINT, SALT } from './journal-records.ts'
 import { createMemoryBackend } from './memory-backend.ts'
+import { openPassword, type PasswordDependencies } from './open-password.ts'
 import { type End, grantsInFlight, type LiveRequests, PASSWORD_CHANGED } from './revocation.ts'
 import { type Outlets, reportAbsent, sourceEvents, tokenEvents } from './state-events.ts'
 import { createTokenStore } from './token-store.ts'
 
-export interface LocalDependencies extends Outlets {
-  readonly clock: Clock
-  /** How `password.device` asks the device; undefined without `upstream.auth`. */
-  readonly signIn: DeviceSignIn | undefined
+export interface LocalDependencies extends Outlets, PasswordDependencies {
   readonly live: LiveRequests
   /** Whether the configuration has this name; the empty name stands for `password`. */
   readonly hasName: (name: string) => boolean
-  readonly hashMemory: HashMemory
-  /** Which clients go first while passwords wait. */
-  readonly precedence: Precedence
   /** Called when the password has changed or is gone, and when its source can be read again. */
   readonly onPasswordRead: () => void
 }
@@ -78,7 +62,7 @@ export async function openLocalState(config: Config, deps: LocalDependencies) {
     const { generation } = password
     const text = await fingerprint(Buffer.from(salt, 'base64url'))
     if (generation !== password.generation) return settle(fingerprint)
-    // With `password.device`, the password is unknown until the first login.
+    // With `password.device`, the password is unknown until the first login; with a hook, until that answers.
     if (text === undefined) return
     const stored = journal.getMeta(FINGERPRINT)
     if (text === stored) return
@@ -100,7 +84,7 @@ export async function openLocalState(config: Config, deps: LocalDependencies) {
   }
   const settled = (): Promise<void> => settling ?? settleBy(password.fingerprint)
 
-  const password = await openPassword(config, deps, {
+  const { password, replace } = await openPassword(config, deps, {
     ...sourceEvents(deps, (name) => {
       revokeOf(name)
       settling = undefined
@@ -133,11 +117,11 @@ export async function openLocalState(config: Config, deps: LocalDependencies) {
   const sweeping = everySecond(clock, () => tokens.sweep())
   return {
     tokens,
-    password,
+    password: { state: password.state, replace },
     end,
     issued: () => issuedOf(backend.issued()),
     logIn,
-    handOut: (handout: Handout) => (checkedByDevice(config) ? 'checked-by-device' : handOut(handout)),
+    handOut,
     unsaved: () => journal?.unsaved(),
     copiedAt: () => journal?.copiedAt(),
     async close(): Promise<void> {
@@ -156,17 +140,4 @@ export async function openLocalState(config: Config, deps: LocalDependencies) {
 function heirOf({ passwords = [] }: Config): string {
   const only = passwords.length === 1 ? passwords[0] : undefined
   return (passwords.find(({ name }) => name === 'admin') ?? only)?.name ?? ''
-}
-
-/** Opens the password source. Rejects with `SetupError` if it cannot be used. */
-async function openPassword(
-  config: Config,
-  { clock, signIn, hashMemory: memory, precedence }: LocalDependencies,
-  events: PasswordsEvents & DevicePasswordEvents,
-): Promise<DevicePassword> {
-  if (!checkedByDevice(config))
-    return openPasswords(passwordSources(config), { clock, events, memory, precedence })
-  if (signIn === undefined)
-    throw new SetupError('needs upstream.auth, which defines how to sign in', { key: 'password.device' })
-  return createDevicePassword(clock, signIn, events, precedence)
 }

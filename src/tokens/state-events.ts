@@ -46,6 +46,11 @@ function namesOf(ids: readonly string[] = []): { readonly names?: readonly strin
   return names.length === 0 ? {} : { names }
 }
 
+const UNANSWERED =
+  'the password hook gives no answer: logins get 500, and tokens stay valid; postern check asks it, too'
+const UNFOLLOWED =
+  'the password hook gives no fingerprint: tokens stay valid when the password changes; see password.socket'
+
 const NO_PASSWORD = 'there is no password: logins are refused, and the tokens of the earlier one have ended'
 
 /** Logs and counts at the start that names have no password. */
@@ -89,6 +94,11 @@ export function sourceEvents(
       log.info('the password source can be used again')
       onPasswordRead()
     },
+    unanswered(reason: string, isNew: boolean): void {
+      metrics.storeFailed('password', 'read')
+      if (isNew) log.error({ reason }, UNANSWERED)
+    },
+    unfollowed: (): void => log.warn(UNFOLLOWED),
     ambiguous: (names: readonly string[]): void =>
       log.error({ names }, 'several names have the same password, which logs nobody in; change one of them'),
   }

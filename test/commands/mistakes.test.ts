@@ -8,6 +8,7 @@ import { configWarnings } from '../../src/compose/config-warnings.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { UNSAFE_FILES, UNSAFE_SETTINGS, type UnsafeSetting, unsafeSettings } from '../../src/config/unsafe.ts'
+import { startHook } from '../password/hook.ts'
 import { prepareSite, type Site } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -456,7 +457,10 @@ describe('H225 a password that protects little', () => {
       chmodSync(file, 0o644)
       for (const { meaning } of await configWarnings(config)) found.add(meaning)
     }
-    // The mode of the file is the last row.
+    const { socket } = await startHook()
+    chmodSync(socket, 0o666)
+    for (const { meaning } of await configWarnings(configOf({ password: { socket } }))) found.add(meaning)
+    // The modes of the file and of the socket are the last rows.
     expect(UNSAFE_FILES.filter(({ meaning }) => !found.has(meaning))).toEqual([])
   })
 
@@ -485,6 +489,18 @@ describe('H225 a password that protects little', () => {
     const who = warnings.flatMap((each) => /every (\w+) has to log in again/.exec(each)?.[1] ?? [])
     expect(who).toEqual(['client', 'viewer'])
   })
+})
+
+it('H361 a socket of the password hook that everybody can connect to is a warning, and none that a group can', async () => {
+  const { socket } = await startHook()
+  const found = async (mode: number) => {
+    chmodSync(socket, mode)
+    return (
+      await configWarnings(configOf({ limits: { wrong_passwords: 'slow' }, password: { socket } }))
+    ).map(({ key, file, reason }) => [key, file, reason])
+  }
+  expect(await found(0o660)).toEqual([])
+  expect(await found(0o666)).toEqual([['password.socket', socket, 'others can connect to it']])
 })
 
 it('H224 docs/hardening.md lists what check warns of: run `npm run hardening` when this fails', () => {

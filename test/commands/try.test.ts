@@ -53,7 +53,7 @@ async function pasteCurl({ stderr }: Pick<Run, 'stderr'>): ReturnType<typeof run
 const grants = async (site: Site): Promise<readonly unknown[]> =>
   JSON.parse((await site.postern('status', '--json')).stdout).grants
 
-it('H366 asks for the password, shows status, limits, body and the command for curl, and ends its login', async () => {
+it('H358 asks for the password, shows status, limits, body and the command for curl, and ends its login', async () => {
   const site = await servedSite({ limits: { api: { requests: 60 } } })
   const { screen, code } = await runAtKeyboard(
     ['try', '/api/status?x=1', '--config', site.configFile],
@@ -88,7 +88,7 @@ The same with curl:
   expect(site.device.requests[1]?.header('host')).toBe(site.device.requests[0]?.header('host'))
 })
 
-it('H366 writes a body that is no text byte for byte to a pipe, and not to a terminal', async () => {
+it('H358 writes a body that is no text byte for byte to a pipe, and not to a terminal', async () => {
   const site = await servedSite()
   const bytes = Buffer.from(Uint8Array.from({ length: 70_000 }, (_, i) => (i * 7) % 256))
   site.device.handle((_request, response) => response.end(bytes))
@@ -111,7 +111,7 @@ it('H366 writes a body that is no text byte for byte to a pipe, and not to a ter
   expect(screen).not.toContain('\0')
 })
 
-it('H366 no text of a device controls the terminal', async () => {
+it('H358 no text of a device controls the terminal', async () => {
   const site = await servedSite()
   site.device.handle((_request, response) =>
     response.writeHead(200, { 'Content-Type': 'text/plain' }).end('\x1b[2Jone\r\ntwo\x9b\u202e\n'),
@@ -123,7 +123,7 @@ it('H366 no text of a device controls the terminal', async () => {
   expect(screen).toContain('\n\\u001b[2Jone\ntwo\\u009b\\u202e\n')
 })
 
-it('H366 takes a token of a file or of standard input, and keeps it', async () => {
+it('H358 takes a token of a file or of standard input, and keeps it', async () => {
   const site = await servedSite()
   const { stdout: token } = await site.postern('issue', '--for', '1h')
   const file = join(site.directory, "the monitor's token")
@@ -147,7 +147,7 @@ it('H366 takes a token of a file or of standard input, and keeps it', async () =
   ])
 })
 
-it('H366 the command for curl works with a certificate for other names, any target and one of several passwords', async () => {
+it('H358 the command for curl works with a certificate for other names, any target and one of several passwords', async () => {
   needs('openssl')
   const folder = temporaryDirectory()
   const tls = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
@@ -171,14 +171,14 @@ it.each([
   ['without TLS', async () => ({ tls: 'off' })],
   ['on a Unix socket', async () => ({ address: `unix:${join(temporaryDirectory(), 'public.sock')}` })],
   ['on all addresses of IPv6', async () => ({ address: `[::]:${await unusedPort()}` })],
-])('H366 reaches a listener %s, as curl does', async (_where, listen) => {
+])('H358 reaches a listener %s, as curl does', async (_where, listen) => {
   const site = await servedSite({}, await listen())
   const tried = await tryIt(site, '/a')
   expect([tried.code, tried.stdout]).toEqual([0, 'from the device'])
   expect((await pasteCurl(tried)).stdout).toBe('from the device')
 })
 
-it('H366 a signal ends a stream, and then the login', async () => {
+it('H358 a signal ends a stream, and then the login', async () => {
   const site = await servedSite()
   site.device.handle((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n')
@@ -196,13 +196,13 @@ it('H366 a signal ends a stream, and then the login', async () => {
   expect(await grants(site)).toEqual([])
 })
 
-it('H366 without oauth.revocation_path the login ends by itself', async () => {
+it('H358 without oauth.revocation_path the login ends by itself', async () => {
   const site = await servedSite({ oauth: {} })
   expect((await tryIt(site, '/a')).code).toBe(0)
   expect(await grants(site)).toHaveLength(1)
 })
 
-it('H367 says that nothing listens, before it asks for the password, and which command starts it', async () => {
+it('H359 says that nothing listens, before it asks for the password, and which command starts it', async () => {
   const address = `127.0.0.1:${await unusedPort()}`
   const site = await prepareSite({ config: { listen: { address, tls: 'off' } } })
   const serve = `postern serve --config ${site.configFile}`
@@ -218,7 +218,7 @@ it('H367 says that nothing listens, before it asks for the password, and which c
   ])
 })
 
-it('H367 sends no password to a server with another certificate', async () => {
+it('H359 sends no password to a server with another certificate', async () => {
   const site = await servedSite()
   const other = await makeCertificate()
   site.configure({ listen: { tls: { cert: other.certFile } } })
@@ -244,7 +244,7 @@ it('H367 sends no password to a server with another certificate', async () => {
   expect(await metric('postern_requests_total')).toBe(0)
 })
 
-it('H367 says that what listens there is no sidecar', async () => {
+it('H359 says that what listens there is no sidecar', async () => {
   const site = await servedSite()
   const server = createServer((socket) => void socket.on('error', () => {}).end('220 ready\r\n'))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -267,7 +267,7 @@ it('H367 says that what listens there is no sidecar', async () => {
   expect(plain.stderr).toMatch(/^postern try: \S+: what answers there does not speak HTTP \(\w+\); /)
 })
 
-it('H367 says that listen.allow shuts out this machine', async () => {
+it('H359 says that listen.allow shuts out this machine', async () => {
   const site = await servedSite({}, { allow: ['192.0.2.1'] })
   const { code, stderr } = await tryIt(site, '/a')
   expect([code, stderr]).toEqual([
@@ -278,7 +278,7 @@ it('H367 says that listen.allow shuts out this machine', async () => {
   ])
 })
 
-it('H367 says that the response broke off', async () => {
+it('H359 says that the response broke off', async () => {
   const site = await servedSite()
   site.device.handle((_request, response) => {
     response.writeHead(200, { 'Content-Length': 10 }).write('half', () => response.destroy())
@@ -288,7 +288,7 @@ it('H367 says that the response broke off', async () => {
   expect(stderr).toMatch(/\npostern try: the response broke off after 4 bytes\n$/)
 })
 
-it('H367 names a wrong password, a limit, and a failure of the device, and exits with 1', async () => {
+it('H359 names a wrong password, a limit, and a failure of the device, and exits with 1', async () => {
   const site = await servedSite({ limits: { api: { requests: 1 }, oauth: { requests: 4 } } })
   const wrong = await tryIt(site, '/a', 'hunter2')
   expect([wrong.code, wrong.stdout, wrong.stderr]).toEqual([
@@ -329,7 +329,7 @@ it.each([
     'no token\n',
     '--token-file: what it holds is no token; postern issue prints one',
   ],
-])('H367 refuses %s with exit code 2', async (_what, args, stdin, problem) => {
+])('H359 refuses %s with exit code 2', async (_what, args, stdin, problem) => {
   const site = await servedSite()
   const { code, stderr } = await runInProcess(['try', ...args, '--config', site.configFile], { stdin })
   expect([code, stderr]).toEqual([2, `postern try: ${problem}\n`])

@@ -50,7 +50,7 @@ const MINIMAL = [
   '--variant=minbase',
   '--include=systemd,systemd-sysv,curl',
   '--skip=cleanup/apt',
-  '--customize-hook=chroot "$1" apt-get install -y --download-only adduser libatomic1 libstdc++6 redis-server',
+  '--customize-hook=chroot "$1" apt-get install -y --download-only adduser libatomic1 libstdc++6 redis-server jq pamtester',
 ]
 
 /** A minimal Debian in a new folder, which is removed with the test. */

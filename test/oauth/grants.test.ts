@@ -75,6 +75,7 @@ runCases(join(import.meta.dirname, 'grants.txt'), {
 it.each([
   ['wrong', { kind: 'invalid-grant', description: expect.any(String) }, ['wrong']],
   ['overloaded', { kind: 'logins-overloaded', retryAfter: 1 }, []],
+  ['unchecked', { kind: 'password-unchecked' }, []],
   ['unavailable', { kind: 'store-unavailable' }, []],
   [{ slowedFor: 1_001 }, { kind: 'wrong-passwords', retryAfter: 2 }, []],
   [

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import type { Issued } from '../../src/admin/control-socket.ts'
 import { control } from '../../src/commands/control.ts'
 import { MOST_ISSUED } from '../../src/tokens/grant-rules.ts'
+import { startHook } from '../password/hook.ts'
 import { makeNames, OF_MONITOR } from '../support/passwords.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
@@ -173,6 +174,18 @@ it('H293 where nothing could end a token, or where no sidecar runs, none is issu
   const run = await site.postern('issue', '--for', '1h')
   expect(run).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('with password.device') })
   expect(await grantIds(sidecar)).toEqual([])
+})
+
+it('H293 with a hook a token is issued only if its fingerprint can end it', async () => {
+  const hook = await startHook()
+  const site = await prepareSite({ config: { password: { socket: hook.socket, file: undefined } } })
+  const sidecar = await site.serveHere()
+  expect(await site.postern('issue', '--for', '1h')).toMatchObject({ code: 0 })
+  await sidecar.stop()
+  hook.fingerprint = undefined
+  await site.serveHere()
+  const run = await site.postern('issue', '--for', '1h')
+  expect(run).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('gives no fingerprint') })
 })
 
 it('H294 C8 an issued token survives a restart, and none a new password of its name: running, at the reload, or while it was stopped', async () => {

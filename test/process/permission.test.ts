@@ -5,6 +5,7 @@ import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
 import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
 import { shippedArguments } from '../build/shipped.ts'
+import { startHook } from '../password/hook.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { PASSWORD } from '../support/sidecar.ts'
@@ -167,6 +168,16 @@ describe('Under the permissions of the shipped unit,', () => {
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
     expect(device.requests).toHaveLength(1)
     expect(readdirSync(elsewhere)).toContain('tokens.db')
+    await expectClean(sidecar)
+  })
+
+  it('H360 a hook is asked, also one outside of the permitted folders, and `check` asks it', async () => {
+    const hook = await startHook({ password: PASSWORD })
+    const site = await shipped({ config: { password: { file: undefined, socket: hook.socket } } })
+    const sidecar = await serve(site)
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    expect((await sidecar.login('wrong')).status).toBe(400)
+    expect((await site.postern('check')).stdout).toMatch(/^ok +password hook: it answers/m)
     await expectClean(sidecar)
   })
 

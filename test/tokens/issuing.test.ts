@@ -39,6 +39,7 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
       get generation() {
         return generation
       },
+      follows: true,
       has: () => true,
       async verify(password) {
         calls.push('verify')

@@ -76,6 +76,10 @@ async function documents(): Promise<readonly PackageFile[]> {
     .map((name) => `docs/${name}`)
   const examples = [
     'postern-credential.conf',
+    'pam/postern-check',
+    'pam/postern-check.pam',
+    'pam/postern-check.socket',
+    'pam/postern-check@.service',
     'postern.rules.yml',
     'prometheus.yml',
     'grafana/postern.json',

@@ -1,5 +1,5 @@
 import { isLocal } from '../../config/address.ts'
-import { checkedByDevice, pagePasswordSources, passwordSources } from '../../config/password-fields.ts'
+import { kindOfPassword, pagePasswordSources, passwordSources } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { openPasswords } from '../../password/sources.ts'
@@ -8,7 +8,7 @@ import { planAsRunning } from './memory.ts'
 import { check } from './part.ts'
 
 export const PASSWORD = check({
-  subjects: ({ config }) => [config],
+  subjects: ({ config }) => (kindOfPassword(config) === 'socket' ? [] : [config]),
   about: () => ({
     name: 'password source',
     key: 'password',
@@ -16,7 +16,7 @@ export const PASSWORD = check({
     remedy: 'correct the section password',
   }),
   untried: (config) =>
-    checkedByDevice(config) ? 'the device, which checks the password of every grant' : undefined,
+    kindOfPassword(config) === 'device' ? 'the device, which checks the password of every grant' : undefined,
   look: (config) => readPasswords(passwordSources(config), config),
   rows: {
     absent: ({ absent }) => {

@@ -9,6 +9,7 @@ import { PLACES } from './most-places.ts'
 import { NEIGHBOURS } from './neighbours.ts'
 import { PAGES } from './pages.ts'
 import type { Asked, CheckOutcome } from './part.ts'
+import { HOOK } from './password-hook.ts'
 import { LIVE_PAGE, PASSWORD } from './passwords.ts'
 import { SIGNING_IN } from './signing-in.ts'
 import { STATE_FOLDER } from './state-dir.ts'
@@ -18,6 +19,7 @@ import { UPLOADS } from './uploads.ts'
 /** All parts of `check`, in the order in which it prints their results. */
 export const TABLE = {
   password: PASSWORD,
+  'password hook': HOOK,
   certificate: CERTIFICATE,
   'state folder': STATE_FOLDER,
   memory: MEMORY,

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { makeSelfSigned } from '../../../src/listen/self-signed.ts'
+import { startHook } from '../../password/hook.ts'
 import { prepareSite } from '../../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../../support/certificate.ts'
 import { closeLater } from '../../support/cleanup.ts'
@@ -145,6 +146,31 @@ const PASSWORDS: readonly Case[] = [
   ...casesOf('memory', {
     planned: {
       'H248 what clients may hold': () => ({ set: ['listen.memory=64MiB'] }),
+    },
+  }),
+]
+
+const HOOKS: readonly Case[] = [
+  ...casesOf('password hook', {
+    'look failed': {
+      'H361 a hook whose socket is missing': () => ({ set: ['password.socket=/nowhere/check.sock'] }),
+    },
+    'no answer': {
+      'H360 a hook that closes the connection': async () => {
+        const hook = await startHook()
+        hook.answer = (_line, peer) => peer.end()
+        return { set: [`password.socket=${hook.socket}`] }
+      },
+    },
+    'no fingerprint': {
+      'C8 a hook without a fingerprint': async () => ({
+        set: [`password.socket=${(await startHook({ fingerprint: undefined })).socket}`],
+      }),
+    },
+    answers: {
+      'C8 a hook with a fingerprint': async () => ({
+        set: [`password.socket=${(await startHook()).socket}`],
+      }),
     },
   }),
 ]
@@ -398,6 +424,7 @@ const NEIGHBOURS: readonly Case[] = [
 
 export const HOST_CASES: readonly Case[] = [
   ...PASSWORDS,
+  ...HOOKS,
   ...CERTIFICATES,
   ...STATE_FOLDERS,
   ...ADDRESSES,

@@ -1,0 +1,57 @@
+import type { Clock } from '../system/clock.ts'
+import { codeOf } from '../system/setup-error.ts'
+import { HOOK_DEADLINE, type Hook, type HookAnswer, type HookQuestion } from './hook.ts'
+
+/** Functions of the program that embeds Postern. Their promises have ten seconds. */
+export interface PasswordFunctions {
+  /**
+   * Whether a password is right. A rejection is no verdict: the client gets 500, and nothing is counted as a guess.
+   *
+   * @param username the `username` of the login; undefined if it has none
+   */
+  readonly verify: (username: string | undefined, password: string) => boolean | Promise<boolean>
+  /**
+   * A text of at most 512 characters that differs after each change of the password. It is asked for with each login and once a minute,
+   * and another one ends all tokens. Without this function, no change of the password ends tokens.
+   */
+  readonly fingerprint?: (() => string | Promise<string>) | undefined
+}
+
+/** The hook of these functions. */
+export function createHookFunctions(functions: PasswordFunctions, clock: Pick<Clock, 'after'>): Hook {
+  return {
+    where: 'verify',
+    async ready() {},
+    ask: (question) => withinDeadline(answerOf(functions, question), clock),
+    close() {},
+  }
+}
+
+async function answerOf(
+  { verify, fingerprint = () => '' }: PasswordFunctions,
+  question: HookQuestion,
+): Promise<HookAnswer> {
+  try {
+    // Before the verdict: a fingerprint that is older than the verdict ends tokens too early, a newer one too late.
+    const print = await fingerprint()
+    const verdict = 'fingerprint' in question || (await verify(question.user ?? undefined, question.password))
+    if (typeof print !== 'string' || print.length > 512 || typeof verdict !== 'boolean')
+      return { failed: 'it gave a value of another type than it may' }
+    return verdict ? { verdict: 'right', fingerprint: print || undefined } : { verdict: 'wrong' }
+  } catch (error) {
+    // The message may quote the password.
+    return { failed: `it threw an error${codeOf(error) && ` (${codeOf(error)})`}` }
+  }
+}
+
+function withinDeadline(answer: Promise<HookAnswer>, clock: Pick<Clock, 'after'>): Promise<HookAnswer> {
+  return new Promise((resolve) => {
+    const timer = clock.after(HOOK_DEADLINE, () =>
+      resolve({ failed: `it did not give an answer within ${HOOK_DEADLINE / 1000} s` }),
+    )
+    void answer.then((given) => {
+      timer.cancel()
+      resolve(given)
+    })
+  })
+}
