@@ -102,7 +102,7 @@ const CONNECTIONS = [
 /** A change of these keys, or of the address, needs new places. */
 const PLACES = ['maxInFlight', 'queue'] as const
 /** The keys of header fields and of the longest body. A reload changes them in place. */
-const IN_PLACE = ['headers', 'host', 'responseHeaders', 'rewrite', 'maxBody'] as const
+const IN_PLACE = ['headers', 'host', 'names', 'responseHeaders', 'rewrite', 'maxBody'] as const
 
 type Key = keyof ServiceConfig
 
@@ -401,6 +401,6 @@ function fieldsOf(
   request: RequestFieldSettings,
   replaced: readonly string[],
 ): RoundTripService['fields'] {
-  const { host, rewrite, response } = request
-  return { request, response: { origin, host, rewrite, replaced, ...response } }
+  const { host, names, rewrite, response } = request
+  return { request, response: { origin, host, names, rewrite, replaced, ...response } }
 }

@@ -93,9 +93,12 @@ const varying = {
   maxInFlight: places,
 }
 
+const NAME = 'must be a host such as fritz.box or device.local:8080'
+
 /** The keys that hold for all services. */
 const common = {
   responseHeaders: responseHeaders({ default: {} }),
+  names: list('hosts', NAME, { default: [], problemOf: unless(isAuthority, NAME) }),
   rewrite: oneOf(['on', 'off'], { default: 'off', must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),

@@ -34,6 +34,7 @@ const FIELDS: RoundTripService['fields'] = {
   response: {
     host: undefined,
     origin: 'http://127.0.0.1',
+    names: [],
     rewrite: false,
     replaced: [],
     passes: undefined,
