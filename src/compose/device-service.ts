@@ -223,6 +223,7 @@ export async function openDeviceService(
     streamAfter,
     upgrading: open.upgrading,
     maxBody: () => body.most,
+    finishWithin: service.finishUploads ? service.responseTimeout : undefined,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,

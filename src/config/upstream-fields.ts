@@ -6,6 +6,7 @@ import { responseHeaders } from './response-header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
+  flag,
   integer,
   list,
   measured,
@@ -90,6 +91,7 @@ const varying = {
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
   maxBody: size('1B', '1024GiB', { default: 'off' }, ['off']),
+  finishUploads: flag({ default: false }),
   maxInFlight: places,
 }
 
@@ -110,7 +112,7 @@ const common = {
 }
 
 const { host, parser, version, responseTimeout, idleTimeout, reuse } = varying
-const { bufferUploads, maxBody, maxInFlight } = varying
+const { bufferUploads, maxBody, finishUploads, maxInFlight } = varying
 
 const routeField = section({
   ...own,
@@ -123,6 +125,7 @@ const routeField = section({
   reuse: optional(reuse),
   bufferUploads: optional(bufferUploads),
   maxBody: optional(maxBody),
+  finishUploads: optional(finishUploads),
   maxInFlight: optional(maxInFlight),
 })
 
