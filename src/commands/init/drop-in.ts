@@ -24,7 +24,7 @@ const RESOLVER = '/etc/resolv.conf'
 export async function dropInCommand(options: DropInOptions, io: CommandIo): Promise<ExitCode> {
   const { config, locationOf } = loadedFrom({ ...options, set: [] }, io)
   try {
-    requireExemption(config.listen.address)
+    for (const key of ['address', 'redirect'] as const) requireExemption(`listen.${key}`, config.listen[key])
   } catch (error) {
     throw located(error, locationOf)
   }
@@ -44,12 +44,12 @@ export async function dropInCommand(options: DropInOptions, io: CommandIo): Prom
 }
 
 /** Throws `SetupError` for a public listener whose connections are not exempt from the filter. */
-function requireExemption(address: ListenAddress): void {
-  if (!overNetwork(address)) return
+function requireExemption(key: string, address: ListenAddress | 'off'): void {
+  if (address === 'off' || !overNetwork(address)) return
   throw new SetupError(
     `${formatAddress(address)} is a socket of the service's own, so the drop-in would shut out its clients`,
     {
-      key: 'listen.address',
+      key,
       remedy: 'set it to fd:3 and start postern.socket, whose connections are exempt',
     },
   )

@@ -18,7 +18,7 @@ export const CONTRACT = {
   C16: 'Every response to a request carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`. The device cannot set or duplicate them. An HTTP/2 stream that is refused unread has no response.',
   C17: 'A window belongs to a client address (IPv6 by /64), a grant, a name of `passwords` or the device, as `per` says. Forwarded addresses count only from trusted proxies, and a full table evicts no live window.',
   C18: 'Every response of Postern itself is a JSON object with an `error` code of a fixed list and an `error_description`. It tells nothing of the inside. The navigation of a browser gets the same response as a page (H187, H315). Preflights have no body (H191).',
-  C19: 'By default Postern itself uses only the statuses 200, 400, 401, 429 and 500; `status_codes: http` uses the precise ones. `Proxy-Status` names the reason of a device failure.',
+  C19: 'By default Postern itself uses only the statuses 200, 400, 401, 429 and 500; `status_codes: http` uses the precise ones. The port of `listen.redirect` also uses 301 (H374). `Proxy-Status` names the reason of a device failure.',
   C20: 'Bytes that are not HTTP get 400 and a closed connection. Empty lines around a request are skipped, a half-closed client gets its response, and no message ends the process.',
   C21: 'Method, path, query and bodies pass byte for byte, in order, streamed with back-pressure at constant memory. Status, header order, casing and repeats are kept; H173 has the casing of HTTP/2.',
   C22: 'Hop-by-hop fields, the bearer token and forwarding claims of untrusted peers stop at Postern, and so does what the device says about its own address (`Alt-Svc`). It adds its own forwarding fields, `Via` and `X-Request-Id`.',
