@@ -120,7 +120,10 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (exchange.sentAt === 0) exchange.sentAt = this.#start
-    client.onEnd(() => this.#onClientEnd())
+    // After the end of the attempt there is no loan.
+    client.onEnd(() => {
+      if (this.loan !== undefined) this.#onClientEnd(this.loan)
+    })
   }
 
   attempt(now: number = this.#start): void {
@@ -146,22 +149,19 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     return this.#client.answered
   }
 
-  /** Ends the attempt and all watches of the client, unless the device finishes an upload. After the end there is no loan to abort. */
-  #onClientEnd(): void {
-    const { loan, service } = this
-    if (loan === undefined) return
-    if (service.finishWithin === undefined || !this.#isWholeUpload) {
-      loan.connection.abort(CLIENT_LEFT)
+  /** Ends the attempt and all watches of the client, unless the device finishes an upload. */
+  #onClientEnd({ connection }: Loan): void {
+    const { finishWithin, clock } = this.service
+    if (finishWithin === undefined || !this.#isWholeUpload) {
+      connection.abort(CLIENT_LEFT)
       return
     }
-    this.#finishing = service.clock.after(service.finishWithin, () =>
-      this.loan?.connection.abort(CLIENT_LEFT),
-    )
+    this.#finishing = clock.after(finishWithin, () => connection.abort(CLIENT_LEFT))
     if (this.#backpressure === undefined) return
     // The rest of the response is read, and dropped.
     this.#backpressure.end()
     this.#backpressure = undefined
-    loan.connection.resume()
+    connection.resume()
   }
 
   /** The client has left, and the device needs nothing more of it: the socket to the device has taken every byte of a body. */
