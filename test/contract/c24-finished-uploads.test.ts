@@ -59,7 +59,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     ['with a length', 'firmware'],
     ['of unknown length', ['firm', 'ware']],
   ] as const)(
-    'C24 H372 an upload %s that the device has whole goes on when its client leaves, and holds its place',
+    'C24 H364 an upload %s that the device has whole goes on when its client leaves, and holds its place',
     async (_name, body) => {
       const started = await start()
       const { sidecar, token, device, held } = started
@@ -76,13 +76,13 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     },
   )
 
-  it('C24 H372 without the key it is aborted', async () => {
+  it('C24 H364 without the key it is aborted', async () => {
     const started = await start({ max_in_flight: 1 })
     await leave(started.sidecar, await upload(started))
     await started.device.waitForOpenConnections(0)
   })
 
-  it('C24 H372 an upload that the device does not have whole is aborted', async () => {
+  it('C24 H364 an upload that the device does not have whole is aborted', async () => {
     const device = await startDevice(() => {})
     const sidecar = await startSidecar({ transport, device, config: { upstream: FINISH } })
     const token = await sidecar.token()
@@ -94,7 +94,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await device.waitForOpenConnections(0)
   })
 
-  it('C24 H372 so is one that Postern has whole, and the device has not', async () => {
+  it('C24 H364 so is one that Postern has whole, and the device has not', async () => {
     const device = await startDevice(() => {})
     const upstream = { ...FINISH, buffer_uploads: '8MiB' }
     const sidecar = await startSidecar({ transport, device, config: { upstream } })
@@ -106,7 +106,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await device.waitForOpenConnections(0)
   })
 
-  it('C24 H372 a request without a body is aborted', async () => {
+  it('C24 H364 a request without a body is aborted', async () => {
     const started = await start()
     const { sidecar, token } = started
     const client = await sidecar.connect()
@@ -116,7 +116,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await started.device.waitForOpenConnections(0)
   })
 
-  it('C24 H372 the device has response_timeout from then on, however it answers', async () => {
+  it('C24 H364 the device has response_timeout from then on, however it answers', async () => {
     const started = await start()
     const { sidecar, device, held } = started
     await leave(sidecar, await upload(started))
@@ -130,7 +130,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
   })
 
-  it('C24 H372 a response that its client did not read to the end is read to the end', async () => {
+  it('C24 H364 a response that its client did not read to the end is read to the end', async () => {
     const started = await start()
     const { sidecar, held } = started
     const exchange = await upload(started)
@@ -144,7 +144,7 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
   })
 
-  it('C24 H372 a stream ends with its client', async () => {
+  it('C24 H364 a stream ends with its client', async () => {
     const started = await start()
     const { sidecar, held } = started
     const exchange = await upload(started)

@@ -386,7 +386,7 @@ describeProtocols('upstream.names', (transport) => {
     ['http://admin@fritz.box/a', 'POSTERN/a'],
     ['http://[2001:db8::7]:PORT/a', 'POSTERN/a'],
     ['http://[2001:DB8:0::7]:PORT/a', 'POSTERN/a'],
-  ])('H371 a Location with a further name of the device names Postern: %s', async (value, expected) => {
+  ])('H363 a Location with a further name of the device names Postern: %s', async (value, expected) => {
     expect(await received('Location', value, 'off')).toBe(expected)
   })
 
@@ -399,7 +399,7 @@ describeProtocols('upstream.names', (transport) => {
     'http://fritz.box@evil.example/a',
     'http://fritz.box\\@evil.example/a',
     'http://evil.example/?http://fritz.box/a',
-  ])('H371 any other Location stays byte for byte: %s', async (value) => {
+  ])('H363 any other Location stays byte for byte: %s', async (value) => {
     expect(await received('Location', value, 'on')).toBe(value)
   })
 
@@ -408,19 +408,19 @@ describeProtocols('upstream.names', (transport) => {
     ['Set-Cookie', 'a=1; domain=x.local; Path=/', `a=1; domain=postern.example; Path=/${secure}`],
     ['Link', '<http://fritz.box/a>; rel=next', '<POSTERN/a>; rel=next'],
     ['Refresh', '0; url=http://fritz.box/a', '0; url=POSTERN/a'],
-  ])('H371 with rewrite, so does %s: %s', async (name, value, expected) => {
+  ])('H363 with rewrite, so does %s: %s', async (name, value, expected) => {
     expect(await received(name, value, 'on')).toBe(expected)
     expect(await received(name, value, 'off')).toBe(value)
   })
 
-  it('H371 a cookie of another domain keeps it', async () => {
+  it('H363 a cookie of another domain keeps it', async () => {
     const value = `a=1; Domain=box${secure}`
     expect(await received('Set-Cookie', value, 'on')).toBe(value)
   })
 })
 
 describeProtocols('upstream.host that is one of upstream.names', (transport) => {
-  it("H371 the device gets its own name in Origin and Referer in place of Postern's, and no other", async () => {
+  it("H363 the device gets its own name in Origin and Referer in place of Postern's, and no other", async () => {
     const device = await startDevice()
     const authority = 'postern.example:8443'
     const own = `${transport === 'http1' ? 'http' : 'https'}://${authority}`

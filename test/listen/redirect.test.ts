@@ -47,7 +47,7 @@ function expectLedTo(response: Response, location: string): void {
   expect(response.header('x-request-id')).toMatch(/./)
 }
 
-it('H374 a GET and a HEAD are led to the same address over https, byte for byte, and the device sees nothing', async () => {
+it('H366 a GET and a HEAD are led to the same address over https, byte for byte, and the device sees nothing', async () => {
   const { sidecar, ask } = await start()
   const path = '/a%2Fb//c/../d?x=%zz&y=/oauth/token'
   for (const method of ['GET', 'HEAD']) {
@@ -69,14 +69,14 @@ it.each([
   // A NAT or a container maps the ports.
   ['gate.example', 'https://gate.example'],
   ['192.0.2.7:81', 'https://192.0.2.7'],
-])('H374 the host of the request is named: %s leads to %s', async (authority, expected) => {
+])('H366 the host of the request is named: %s leads to %s', async (authority, expected) => {
   const { sidecar, port, ask } = await start()
   const response = await ask({ path: '/x', authority: authority.replace('PLAIN', port) })
   expectLedTo(response, `${expected.replace('SECURE', new URL(sidecar.url).port)}/x`)
 })
 
 it.each(['evil.example', 'gate.example.evil.example', 'a.b.wild.example', 'wild.example', 'gate.example.'])(
-  'H374 no other host is: %s',
+  'H366 no other host is: %s',
   async (authority) => {
     const { ask } = await start()
     const response = await ask({ authority, fields: ['X-Forwarded-Host', 'gate.example'] })
@@ -85,7 +85,7 @@ it.each(['evil.example', 'gate.example.evil.example', 'a.b.wild.example', 'wild.
   },
 )
 
-it('H374 no host is no host', async () => {
+it('H366 no host is no host', async () => {
   const { plain } = await start()
   const peer = await rawConnection(plain)
   peer.write('GET / HTTP/1.0\r\n\r\n')
@@ -113,7 +113,7 @@ it.each<[string, Request]>([
       ],
     },
   ],
-])('H374 what may hold a secret is refused, and is not to be sent again: %s', async (_what, request) => {
+])('H366 what may hold a secret is refused, and is not to be sent again: %s', async (_what, request) => {
   const { sidecar, ask } = await start({ oauth: { revocation_path: '/oauth/revoke' } })
   const response = await ask(request)
   expectError(response, 400, 'invalid_request')
@@ -124,7 +124,7 @@ it.each<[string, Request]>([
   expect(sidecar.logLines().join('\n')).not.toContain(PASSWORD)
 })
 
-it('H374 C13 C15 each request counts in the window of its client, as on the other port', async () => {
+it('H366 C13 C15 each request counts in the window of its client, as on the other port', async () => {
   const { sidecar, ask } = await start({}, true)
   for (let count = 1; count <= 60; count += 1)
     expect(limitsOf(await ask({ authority: '192.0.2.7' })).remaining).toBe(60 - count)
@@ -133,7 +133,7 @@ it('H374 C13 C15 each request counts in the window of its client, as on the othe
   expect(limitsOf(await ask({ path: '/oauth/token' })).limit).toBe(30)
 })
 
-it('H374 C26 the connections of both ports count together, in caps and memory', async () => {
+it('H366 C26 the connections of both ports count together, in caps and memory', async () => {
   const { sidecar, plain, ask } = await start({ listen: { max_connections_per_client: 2 } })
   const accepted = nextAccepted(plain)
   const first = await rawConnection(plain)
@@ -149,7 +149,7 @@ it('H374 C26 the connections of both ports count together, in caps and memory', 
   await first.closed
 })
 
-it('H374 listen.allow, header_timeout and the bounds of a head hold there', async () => {
+it('H366 listen.allow, header_timeout and the bounds of a head hold there', async () => {
   const denied = await start({ listen: { allow: ['192.0.2.1'] } })
   await expect(denied.ask()).rejects.toThrow()
   const { sidecar, plain, ask } = await start()
@@ -168,7 +168,7 @@ it('H374 listen.allow, header_timeout and the bounds of a head hold there', asyn
   expect(await garbage.closed).toMatch(/^HTTP\/1\.1 400 /)
 })
 
-it('H374 a connection carries several requests, and a stop closes the port', async () => {
+it('H366 a connection carries several requests, and a stop closes the port', async () => {
   const { sidecar, plain } = await start()
   const connection = await connectTo({ transport: 'http1', url: plain })
   for (const path of ['/a', '/b']) expectLedTo(await connection.send({ path }), `${sidecar.url}${path}`)
@@ -179,7 +179,7 @@ it('H374 a connection carries several requests, and a stop closes the port', asy
   await expect(rawConnection(plain)).rejects.toThrow('ECONNREFUSED')
 })
 
-it('H374 C18 a browser gets a page in place of JSON, which offers the first page over https', async () => {
+it('H366 C18 a browser gets a page in place of JSON, which offers the first page over https', async () => {
   const { ask } = await start({ browser: { login: 'on' } })
   const fields = ['Accept', 'text/html', 'Sec-Fetch-Mode', 'navigate', ...FORM]
   const page = await ask({ method: 'POST', path: '/oauth/login', fields, body: 'password=x' })
@@ -187,7 +187,7 @@ it('H374 C18 a browser gets a page in place of JSON, which offers the first page
   expect(page.text).not.toContain('<form')
 })
 
-it('H374 a reload does not open it', async () => {
+it('H366 a reload does not open it', async () => {
   const sidecar = await startSidecar({ transport: 'tls' })
   expect(await sidecar.reload({ listen: { redirect: '127.0.0.1:0' } })).toMatchObject({
     restart: ['listen.redirect'],

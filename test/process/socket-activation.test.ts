@@ -144,7 +144,7 @@ it('clients of a Unix socket that is passed as fd:3 are served', async () => {
   expect(await text(client)).toMatch(/^HTTP\/1\.1 401 /)
 })
 
-it('H374 a second socket that is passed as fd:4 leads to the first', async () => {
+it('H366 a second socket that is passed as fd:4 leads to the first', async () => {
   const second = createServer().listen({ port: 0, host: '127.0.0.1' })
   await once(second, 'listening')
   const at = second.address()

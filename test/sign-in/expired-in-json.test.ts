@@ -26,8 +26,8 @@ async function start(
   return { sidecar, token: await sidecar.token() }
 }
 
-describeProtocols('H373 auth.session.expired by a field of JSON', (transport) => {
-  it('H373 signs in and repeats the request, whatever its method, also at the path of the login', async () => {
+describeProtocols('H365 auth.session.expired by a field of JSON', (transport) => {
+  it('H365 signs in and repeats the request, whatever its method, also at the path of the login', async () => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc, rpcAuth, transport)
     for (const logins of [1, 2]) {
@@ -43,7 +43,7 @@ describeProtocols('H373 auth.session.expired by a field of JSON', (transport) =>
     expect(rpc.logins).toHaveLength(2)
   })
 
-  it('H373 in chunks, too', async () => {
+  it('H365 in chunks, too', async () => {
     const rpc = await startRpcDevice()
     rpc.send = (response, text) => {
       response.write(text.slice(0, 10))
@@ -56,7 +56,7 @@ describeProtocols('H373 auth.session.expired by a field of JSON', (transport) =>
     expect(rpc.logins).toHaveLength(2)
   })
 
-  it('H373 streams a response that goes on for longer than stream_after, and one that is too long to be looked at', async () => {
+  it('H365 streams a response that goes on for longer than stream_after, and one that is too long to be looked at', async () => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc, rpcAuth, transport)
     await sidecar.request({ ...READ, token })
@@ -89,13 +89,13 @@ describeProtocols('H373 auth.session.expired by a field of JSON', (transport) =>
   })
 })
 
-describe('H373 auth.session.expired by a field of JSON', () => {
+describe('H365 auth.session.expired by a field of JSON', () => {
   it.each([
     ['another type', { 'Content-Type': 'text/plain' }],
     ['a JSON-like type', { 'Content-Type': 'application/jsonx' }],
     ['a content coding', { 'Content-Encoding': 'gzip' }],
     ['no type', { 'Content-Type': [] }],
-  ])('H373 %s is not looked at', async (_name, fields) => {
+  ])('H365 %s is not looked at', async (_name, fields) => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc)
     await sidecar.request({ ...READ, token })
@@ -110,7 +110,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
   })
 
   it.each(['{"error":{"code":"2"}}', '{ "error" : {"code" : 2 } }'])(
-    'H373 finds the value in %s',
+    'H365 finds the value in %s',
     async (text) => {
       const rpc = await startRpcDevice()
       const { sidecar, token } = await start(rpc)
@@ -128,7 +128,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     '[{"error":{"code":2}}]',
     '{"error":{"code":2}',
     '',
-  ])('H373 passes %j on', async (text) => {
+  ])('H365 passes %j on', async (text) => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc)
     rpc.result = text
@@ -141,7 +141,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     expect(rpc.logins).toHaveLength(1)
   })
 
-  it('H373 a method that is closed to the account gets the refusal of the device, and leads to one login in five seconds', async () => {
+  it('H365 a method that is closed to the account gets the refusal of the device, and leads to one login in five seconds', async () => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc)
     rpc.result = '{"error":{"code":2}}'
@@ -150,7 +150,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     expect(rpc.logins).toHaveLength(2)
   })
 
-  it("H373 a client's own login that fails with another code passes", async () => {
+  it("H365 a client's own login that fails with another code passes", async () => {
     const rpc = await startRpcDevice()
     const { sidecar, token } = await start(rpc)
     const body = '{"method":"Api.Login","params":{"user":"eve","password":"x"}}'
@@ -190,7 +190,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     return { device, logins, auth, password, expire }
   }
 
-  it('H373 a truth value is a value, and the response to a request for check_path is looked at, too', async () => {
+  it('H365 a truth value is a value, and the response to a request for check_path is looked at, too', async () => {
     const { expire, ...truthful } = await startTruthful('x')
     const { sidecar, token } = await start(truthful, { ...truthful.auth, check_path: '/status' })
     expect((await sidecar.request({ token, path: '/page' })).text).toBe('{"success":true}')
@@ -200,7 +200,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     expect(truthful.logins).toHaveLength(2)
   })
 
-  it("H373 a client's own login that fails with the same value passes, where cookies are the session", async () => {
+  it("H365 a client's own login that fails with the same value passes, where cookies are the session", async () => {
     const truthful = await startTruthful('x')
     const { sidecar, token } = await start(truthful, truthful.auth)
     expect((await sidecar.request({ token, path: '/page' })).text).toBe('{"success":true}')
@@ -209,7 +209,7 @@ describe('H373 auth.session.expired by a field of JSON', () => {
     expect(truthful.logins).toHaveLength(2)
   })
 
-  it('H373 in the response to a login it means a wrong password', async () => {
+  it('H365 in the response to a login it means a wrong password', async () => {
     const { device, auth } = await startTruthful('x')
     const { signIn, events } = await signedIn({ auth, password: 'y', url: device.url })
     await signIn.ready()
