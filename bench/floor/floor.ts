@@ -35,6 +35,7 @@ const ORIGIN = 'http://127.0.0.1'
 const RESPONSE_SETTINGS = {
   origin: ORIGIN,
   host: undefined,
+  names: [],
   rewrite: false,
   replaced: LIMIT_FIELD_NAMES,
   passes: undefined,

@@ -33,7 +33,7 @@ export class Http1Client implements FloorClient {
     this.#reader = floor.strict ? new HeadReader('requests') : undefined
     this.#idle = floor.has('deadlines') ? createDeadline(IDLE_TIMEOUT, () => this.cut()) : undefined
     this.#capped = floor.has('caps')
-    this.#from = { secure, peer, localPort }
+    this.#from = { secure, peer, localPort, redirects: false }
     socket.on('error', () => {}).on('close', () => this.#idle?.close())
     socket.on('data', (bytes: Buffer) => this.#receive(bytes))
   }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { isLoopback, normalizeAddress } from '../http/ip.ts'
+import { coversHost, isLoopback, normalizeAddress } from '../http/ip.ts'
 import { type AdminResponse, errorResponse } from './admin-response.ts'
 
 export interface HostCheckDependencies {
@@ -35,7 +35,7 @@ export function createHostCheck({
   function isAllowed(name: string): boolean {
     if (isUnowned(name)) return true
     const bare = name.replace(/\.$/, '')
-    return covers(configured(), bare) || covers(machine(), bare)
+    return coversHost(configured(), bare) || coversHost(machine(), bare)
   }
 
   return (req) => {
@@ -74,9 +74,4 @@ function hostIn(authority: string): string | undefined {
 /** Whether no attacker can own this name in DNS. With a final dot, a single label is a top-level domain (`box.`), which has an owner. */
 function isUnowned(name: string): boolean {
   return !name.includes('.') || normalizeAddress(name) !== undefined || LOCALHOST.test(name)
-}
-
-function covers(names: readonly string[], name: string): boolean {
-  const below = name.replace(/^[^.]+/, '*')
-  return names.some((each) => each.toLowerCase() === name || each.toLowerCase() === below)
 }

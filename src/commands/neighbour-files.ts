@@ -11,7 +11,7 @@ import { folderOf, type InstancePlaces, readInstances } from './instance.ts'
 
 /** An address of a sidecar, and the key that sets it. */
 interface OwnAddress {
-  readonly key: 'listen.address' | 'admin.address'
+  readonly key: 'listen.address' | 'listen.redirect' | 'admin.address'
   readonly address: ListenAddress
 }
 
@@ -80,7 +80,7 @@ function neighbourIn(file: string): readonly Neighbour[] {
   return isExample ? [] : [{ file, addresses: addressesOf(config) }]
 }
 
-/** The configuration of a text. If other keys have mistakes, a configuration with only the two addresses. */
+/** The configuration of a text. If other keys have mistakes, a configuration with only its addresses. */
 function configIn(text: string): Config | undefined {
   const parsed = parseYaml(text)
   if ('problem' in parsed) return undefined
@@ -105,12 +105,15 @@ function configIn(text: string): Config | undefined {
 
 function addressIn(tree: YamlValue, section: string): YamlValue {
   const found = isMapping(tree) ? tree[section] : undefined
-  return isMapping(found) && found.address !== undefined ? { address: found.address } : {}
+  const entries = ['address', 'redirect'].map((key) => [key, isMapping(found) ? found[key] : undefined])
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
 
 export function addressesOf({ listen, admin }: Pick<Config, 'listen' | 'admin'>): readonly OwnAddress[] {
-  const own: OwnAddress = { key: 'listen.address', address: listen.address }
-  return admin.address === 'off' ? [own] : [own, { key: 'admin.address', address: admin.address }]
+  const own: OwnAddress[] = [{ key: 'listen.address', address: listen.address }]
+  if (listen.redirect !== 'off') own.push({ key: 'listen.redirect', address: listen.redirect })
+  if (admin.address !== 'off') own.push({ key: 'admin.address', address: admin.address })
+  return own
 }
 
 /**

@@ -21,7 +21,7 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const { config, locationOf } = loadedFrom(options, io, (path) => readOrRestart(path, io))
-  const addresses = [config.listen.address, config.admin.address]
+  const addresses = [config.listen.address, config.listen.redirect, config.admin.address]
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
   ensurePermissions(needs, { ...io.permissions, hasPassedSocket })

@@ -224,6 +224,7 @@ export async function openDeviceService(
     streamAfter,
     upgrading: open.upgrading,
     maxBody: service.maxBody === 'off' ? Number.POSITIVE_INFINITY : service.maxBody,
+    finishWithin: service.finishUploads ? service.responseTimeout : undefined,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,
@@ -390,6 +391,6 @@ function fieldsOf(
   request: RequestFieldSettings,
   replaced: readonly string[],
 ): RoundTripService['fields'] {
-  const { host, rewrite, response } = request
-  return { request, response: { origin, host, rewrite, replaced, ...response } }
+  const { host, names, rewrite, response } = request
+  return { request, response: { origin, host, names, rewrite, replaced, ...response } }
 }

@@ -1,7 +1,9 @@
+import type { Server } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { createGate } from '../gate/admit.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
+import { createRedirect } from '../gate/redirect.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
@@ -58,10 +60,19 @@ export function openPublicSide(config: Config, parts: Parts) {
   })
   const accessLog = createAccessLog({ log, destination }, clock, settings)
   const requests = createRecentRequests(state.issued)
-  const { credentials, ...own } = tokenServices(state, { metrics, clock, live, history }, settings)
+  const { credentials, ownEndpoints, loginPageFor } = tokenServices(
+    state,
+    { metrics, clock, live, history },
+    settings,
+  )
+  const redirect = createRedirect(
+    { names: () => certificate.material?.names ?? [], port: () => portOf(listener.server) },
+    settings,
+  )
   const passage = createPassage({
     admit: createGate({ clock, tables, ...credentials, settings }),
-    ...own,
+    ownEndpoints: { ...ownEndpoints, redirect },
+    loginPageFor,
     device: services,
     live,
     clock,
@@ -101,4 +112,10 @@ export function openPublicSide(config: Config, parts: Parts) {
       accessLog.close()
     },
   }
+}
+
+/** The port of a server; undefined until it listens, and on a Unix socket. */
+function portOf(server: Server): number | undefined {
+  const address = server.address()
+  return typeof address === 'string' ? undefined : address?.port
 }

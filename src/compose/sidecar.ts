@@ -194,6 +194,7 @@ export async function createSidecar(
   const listeners = createListeners(config, {
     clock,
     public: listener.server,
+    redirect: listener.redirect,
     admin: admin.server,
     onLate:
       waitsForAddresses === true

@@ -39,6 +39,36 @@ function target(options: FieldOptions = {}): Field<string> {
   return plainText('a path that begins with /', { ...options, problemOf: targetProblem })
 }
 
+/** A JSON Pointer to a member of a body. */
+const pointer = plainText('a JSON Pointer such as /session/id', {
+  problemOf: unless(/^(?:\/(?:[^~/]|~[01])*)+$/, 'must be a JSON Pointer (RFC 6901), such as /session/id'),
+})
+
+/** What a response says that means: sign in (again). A status, or a value in its JSON. */
+const expirySign = either(
+  integer(400, 499),
+  section({
+    json: pointer,
+    value: field<string | number | boolean>(
+      () =>
+        z.union([z.string(), z.number(), z.boolean()], { error: 'must be text, a number, true or false' }),
+      { type: 'text, a number, `true` or `false`', textForm: 'yaml' },
+    ),
+  }),
+  'must be a status from 400 to 499, or a value such as {json: /error/code, value: 2}',
+)
+
+/** The signs of an expired session. */
+const expired = field<readonly ValueOf<typeof expirySign>[]>(
+  () => z.array(expirySign.schema(), { error: 'must be a list of statuses from 400 to 499' }),
+  {
+    default: [401],
+    type: 'list of statuses, 400 to 499, or of `{json: POINTER, value: V}`',
+    item: expirySign,
+    textForm: 'yaml',
+  },
+)
+
 /** The keys of `kind: session`. */
 const session = section({
   login: section({
@@ -52,19 +82,11 @@ const session = section({
     choice({
       header: headerName,
       cookie: cookieName,
-      json: plainText('a JSON Pointer such as /session/id', {
-        problemOf: unless(
-          /^(?:\/(?:[^~/]|~[01])*)+$/,
-          'must be a JSON Pointer (RFC 6901), such as /session/id',
-        ),
-      }),
+      json: pointer,
     }),
   ),
   send: optional(section({ header: sentField() })),
-  expired: field<readonly number[]>(
-    () => z.array(integer(400, 499).schema(), { error: 'must be a list of statuses from 400 to 499' }),
-    { default: [401], type: 'list of statuses, 400 to 499', textForm: 'yaml' },
-  ),
+  expired,
   logout: optional(section({ method: method({ default: 'DELETE' }), path: optional(target()) })),
 })
 

@@ -37,7 +37,8 @@ export function conflictsIn(config: Config, hasFunctions = false): readonly Issu
   for (const [index, entry] of publicPaths.entries())
     if (typeof entry !== 'string' && unsigned)
       must(`public_paths.${index}.signed_in`, 'be left out without upstream.auth')
-  for (const { path, service } of services) judgeService(service, listen.address, path, mustBelow(path))
+  judgeRedirect(listen, config.admin, must)
+  for (const { path, service } of services) judgeService(service, listen, path, mustBelow(path))
   if (byGrant && upstream.auth === 'off')
     must('password.device', 'be set together with upstream.auth, which defines how to sign in')
   for (const { path, service } of services) {
@@ -142,9 +143,22 @@ function judgeHook({ tokens, ...config }: Config, hasFunctions: boolean, must: M
     )
 }
 
+function judgeRedirect(
+  { redirect, address, tls }: Config['listen'],
+  admin: Config['admin'],
+  must: Must,
+): void {
+  if (redirect === 'off') return
+  if (tls === 'off' || address.kind === 'unix')
+    must('listen.redirect', 'be off unless listen.address is a port with TLS, to which it would lead')
+  else if (overlap(redirect, address)) must('listen.redirect', 'differ from listen.address, or be off')
+  else if (admin.address !== 'off' && overlap(redirect, admin.address))
+    must('listen.redirect', 'differ from admin.address, or be off')
+}
+
 function judgeService(
   service: ServiceConfig,
-  own: ListenAddress,
+  listen: Config['listen'],
   above: readonly string[],
   must: Must,
 ): void {
@@ -152,8 +166,11 @@ function judgeService(
   const { insecure, ca, weak, maxVersion, groups, pin, cert, key } = tls
   const name = [...above, 'tls', 'ca'].join('.')
   const { min, max } = placesBounds(service)
-  if (isOwnAddress(url, own))
-    must('url', 'be the device, not listen.address: the sidecar would forward to itself')
+  for (const key of ['address', 'redirect'] as const) {
+    const own = listen[key]
+    if (own !== 'off' && isOwnAddress(url, own))
+      must('url', `be the device, not listen.${key}: the sidecar would forward to itself`)
+  }
   if (min > max) must('max_in_flight.min', 'be at most max')
   if (insecure && ca !== undefined)
     must('tls.insecure', `be false if ${name} is set, because ${name} would be ignored`)

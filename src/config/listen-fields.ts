@@ -5,6 +5,7 @@ import { address, addresses, duration, integer, oneOf, passwordFile, size } from
 export const listenField = section({
   address: address<never>({ default: '0.0.0.0:8443' }),
   tls: tlsField,
+  redirect: address({ default: 'off' }, ['off']),
   trustedProxies: addresses({ default: [] }, 'unix'),
   allow: addresses({ default: [] }),
   headerTimeout: duration('1ms', '1h', { default: '10s' }),

@@ -13,7 +13,7 @@ interface RestartKeys {
 
 /** The keys that no reload changes. A change of any other key takes effect at once. */
 export const RESTART_KEYS: readonly RestartKeys[] = [
-  { keys: ['listen.address'] },
+  { keys: ['listen.address', 'listen.redirect'] },
   // A listener speaks TLS or cleartext for as long as it is open.
   {
     keys: ['listen.tls'],

@@ -6,6 +6,7 @@ import { responseHeaders } from './response-header-field.ts'
 import { deviceTlsField } from './tls-field.ts'
 import {
   duration,
+  flag,
   integer,
   list,
   measured,
@@ -90,12 +91,16 @@ const varying = {
   reuse: oneOf(['shared', 'never'], { default: 'shared' }),
   bufferUploads: size('1B', '1GiB', { default: 'auto' }, ['auto', 'off']),
   maxBody: size('1B', '1024GiB', { default: 'off' }, ['off']),
+  finishUploads: flag({ default: false }),
   maxInFlight: places,
 }
+
+const NAME = 'must be a host such as fritz.box or device.local:8080'
 
 /** The keys that hold for all services. */
 const common = {
   responseHeaders: responseHeaders({ default: {} }),
+  names: list('hosts', NAME, { default: [], problemOf: unless(isAuthority, NAME) }),
   rewrite: oneOf(['on', 'off'], { default: 'off', must: 'must be on or off' }),
   connectTimeout: duration('1ms', '1h', { default: '5s' }),
   tunnelIdleTimeout: duration('1ms', '1d', { default: '5m' }),
@@ -107,7 +112,7 @@ const common = {
 }
 
 const { host, parser, version, responseTimeout, idleTimeout, reuse } = varying
-const { bufferUploads, maxBody, maxInFlight } = varying
+const { bufferUploads, maxBody, finishUploads, maxInFlight } = varying
 
 const routeField = section({
   ...own,
@@ -120,6 +125,7 @@ const routeField = section({
   reuse: optional(reuse),
   bufferUploads: optional(bufferUploads),
   maxBody: optional(maxBody),
+  finishUploads: optional(finishUploads),
   maxInFlight: optional(maxInFlight),
 })
 

@@ -8,6 +8,8 @@ export interface DeviceNames {
   readonly origin: string
   /** The `Host` that the device received, if it was not the client's own. */
   readonly host: string | undefined
+  /** Its further names, each with or without a port (`upstream.names`). */
+  readonly names: readonly string[]
 }
 
 /**
@@ -58,13 +60,13 @@ export function deviceTags(value: string, request: Addressed, device: string): s
 }
 
 /**
- * A URL of the device for the client: its own origin becomes the one that the client used. The device knows only its own address, or
- * the `Host` of the request with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
+ * A URL of the device for the client: its own origin becomes the one that the client used. The device knows only its own address and
+ * names, or the `Host` of the request, with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
  */
 export function publicUrl(
   value: string,
   request: Addressed,
-  { origin, host = request.classified.host }: DeviceNames,
+  { origin, host = request.classified.host, names }: DeviceNames,
 ): string {
   const found = WITH_AUTHORITY.exec(value)
   const used = publicOrigin(request)
@@ -73,10 +75,10 @@ export function publicUrl(
   const [, scheme, authority = '', rest = ''] = found
   const protocol = scheme?.toLowerCase() ?? device.protocol
   const named = `${protocol}//${authority}`
-  const namesDevice =
-    isSameOrigin(named, device.origin) || isSameOrigin(named, withHostname(device, host).origin)
-  const namesHost = authority.toLowerCase() === host.toLowerCase() && protocol === device.protocol
-  if (!namesDevice && !namesHost) return value
+  const isNamed = (name: string): boolean =>
+    isSameOrigin(named, withHostname(device, name).origin) ||
+    (authority.toLowerCase() === name.toLowerCase() && protocol === device.protocol)
+  if (!isSameOrigin(named, device.origin) && ![host, ...names].some(isNamed)) return value
   // What the device left out stays out: the client adds the scheme that it used.
   return `${scheme === undefined ? used.replace(/^https?:/, '') : used}${rest}`
 }
@@ -109,13 +111,15 @@ export function publicRefresh(value: string, request: Addressed, names: DeviceNa
 export function publicCookie(
   value: string,
   request: Addressed,
-  { origin, host = request.classified.host }: DeviceNames,
+  { origin, host = request.classified.host, names }: DeviceNames,
 ): string {
   const used = publicOrigin(request)
   const client = URL.parse(used ?? '')
   if (client === null) return value
   const device = new URL(origin)
-  const own = [device.hostname, withHostname(device, host).hostname]
+  const own = [device, ...[host, ...names].map((name) => withHostname(device, name))].map(
+    ({ hostname }) => hostname,
+  )
   const moved = value.replace(/(;\s*domain\s*=\s*\.?)([^;\s]*)/gi, (whole, before: string, domain: string) =>
     own.includes(domain.toLowerCase()) ? `${before}${client.hostname}` : whole,
   )
@@ -124,10 +128,10 @@ export function publicCookie(
   return client.protocol === 'http:' ? plain : plain === moved ? `${moved}; Secure` : moved
 }
 
-/** The device's origin with the host name of the request: nginx adds the port that it listens on. */
-function withHostname(device: URL, host: string): URL {
+/** The device's origin with the host name of `name`, but not its port: nginx adds the port that it listens on. */
+function withHostname(device: URL, name: string): URL {
   const renamed = new URL(device)
-  renamed.hostname = host.replace(/:\d*$/, '')
+  renamed.hostname = name.replace(/:\d*$/, '')
   return renamed
 }
 

@@ -43,6 +43,8 @@ export interface RequestFieldSettings {
   readonly scheme: 'http' | 'https'
   /** Whether Postern's origin is replaced in `Origin` and `Referer`, too, and not only in `Destination` and `If`. */
   readonly referrers: boolean
+  /** The further names of the device. */
+  readonly names: readonly string[]
   readonly rewrite: boolean
 }
 

@@ -18,6 +18,11 @@ export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: number
+  /**
+   * How long (ms) the device may take to answer an upload that it has whole, after the client has left. Undefined: the upload is aborted
+   * as every other request.
+   */
+  readonly finishWithin?: number | undefined
   /** How fast an upload must be to keep its place. */
   readonly pace: Pace
   readonly downloadPace: Pace

@@ -85,6 +85,8 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   /** Gives back the place among the streams; undefined until the response has become a stream. */
   #leaveStreams: Leave | undefined
   #uploadWatch: Timer | undefined
+  /** Ends an upload whose client has left, if the device does not finish it in time. */
+  #finishing: Timer | undefined
   /** Undefined until the client first reads more slowly than the device sends. */
   #backpressure: Backpressure | undefined
 
@@ -118,8 +120,10 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     this.#start = this.#attemptedAt = now
     // A request with the sidecar's own login may be sent again.
     if (exchange.sentAt === 0) exchange.sentAt = this.#start
-    // This ends the attempt and all watches of the client. After the end there is no loan to abort.
-    client.onEnd(() => this.loan?.connection.abort(CLIENT_LEFT))
+    // After the end of the attempt there is no loan.
+    client.onEnd(() => {
+      if (this.loan !== undefined) this.#onClientEnd(this.loan)
+    })
   }
 
   attempt(now: number = this.#start): void {
@@ -143,6 +147,28 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
 
   get answered(): boolean {
     return this.#client.answered
+  }
+
+  /** Ends the attempt and all watches of the client, unless the device finishes an upload. */
+  #onClientEnd({ connection }: Loan): void {
+    const { finishWithin, clock } = this.service
+    if (finishWithin === undefined || !this.#isWholeUpload) {
+      connection.abort(CLIENT_LEFT)
+      return
+    }
+    this.#finishing = clock.after(finishWithin, () => connection.abort(CLIENT_LEFT))
+    if (this.#backpressure === undefined) return
+    // The rest of the response is read, and dropped.
+    this.#backpressure.end()
+    this.#backpressure = undefined
+    connection.resume()
+  }
+
+  /** The client has left, and the device needs nothing more of it: the socket to the device has taken every byte of a body. */
+  get #isWholeUpload(): boolean {
+    const isStream = this.#extent === 'stream' || this.#leaveStreams !== undefined
+    const hasWhole = this.outgoing.body !== undefined && this.#sentAt !== 0
+    return this.exchange.outcome === 'aborted' && hasWhole && !isStream
   }
 
   sent(reused: boolean): void {
@@ -313,6 +339,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     const loan = this.loan
     this.loan = undefined
     this.#uploadWatch?.cancel()
+    this.#finishing?.cancel()
     this.#backpressure?.end()
     this.#leaveStreams?.()
     if (this.#changes) this.service.learner?.changing(-1)

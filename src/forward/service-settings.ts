@@ -157,7 +157,7 @@ export function uploadBuffering(
  * How header fields change on the way to a service and back. Reads the secret ones from their files. Rejects with `SetupError`.
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
-  const { headers, host, responseHeaders, rewrite, url, auth } = service
+  const { headers, host, names, responseHeaders, rewrite, url, auth } = service
   const keeps = requestKeeps(headers)
   return {
     host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
@@ -172,7 +172,8 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
     claims: keeps === undefined || OF_THE_CLIENT.every(keeps),
     response: responseChanges(responseHeaders, tokenHeaders(auth)),
     scheme: url.origin.startsWith('https:') ? 'https' : 'http',
-    referrers: host === 'target',
+    referrers: host === 'target' || names.some((name) => name.toLowerCase() === host.toLowerCase()),
+    names,
     rewrite: rewrite === 'on',
   }
 }

@@ -5,8 +5,10 @@ import type { ClientSide, Forward, ResponseHead } from '../http/exchange.ts'
 import { type Fields, fieldNamesIn } from '../http/fields.ts'
 import { isOverride } from '../http/overrides.ts'
 import { isRead } from '../http/scope.ts'
+import { LARGEST_SIGN } from '../sign-in/expiry-signs.ts'
 import type { SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Leave } from '../system/bounded-queue.ts'
+import type { Clock, Timer } from '../system/clock.ts'
 import { Blocks, bufferBody } from './buffered-body.ts'
 import { requestFields, withCredentials, withoutClientSession } from './request-fields.ts'
 import type { RoundTripEnd, RoundTripService, Substitutes } from './round-trip-service.ts'
@@ -23,14 +25,14 @@ const MAX_NONCES = 4
  * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and repeats the
  * request:
  *
- * - after a 401, whatever the method: the device did not act on the request (RFC 9110 §15.5.2);
+ * - after a 401, or a value in JSON that says the same, whatever the method: the device did not act on the request (RFC 9110 §15.5.2);
  * - after a redirect to the login page, only a GET or HEAD: much firmware acts on a reboot or a change of password, and then redirects;
  * - never a request whose body is gone.
  *
  * The client of a request that is not repeated gets the challenge. The sidecar is signed in for its next request.
  */
 export async function sendSignedIn(
-  { fields: settings, uploadTimeout }: RoundTripService,
+  { fields: settings, uploadTimeout, clock, streamAfter }: RoundTripService,
   exchange: Forward,
   signIn: SignIn,
   substitutes: Substitutes = {},
@@ -58,12 +60,13 @@ export async function sendSignedIn(
     for (;;) {
       const sent = signIn.credentialsFor(line, nonce)
       const cleared = withoutClientSession(fields, signIn.names(sent))
-      const client = new HoldingClient(inner, { signIn, line, sent, onAccepted })
+      const client = new HoldingClient(inner, { signIn, line, sent, onAccepted, clock, streamAfter })
       const signedIn = { client, framing, body, fields: withCredentials(cleared, sent?.fields ?? []) }
       const end = await new Promise<RoundTripEnd>((resolve) => send(signedIn, resolve))
       const { challenge } = client
       if (challenge === undefined) return end
-      const mayHaveActed = challenge.status < 400 && !isPlainRead(line.method, fields)
+      const leadsToLogin = challenge.status >= 300 && challenge.status < 400
+      const mayHaveActed = leadsToLogin && !isPlainRead(line.method, fields)
       const renewing = signIn.renew(challenge, sent, !loggedIn, mayHaveActed)
       const repeatable = client.holds && !mayHaveActed && (!hasBody || body.repeatable)
       if (!repeatable) client.release()
@@ -93,17 +96,23 @@ function isPlainRead(method: string, fields: Fields): boolean {
 
 /** What a response is judged by: the request as it was sent, and its credentials. */
 interface SentRequest {
-  readonly signIn: Pick<SignIn, 'isChallenge' | 'accepted' | 'conceal'>
+  readonly signIn: Pick<SignIn, 'isChallenge' | 'hidesChallenge' | 'accepted' | 'conceal'>
   readonly line: RequestLine
   readonly sent: SentCredentials | undefined
   /** The device took the credentials. */
   readonly onAccepted: () => void
+  readonly clock: Pick<Clock, 'after'>
+  /** A response whose body would show a challenge is passed on after this time (ms): it may be a stream. */
+  readonly streamAfter: number
 }
 
 /** A challenge is a short page. A response larger than this (bytes) is not held back. */
 const LARGEST_HELD = 64 * 1024
 
-/** Takes the place of the client. Holds a challenge back until it is known whether the request is repeated. */
+/**
+ * Takes the place of the client. Holds a challenge back until it is known whether the request is repeated, and a response whose body may
+ * be a challenge until it is known whether it is one: until it is whole, longer than `LARGEST_SIGN` or late.
+ */
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
   readonly #request: SentRequest
@@ -113,6 +122,8 @@ export class HoldingClient implements ClientSide {
   #held: ResponseHead | undefined
   readonly #body = new Blocks()
   #complete = false
+  /** Runs while only the body can show whether the held response is a challenge. */
+  #undecided: Timer | undefined
 
   constructor(inner: ClientSide, request: SentRequest) {
     this.#inner = inner
@@ -144,9 +155,24 @@ export class HoldingClient implements ClientSide {
   }
 
   begin(head: ResponseHead): void {
+    const { signIn, clock, streamAfter } = this.#request
+    if (signIn.hidesChallenge(head)) {
+      this.#held = head
+      this.#undecided = clock.after(streamAfter, () => this.#decide(head))
+      this.#inner.onEnd(() => this.#undecided?.cancel())
+      return
+    }
     this.#judge(head)
     if (this.challenge === undefined) this.#pass(head)
     else this.#held = head
+  }
+
+  /** Judges a response whose body may show a challenge, and passes it on if it is none. `body`: the whole body; undefined: not looked at. */
+  #decide(head: ResponseHead, body?: Buffer): boolean {
+    this.#undecided?.cancel()
+    this.#undecided = undefined
+    this.#judge(body === undefined ? head : { ...head, body })
+    return this.challenge === undefined ? this.#forward(head) : true
   }
 
   get takesLarge(): boolean {
@@ -156,6 +182,7 @@ export class HoldingClient implements ClientSide {
   write(chunk: Buffer): boolean {
     if (this.#held === undefined) return this.#inner.write(chunk)
     this.#body.add(chunk)
+    if (this.#undecided !== undefined) return this.#body.size <= LARGEST_SIGN || this.#decide(this.#held)
     return this.#body.size <= LARGEST_HELD || this.#forward(this.#held)
   }
 
@@ -163,10 +190,14 @@ export class HoldingClient implements ClientSide {
     this.#complete = this.#held !== undefined
     if (!this.#complete) this.#inner.end(last)
     else if (last !== undefined) this.#body.add(last)
+    if (this.#held === undefined || this.#undecided === undefined) return
+    const isShort = this.#body.size <= LARGEST_SIGN
+    this.#decide(this.#held, isShort ? Buffer.concat(this.#body.filled()) : undefined)
   }
 
   cut(): void {
     this.#held = undefined
+    this.#undecided?.cancel()
     this.#inner.cut()
   }
 

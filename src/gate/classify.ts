@@ -50,7 +50,11 @@ export function classify(head: GateExchange['head'], rules: ClassifyRules): Clas
   const { target, authority } = originForm(head)
   const path = pathOf(target)
   const atPath = ownEndpointAt(path, rules)
-  const ownEndpoint = rules.cors !== undefined && isPreflight(head, rules.cors) ? 'preflight' : atPath
+  const ownEndpoint = head.redirects
+    ? 'redirect'
+    : rules.cors !== undefined && isPreflight(head, rules.cors)
+      ? 'preflight'
+      : atPath
   const fault =
     capFault(head, rules.headerCaps) ??
     methodFault(head, ownEndpoint) ??

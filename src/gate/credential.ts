@@ -206,7 +206,7 @@ export const HELD_BACK: Refusal = { kind: 'insufficient-scope', override: true }
  */
 function ownEndpointFault(exchange: JudgedExchange, endpoint: OwnEndpoint): Refusal | undefined {
   const { method } = exchange.head
-  if (endpoint === 'preflight') return undefined
+  if (endpoint === 'preflight' || endpoint === 'redirect') return undefined
   const hasPage = endpoint === 'login' || endpoint === 'logout'
   if (method !== 'POST') {
     if (hasPage && isRead(method)) return undefined

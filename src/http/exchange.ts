@@ -19,6 +19,8 @@ export interface RequestHead extends Derived {
   readonly peer: string
   /** The port of the listener that accepted the connection; 0 for a Unix socket. */
   readonly localPort: number
+  /** The client has reached `listen.redirect`, which leads to https. */
+  readonly redirects: boolean
   /** The request asks for a WebSocket on this connection (HTTP/1.1 `Upgrade`). Other values of `Upgrade` are ignored. */
   readonly upgrade: boolean
   readonly framing: RequestFraming

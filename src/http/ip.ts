@@ -152,3 +152,9 @@ export function canonicalHost(given: string): string | undefined {
   const name = given.toLowerCase()
   return normalizeAddress(name) ?? (name.length <= 253 && DNS_NAME.test(name) ? name : undefined)
 }
+
+/** Whether one of these names is this host, in lower case; `*` may stand for its first label. */
+export function coversHost(names: readonly string[], host: string): boolean {
+  const below = host.replace(/^[^.]+/, '*')
+  return names.some((each) => each.toLowerCase() === host || each.toLowerCase() === below)
+}

@@ -31,12 +31,12 @@ export interface Http1RequestHead extends RequestHead {
 const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
 
 /** The facts that all requests of a connection share. */
-export type ConnectionFacts = Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
+export type ConnectionFacts = Pick<RequestHead, 'secure' | 'peer' | 'localPort' | 'redirects'>
 
 /** Interprets a request head. Undefined if two parsers could disagree about its target or its end. */
 export function interpretRequest(
   { method, target, version, fields }: RequestHeadText,
-  { secure, peer, localPort }: ConnectionFacts,
+  { secure, peer, localPort, redirects }: ConnectionFacts,
 ): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const survey = surveyFields(fields)
@@ -61,6 +61,7 @@ export function interpretRequest(
     fields,
     peer,
     localPort,
+    redirects,
     upgrade,
     framing,
     survey,

@@ -8,12 +8,15 @@ export interface Addresses {
   readonly public: string
   /** Null if the admin listener is off, or if this machine does not have its address yet. */
   readonly admin: string | null
+  /** Absent if the port that redirects is off, or if this machine does not have its address yet. */
+  readonly redirect?: string
 }
 
 interface ListenersDependencies {
   readonly public: Server
+  readonly redirect: Server
   readonly admin: Server
-  /** Called when the public listener is open, and again if the admin listener opens later. */
+  /** Called when the public listener is open, and again if another listener opens later. */
   readonly onOpen: (addresses: Addresses) => void
   /** Called once for each address that this machine does not have yet. Without it, such an address ends the start with an error. */
   readonly onLate?: ((late: LateAddress, error: SetupError) => void) | undefined
@@ -22,7 +25,11 @@ interface ListenersDependencies {
 
 /** The parts of the configuration about listeners. */
 interface ListenerSettings {
-  readonly listen: { readonly address: ListenAddress; readonly tls: unknown }
+  readonly listen: {
+    readonly address: ListenAddress
+    readonly tls: unknown
+    readonly redirect: ListenAddress | 'off'
+  }
   readonly admin: { readonly address: ListenAddress | 'off'; readonly tls: 'off' | 'on' }
 }
 
@@ -37,10 +44,10 @@ interface Opening {
 
 /**
  * Opens the listeners of a sidecar, once. DHCP or a VPN may assign an address after the start. With `onLate`, the sidecar tries such an
- * address until the machine has it. The public listener does not wait for the address of the admin listener.
+ * address until the machine has it. The public listener does not wait for the addresses of the others.
  */
 export function createListeners(
-  { listen: { address, tls }, admin }: ListenerSettings,
+  { listen: { address, tls, redirect }, admin }: ListenerSettings,
   { onLate, clock, ...servers }: ListenersDependencies,
 ) {
   const listening: string[] = []
@@ -91,34 +98,40 @@ export function createListeners(
     }
   }
 
-  async function openBoth(): Promise<Addresses> {
-    let adminAt: string | null = null
+  async function openAll(): Promise<Addresses> {
+    let others: Omit<Addresses, 'public'> = { admin: null }
     let publicAt: string | undefined
     function tell(): void {
-      if (publicAt !== undefined) servers.onOpen({ public: publicAt, admin: adminAt })
+      if (publicAt !== undefined) servers.onOpen({ public: publicAt, ...others })
     }
     const openings: Promise<void>[] = []
+    /** Opens a listener for clients. */
+    function open(key: string, at: ListenAddress, server: Server, onOpen: (bound: string) => void): void {
+      const begun = begin(key, at, () => listen(server, at, key))
+      const opening = begun.then(({ opened }) => opened).then(onOpen)
+      openings.push(opening.then(tell))
+    }
     if (admin.address !== 'off') {
       const at = admin.address
       const begun = await begin('admin.address', at, () => listen(servers.admin, at, 'admin.address'))
       openings.push(
         begun.opened.then((bound) => {
-          adminAt = `${admin.tls === 'on' ? 'https' : 'http'}://${bound}`
+          others = { ...others, admin: `${admin.tls === 'on' ? 'https' : 'http'}://${bound}` }
           tell()
         }),
       )
     }
     refuseAtEnd()
-    openings.push(
-      begin('listen.address', address, () => listen(servers.public, address, 'listen.address'))
-        .then((begun) => begun.opened)
-        .then((bound) => {
-          publicAt = `${tls === 'off' ? 'http' : 'https'}://${bound}`
-          tell()
-        }),
-    )
+    if (redirect !== 'off') {
+      open('listen.redirect', redirect, servers.redirect, (bound) => {
+        others = { ...others, redirect: `http://${bound}` }
+      })
+    }
+    open('listen.address', address, servers.public, (bound) => {
+      publicAt = `${tls === 'off' ? 'http' : 'https'}://${bound}`
+    })
     await Promise.all(openings)
-    return { public: publicAt ?? '', admin: adminAt }
+    return { public: publicAt ?? '', ...others }
   }
 
   return {
@@ -130,7 +143,7 @@ export function createListeners(
     async open(): Promise<Addresses> {
       refuseAtEnd()
       // If one listener fails, `open` does not wait for the other.
-      opening ??= openBoth().finally(() => waits.abort())
+      opening ??= openAll().finally(() => waits.abort())
       return opening
     },
     /** Ends all attempts. Resolves when no listener is opening any more: a listener that is closed while it opens would stay open. */

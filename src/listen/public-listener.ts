@@ -1,4 +1,4 @@
-import { createServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
@@ -54,15 +54,17 @@ interface ListenerEvents {
   readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
-/** The listener for clients on one port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
+/**
+ * The listener for clients on one port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. A second port, in
+ * cleartext beside TLS, leads to the first. Both have the same caps, places, deadlines and account.
+ */
 export function createPublicListener(deps: PublicListenerDependencies) {
   const { memory, events } = deps
   /** `applyLimits` replaces its values. */
   const limits = { ...deps.limits }
   const { account } = memory
-  const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
   const costOfConnection = deps.tls === undefined ? CONNECTION : TLS_CONNECTION
-  const server = createServer({ noDelay: true })
+  const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
   const caps = capConnections({ clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const places = createConnectionPlaces({
     limits,
@@ -74,29 +76,27 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   const serversOf = (given: ListenLimits) => ({
     http1: createHttp1Server(given, handlers, deps.clock, lingering, memory),
     http2: createHttp2Server(given, handlers, deps.clock, memory),
+    redirect: createHttp1Server(given, handlers, deps.clock, lingering, memory, true),
   })
   /** These servers accept new connections. A connection keeps the deadlines of the servers that accepted it. */
   let servers = serversOf(deps.limits)
   const allServers = [servers]
   /** The memory of each open connection, by its TCP socket. */
   const holdings = new Map<Socket, Holding>()
-  let overTcp = false
-  server.once('listening', () => {
-    overTcp = tcpHostOf(server) !== undefined
-  })
+  const isOverTcp = new Set<Server>()
 
   /** `wire`: the TCP socket below `socket`; in cleartext `socket` itself. */
-  function acceptHttp1(socket: Socket, wire: Socket): void {
+  function acceptHttp1(socket: Socket, wire: Socket, http1 = servers.http1): void {
     // A half-closed client may still wait for a response. Before HTTP begins, a FIN means that the client has left.
     socket.allowHalfOpen = true
     wire.allowHalfOpen = true
     count('http/1.1', socket)
-    servers.http1.accept(socket, wire, holdingOf(wire))
+    http1.accept(socket, wire, holdingOf(wire))
   }
 
   /** The memory of a connection. If its socket closed during the handshake, the holding is gone, and a new one is opened. */
   function holdingOf(wire: Socket): Holding {
-    return holdings.get(wire) ?? charge(wire)
+    return holdings.get(wire) ?? charge(wire, costOfConnection)
   }
 
   /** The stream from which TLS reads a connection: a `Sluice`, or the socket itself for a trusted proxy or a client with a grant. */
@@ -111,17 +111,17 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   }
 
   /** Why a new connection is refused before it costs a handshake; undefined if its client has memory and a place for it. */
-  function whyNot(socket: Socket): 'max_connections' | 'memory' | undefined {
+  function whyNot(socket: Socket, cost: number): 'max_connections' | 'memory' | undefined {
     const client = accountOf(memory, socket.remoteAddress ?? '')
-    if (!account.mayHold(client, costOfConnection, 'connection')) return 'memory'
+    if (!account.mayHold(client, cost, 'connection')) return 'memory'
     return places.mayTake(client) ? undefined : 'max_connections'
   }
 
   /** Charges a new connection to its client. */
-  function charge(socket: Socket): Holding {
+  function charge(socket: Socket, cost: number): Holding {
     const client = accountOf(memory, socket.remoteAddress ?? '')
     const holding = account.open(client, new Handshaking(socket))
-    holding.set('connections', costOfConnection)
+    holding.set('connections', cost)
     holdings.set(socket, holding)
     places.take(holding)
     socket.once('close', () => {
@@ -136,12 +136,12 @@ export function createPublicListener(deps: PublicListenerDependencies) {
    * Whether the client has already reset a TCP connection. Such a connection has lost its peer address and looks like one on a Unix socket:
    * its requests would count in the window of the Unix socket (C17), or be trusted like those of a proxy.
    */
-  function hasLeft(socket: Socket): boolean {
-    return overTcp && socket.remoteAddress === undefined
+  function hasLeft(socket: Socket, at: Server): boolean {
+    return isOverTcp.has(at) && socket.remoteAddress === undefined
   }
 
   function acceptTls(socket: TLSSocket, wire: Socket): void {
-    if (hasLeft(wire)) socket.destroy()
+    if (hasLeft(wire, server)) socket.destroy()
     else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       servers.http2.accept(socket, wire, holdingOf(wire))
@@ -167,26 +167,42 @@ export function createPublicListener(deps: PublicListenerDependencies) {
           onFailed: events.handshakeFailed,
           plainHttpMessage: () => deps.refusalMessage(PLAIN_HTTP),
         })
-  server.on('connection', (socket: Socket) => {
-    if (hasLeft(socket)) {
-      socket.destroy()
-      return
-    }
-    if (!caps.mayStay(socket)) return
-    const refusal = whyNot(socket)
-    if (refusal !== undefined) {
-      socket.destroy()
-      events.refused(refusal)
-      return
-    }
-    if (deps.tls !== undefined && socket.localAddress !== undefined) deps.onReached(socket.localAddress)
-    charge(socket)
-    if (handshakes === undefined) acceptHttp1(socket, socket)
-    else handshakes.begin(socket)
-  })
+
+  /** Opens a port. `cost`: the memory of a connection (bytes). `begin`: called with each connection that may stay. */
+  function open(cost: number, begin: (socket: Socket) => void): Server {
+    const at = createServer({ noDelay: true })
+    at.once('listening', () => {
+      if (tcpHostOf(at) !== undefined) isOverTcp.add(at)
+    })
+    at.on('connection', (socket: Socket) => {
+      if (hasLeft(socket, at)) {
+        socket.destroy()
+        return
+      }
+      if (!caps.mayStay(socket)) return
+      const refusal = whyNot(socket, cost)
+      if (refusal !== undefined) {
+        socket.destroy()
+        events.refused(refusal)
+        return
+      }
+      if (deps.tls !== undefined && socket.localAddress !== undefined) deps.onReached(socket.localAddress)
+      charge(socket, cost)
+      begin(socket)
+    })
+    return at
+  }
+
+  const server = open(
+    costOfConnection,
+    handshakes === undefined ? (socket) => acceptHttp1(socket, socket) : handshakes.begin,
+  )
+  const redirect = open(CONNECTION, (socket) => acceptHttp1(socket, socket, servers.redirect))
 
   return {
     server,
+    /** The port that leads to that of `server`. */
+    redirect,
     /** New connections use this certificate; open connections keep theirs. */
     applyTls: (material: TlsMaterial): void => handshakes?.applyTls(material),
     /** Applies the caps and deadlines to new connections. Open connections keep their deadlines. */
@@ -199,14 +215,14 @@ export function createPublicListener(deps: PublicListenerDependencies) {
     },
     /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
     drain(): Promise<void> {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const closed = [server, redirect].map(
+        (each) => new Promise<void>((resolve) => each.close(() => resolve())),
+      )
       handshakes?.drain()
       lingering.drain()
-      for (const { http1, http2 } of allServers) {
-        http1.drain()
-        http2.drain()
-      }
-      return closed
+      for (const { http1, http2, redirect: leading } of allServers)
+        for (const each of [http1, http2, leading]) each.drain()
+      return Promise.all(closed).then(() => {})
     },
     /** Closes all remaining connections at once. */
     cut(): void {

@@ -61,6 +61,8 @@ export interface Scheme {
   login(password: string): Promise<LoginResult>
   /** Whether the response asks the client to sign in first. */
   isChallenge(request: RequestLine, response: OwnResponse): boolean
+  /** Whether only the body of this response shows if it is a challenge. Absent if heads always show it. */
+  hidesChallenge?(response: Pick<OwnResponse, 'fields'>): boolean
   /** The names under which the sessions of this scheme travel, as far as the configuration has them. */
   readonly names: SessionNames
   /**

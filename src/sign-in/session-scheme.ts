@@ -4,8 +4,9 @@ import type { RequestLine } from '../device/request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { loosePathOf, pathOf } from '../http/request-path.ts'
 import { namesOf, sessionIn } from './device-session.ts'
+import { expirySigns } from './expiry-signs.ts'
 import { loginBody } from './login-body.ts'
-import { checkedLogin, type LoginResult, type Scheme } from './scheme.ts'
+import { type Ask, checkedLogin, type LoginResult, type Scheme } from './scheme.ts'
 import { createLogout, type SessionDevice } from './session-logout.ts'
 import { isByCookies, tokenPlace } from './session-token.ts'
 
@@ -19,16 +20,20 @@ const WRONG: readonly number[] = [400, 401, 403, 422]
  */
 export function createSessionScheme(account: SessionAccount, device: SessionDevice): Scheme {
   const { session: settings, checkPath } = account
-  const { login, token, expired } = settings
+  const { login, token } = settings
+  const signs = expirySigns(settings)
   const { page = login.path } = login
   const byCookies = isByCookies(settings)
   const endSession = createLogout(settings, device)
+  const ask: Ask = signs.looksAtBodies ? (request) => device.ask({ ...request, keepsBody: true }) : device.ask
   const loginPaths = new Set([login.path, page].map(loosePathOf))
 
   const leadsToLogin = ({ target }: RequestLine, { status, fields }: OwnResponse): boolean =>
     status >= 300 && status < 400 && leadsTo(fieldValues(fields, 'location')[0], target, pathOf(page))
+  const asksByHead = (request: RequestLine, response: OwnResponse): boolean =>
+    signs.hasStatus(response) || leadsToLogin(request, response)
   const asksToSignIn = (request: RequestLine, response: OwnResponse): boolean =>
-    expired.includes(response.status) || leadsToLogin(request, response)
+    asksByHead(request, response) || signs.areIn(response)
 
   // A client that signs in at the device itself, through the sidecar, gets the same for a wrong password. Where a token is named, other
   // requests may have the path of the login, too: to an API with sessions as resources, each of them.
@@ -37,17 +42,19 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   const isClients = (request: RequestLine, { status }: OwnResponse): boolean =>
     (byCookies && isLogin(request)) ||
     ((token === undefined || status < 400) && loginPaths.has(loosePathOf(request.target)))
+  // APIs with errors in JSON often have one path for all, the login included, and another code for a wrong password.
   const isChallenge: Scheme['isChallenge'] = (request, response) =>
-    asksToSignIn(request, response) && !isClients(request, response)
+    (asksByHead(request, response) && !isClients(request, response)) ||
+    (signs.areIn(response) && !(byCookies && isLogin(request)))
 
   async function submit(password: string): Promise<LoginResult> {
     const line = { method: login.method, target: login.path }
     const keepsBody = token !== undefined && 'json' in token
-    const response = await device.ask({ ...line, keepsBody, ...loginBody(account, password) })
+    const response = await ask({ ...line, keepsBody, ...loginBody(account, password) })
     const { status } = response
-    const leadsBack = leadsToLogin(line, response)
+    const leadsBack = leadsToLogin(line, response) || signs.areIn(response)
     // transmission sends its token with the same status that asks for it. Many devices set a cookie with each refusal.
-    const isAccepted = status < 400 ? !leadsBack : expired.includes(status) && !byCookies
+    const isAccepted = status < 400 ? !leadsBack : signs.hasStatus(response) && !byCookies
     const session = isAccepted ? sessionIn(response, settings, device.clock) : undefined
     if (session !== undefined) {
       if (checkPath !== undefined) session.proven = true
@@ -65,7 +72,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   const probe: Scheme['probe'] = async (session) => {
     const line = { method: 'GET', target: checkPath ?? '/' }
     const { fields, nonce } = session.credentialsFor(line)
-    const response = await device.ask({ ...line, fields })
+    const response = await ask({ ...line, fields })
     if (isChallenge(line, response)) return false
     session.accepted?.(line, response, nonce, true)
     return response.status < 400 ? true : undefined
@@ -73,13 +80,14 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
 
   return {
     isChallenge,
+    hidesChallenge: signs.mayBeIn,
     names: namesOf(settings),
-    // A device with tokens reports an expired one by a status, and then it has not acted on the request.
+    // A device with tokens reports an expired one by a status or in JSON, and then it has not acted on the request.
     ...((byCookies || checkPath !== undefined) && { probe }),
     login: (password) =>
       checkPath === undefined
         ? submit(password)
-        : checkedLogin(checkPath, device.ask, asksToSignIn, 'a login', () => submit(password)),
+        : checkedLogin(checkPath, ask, asksToSignIn, 'a login', () => submit(password)),
   }
 }
 

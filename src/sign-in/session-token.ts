@@ -35,7 +35,7 @@ export function tokenIn(
       ? cookies.findLast(({ name }) => name === token.cookie)?.value
       : 'header' in token
         ? fieldValues(fields, token.header.toLowerCase())[0]
-        : jsonValueAt(body, token.json)
+        : textAt(body, token.json)
   if (text === undefined || !isSendable(text)) return undefined
   return send?.header.cookie !== undefined && text.includes(';') ? undefined : text
 }
@@ -51,8 +51,13 @@ export function unwrapped(value: string, field: SentField | undefined): string {
   return isWrapped ? value.slice(before.length, value.length - after.length) : value
 }
 
-/** The text at a JSON Pointer (RFC 6901), or the number as it is written. Undefined if there is none, or if the body is not JSON. */
-function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefined {
+function textAt(body: Buffer | undefined, pointer: string): string | undefined {
+  const value = jsonAt(body, pointer)
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The value at a JSON Pointer (RFC 6901), a number as it is written. Undefined if there is none, or if the body is not JSON. */
+export function jsonAt(body: Buffer | undefined, pointer: string): unknown {
   let value: unknown
   try {
     // A session id may have more digits than a number of JavaScript.
@@ -68,5 +73,5 @@ function jsonValueAt(body: Buffer | undefined, pointer: string): string | undefi
     // Proof of the cast: the line above.
     value = (value as Readonly<Record<string, unknown>>)[name]
   }
-  return typeof value === 'string' ? value : undefined
+  return value
 }

@@ -89,6 +89,7 @@ export function createSignIn(
       return session && { ...session.credentialsFor(request, nonce), session }
     },
     isChallenge: scheme.isChallenge,
+    hidesChallenge: (head: Pick<OwnResponse, 'fields'>): boolean => scheme.hidesChallenge?.(head) === true,
     /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
     repeatQueue: createBoundedQueue(clock, REPEAT_QUEUE),
     /**

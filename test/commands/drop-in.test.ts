@@ -111,6 +111,16 @@ it.each(['0.0.0.0:8443', "'[::]:8443'", '192.0.2.1:443'])(
   },
 )
 
+it('H346 prints nothing where clients would be shut out of the port that leads to https', async () => {
+  const listen = '{address: fd:3, redirect: 0.0.0.0:80}'
+  writeFileSync(config, `listen: ${listen}\npassword: {file: /p}\nupstream: {url: http://192.0.2.10}\n`)
+  const { code, stdout, stderr } = await runInProcess(['init', '--drop-in', '--config', config])
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toMatch(
+    /listen\.redirect: 0\.0\.0\.0:80 is a socket .* set it to fd:4 and start postern\.socket/,
+  )
+})
+
 it.each(['127.0.0.1:8443', 'unix:/run/postern.sock'])(
   'H345 a proxy on this machine needs no postern.socket: %s',
   async (address) => {

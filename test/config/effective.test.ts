@@ -81,7 +81,9 @@ describe('the effective configuration', () => {
           { header: 'X-T: a $token' },
           { header: 'Cookie: SID=$token' },
         ),
-        expired: fc.array(fc.integer({ min: 400, max: 499 })),
+        expired: fc.array(
+          fc.oneof(fc.integer({ min: 400, max: 499 }), fc.constant({ json: '/a~1b', value: false })),
+        ),
         logout: fc.constantFrom({}, { path: '/x' }, { method: 'POST' }),
       },
       { requiredKeys: ['login', 'token', 'send'] },

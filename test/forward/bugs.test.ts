@@ -34,6 +34,7 @@ const FIELDS: RoundTripService['fields'] = {
   response: {
     host: undefined,
     origin: 'http://127.0.0.1',
+    names: [],
     rewrite: false,
     replaced: [],
     passes: undefined,
@@ -112,10 +113,12 @@ it('C22 an interim response does not show the session of the sidecar either', ()
   const held = new HoldingClient(inner, {
     signIn: {
       isChallenge: () => false,
+      hidesChallenge: () => false,
       accepted() {},
       conceal: (fields) => fields.filter((field) => field !== 'Set-Cookie' && field !== 'session=1'),
     },
     ...{ line: { method: 'GET', target: '/' }, sent: undefined, onAccepted() {} },
+    ...{ clock: stillClock(), streamAfter: 2_000 },
   })
   held.inform(103, ['Link', '</a>', 'Set-Cookie', 'session=1'])
   expect(informed).toEqual([[103, ['Link', '</a>']]])

@@ -196,7 +196,7 @@ describe('a field of the device', () => {
       client: { peerTrusted: false, hops: 0 },
       classified: { host: 'postern.example' },
     } as Addressed
-    const names = { origin: 'http://192.0.2.7', host: undefined }
+    const names = { origin: 'http://192.0.2.7', host: undefined, names: ['fritz.box'] }
     const grown = growth(4_000, (size) => {
       const fields: [typeof publicUrl, string][] = [
         [publicRefresh, `1${' '.repeat(size)}x`],
@@ -340,5 +340,107 @@ describeProtocols('upstream.rewrite', (transport) => {
     expect(await received('Set-Cookie', 'a=1; Domain=example.com', 'on')).toBe(
       `a=1; Domain=example.com${secure}`,
     )
+  })
+})
+
+/** The name in `upstream.names` has the device's port, or a port of its own. */
+const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]']
+
+describeProtocols('upstream.names', (transport) => {
+  const scheme = transport === 'http1' ? 'http' : 'https'
+  const secure = transport === 'http1' ? '' : '; Secure'
+  const shared = new Map<string, Shared>()
+  let device: Device
+
+  beforeAll(async () => {
+    device = await startDevice()
+    for (const rewrite of ['on', 'off']) {
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { rewrite, names: NAMES } },
+      })
+      shared.set(rewrite, { sidecar, token: await sidecar.token() })
+    }
+  })
+
+  /** What a client gets of a value; `:PORT` stands for the port of the device. */
+  async function received(name: string, value: string, rewrite: string): Promise<string> {
+    const { sidecar, token } = shared.get(rewrite) ?? expect.unreachable()
+    const sent = value.replaceAll(':PORT', `:${new URL(device.url).port}`)
+    device.handle((_request, response) => response.setHeader(name, sent).end())
+    const response = await sidecar.request({ token, authority: 'postern.example:8443' })
+    return (response.header(name) ?? '')
+      .replaceAll(`:${new URL(device.url).port}`, ':PORT')
+      .replaceAll(`${scheme}://postern.example:8443`, 'POSTERN')
+      .replaceAll('postern.example:8443', 'USED')
+  }
+
+  it.each([
+    ['http://fritz.box:PORT/a', 'POSTERN/a'],
+    ['http://fritz.box/a', 'POSTERN/a'],
+    ['http://FRITZ.box', 'POSTERN'],
+    ['http://x.local:8090/a?b', 'POSTERN/a?b'],
+    ['http://x.local:PORT/a', 'POSTERN/a'],
+    ['//fritz.box/a', '//USED/a'],
+    ['http://admin@fritz.box/a', 'POSTERN/a'],
+    ['http://[2001:db8::7]:PORT/a', 'POSTERN/a'],
+    ['http://[2001:DB8:0::7]:PORT/a', 'POSTERN/a'],
+  ])('H363 a Location with a further name of the device names Postern: %s', async (value, expected) => {
+    expect(await received('Location', value, 'off')).toBe(expected)
+  })
+
+  it.each([
+    'https://fritz.box/a',
+    'http://fritz.box:81/a',
+    'http://x.local/a',
+    'http://a.fritz.box/a',
+    'http://fritz.box.evil.example/a',
+    'http://fritz.box@evil.example/a',
+    'http://fritz.box\\@evil.example/a',
+    'http://evil.example/?http://fritz.box/a',
+  ])('H363 any other Location stays byte for byte: %s', async (value) => {
+    expect(await received('Location', value, 'on')).toBe(value)
+  })
+
+  it.each([
+    ['Set-Cookie', 'a=1; Domain=.Fritz.box', `a=1; Domain=.postern.example${secure}`],
+    ['Set-Cookie', 'a=1; domain=x.local; Path=/', `a=1; domain=postern.example; Path=/${secure}`],
+    ['Link', '<http://fritz.box/a>; rel=next', '<POSTERN/a>; rel=next'],
+    ['Refresh', '0; url=http://fritz.box/a', '0; url=POSTERN/a'],
+  ])('H363 with rewrite, so does %s: %s', async (name, value, expected) => {
+    expect(await received(name, value, 'on')).toBe(expected)
+    expect(await received(name, value, 'off')).toBe(value)
+  })
+
+  it('H363 a cookie of another domain keeps it', async () => {
+    const value = `a=1; Domain=box${secure}`
+    expect(await received('Set-Cookie', value, 'on')).toBe(value)
+  })
+})
+
+describeProtocols('upstream.host that is one of upstream.names', (transport) => {
+  it("H363 the device gets its own name in Origin and Referer in place of Postern's, and no other", async () => {
+    const device = await startDevice()
+    const authority = 'postern.example:8443'
+    const own = `${transport === 'http1' ? 'http' : 'https'}://${authority}`
+    for (const [names, origin] of [
+      [['FRITZ.box', 'x.local'], 'http://fritz.box'],
+      [['x.local'], own],
+    ] as const) {
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { host: 'fritz.box', names } },
+      })
+      const token = await sidecar.token()
+      await sidecar.request({ token, authority, fields: ['Origin', own, 'Referer', `${own}/page`] })
+      const seen = device.requests.at(-1)
+      expect(seen?.header('host')).toBe('fritz.box')
+      expect(seen?.header('origin')).toBe(origin)
+      expect(seen?.header('referer')).toBe(`${origin}/page`)
+      await sidecar.request({ token, authority, fields: ['Origin', 'https://evil.example'] })
+      expect(device.requests.at(-1)?.header('origin')).toBe('https://evil.example')
+    }
   })
 })

@@ -222,6 +222,7 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
       const settings = {
         origin: 'http://127.0.0.1:8080',
         host: undefined,
+        names: [],
         rewrite: false,
         replaced: limitNames,
         passes: undefined,

@@ -23,7 +23,7 @@ function redirected(
 ): string | undefined {
   const device = { status: 302, reason: '', fields: ['Location', location], remembered: false }
   const settings = {
-    ...{ origin: `http://${DEVICE}`, host, rewrite: false, replaced: [] },
+    ...{ origin: `http://${DEVICE}`, host, names: [], rewrite: false, replaced: [] },
     ...{ passes: undefined, added: undefined },
   }
   return responseHead(device, admitted(headWith(fields), trusted), settings).fields[1]

@@ -47,6 +47,7 @@ export async function startFront(
       response: {
         host: undefined,
         origin: 'http://127.0.0.1',
+        names: [],
         rewrite: false,
         replaced: [],
         passes: undefined,

@@ -186,6 +186,7 @@ function createWaitingPassage(): WaitingPassage {
       login: unexpected,
       logout: unexpected,
       preflight: unexpected,
+      redirect: unexpected,
     },
     loginPageFor: unexpected,
     device: {

@@ -86,6 +86,7 @@ function site({
       login: ownEndpoint,
       logout: ownEndpoint,
       preflight: ownEndpoint,
+      redirect: ownEndpoint,
     },
     device: { upstream },
     live,

@@ -23,7 +23,7 @@ export interface Reading {
 
 const SOCKET = { destroyed: false, pause() {}, resume() {} } as unknown as Socket // all that the intake uses
 
-const FACTS = { secure: false, peer: '', localPort: 0 }
+const FACTS = { secure: false, peer: '', localPort: 0, redirects: false }
 
 /**
  * Feeds these pieces to the HTTP/1 parser of the public listener one by one, as if they came from a socket, and returns

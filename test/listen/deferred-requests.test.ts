@@ -95,7 +95,7 @@ function intakeWith(
 ): Http1Intake {
   return new Http1Intake(
     SOCKET,
-    { secure: false, peer: '', localPort: 0 },
+    { secure: false, peer: '', localPort: 0, redirects: false },
     { clock: stillClock(), maxHeaderSize: 16_384 },
     {
       get mayBegin() {

@@ -14,7 +14,7 @@ function prepare(
   addresses: { readonly listen: ListenAddress; readonly admin: ListenAddress | 'off' },
   waits = true,
 ) {
-  const servers = { public: createServer(), admin: createServer() }
+  const servers = { public: createServer(), redirect: createServer(), admin: createServer() }
   for (const server of Object.values(servers)) closeLater(() => void server.close())
   const opened: unknown[] = []
   const late: LateAddress[] = []
@@ -22,7 +22,7 @@ function prepare(
   const paused = Promise.withResolvers<void>()
   const listeners = createListeners(
     {
-      listen: { address: addresses.listen, tls: 'off' },
+      listen: { address: addresses.listen, tls: 'off', redirect: 'off' },
       admin: { address: addresses.admin, tls: 'off' },
     },
     {

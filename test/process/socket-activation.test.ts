@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { connect } from '../support/client.ts'
+import { connect, send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
 import type { Connection } from '../support/message.ts'
 import type { Transport } from '../support/transports.ts'
@@ -37,8 +37,11 @@ function descriptorOf(server: Server): number {
   return handle.fd
 }
 
-/** @param path the path of a Unix socket; default: a TCP port */
-async function manage(configFile: string, path?: string): Promise<Managed> {
+/**
+ * @param path the path of a Unix socket; default: a TCP port
+ * @param second passed as descriptor 4
+ */
+async function manage(configFile: string, path?: string, second?: Server): Promise<Managed> {
   const bound = `${path}.bound`
   const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path: bound })
   await once(server, 'listening')
@@ -48,9 +51,15 @@ async function manage(configFile: string, path?: string): Promise<Managed> {
   const address = typeof at === 'object' && at !== null ? `127.0.0.1:${at.port}` : ''
   const command = [process.execPath, MAIN, 'serve', '--config', configFile]
   const manager = spawn('sh', ['-c', MANAGER, 'sh', ...command], {
-    stdio: ['ignore', 'pipe', 'pipe', descriptorOf(server)],
+    stdio: [
+      'ignore',
+      'pipe',
+      'pipe',
+      ...(second === undefined ? [server] : [server, second]).map(descriptorOf),
+    ],
     env: ENV,
   })
+  second?.close()
   server.close() // the manager has its own descriptor of the socket
   if (manager.stderr === null) throw new Error('stderr is not piped')
   const stderr = text(manager.stderr)
@@ -133,6 +142,19 @@ it('clients of a Unix socket that is passed as fd:3 are served', async () => {
   const client = connectSocket(path)
   client.end('GET / HTTP/1.1\r\nHost: device\r\nConnection: close\r\n\r\n')
   expect(await text(client)).toMatch(/^HTTP\/1\.1 401 /)
+})
+
+it('H366 a second socket that is passed as fd:4 leads to the first', async () => {
+  const second = createServer().listen({ port: 0, host: '127.0.0.1' })
+  await once(second, 'listening')
+  const at = second.address()
+  const url = typeof at === 'object' && at !== null ? `http://127.0.0.1:${at.port}` : ''
+  const config = { listen: { address: 'fd:3', redirect: 'fd:4' } }
+  const site = await prepareSite({ transport: 'tls', config })
+  const managed = await manage(site.configFile, undefined, second)
+  await managed.started(1)
+  const response = await send({ transport: 'http1', url, path: '/x' })
+  expect([response.status, response.header('location')]).toEqual([301, `https://${managed.address}/x`])
 })
 
 it.each<[kind: string, transport: Transport, kept: boolean]>([

@@ -236,3 +236,51 @@ export async function startCsrfDevice() {
     },
   }
 }
+
+/** A controller with JSON-RPC at one path, as Siemens S7-1500: every answer is 200, and an error is a member of its JSON. */
+export interface RpcDevice extends Pick<SessionDevice, 'device' | 'password' | 'logins'> {
+  /** The valid token. */
+  token: string
+  /** Sends the answer to a request, by default at once and with its length. `text`: the JSON of it. */
+  send: (response: ServerResponse, text: string) => void
+  /** The JSON of the answer to a request with a valid token. */
+  result: string
+}
+
+export async function startRpcDevice(): Promise<RpcDevice> {
+  const device = await startDevice(async (request, response) => {
+    const body = (await readBody(request)).toString()
+    response.setHeader('Content-Type', 'application/json; charset=utf-8')
+    const isLogin = body.includes('Api.Login')
+    if (isLogin) rpc.logins.push(body)
+    const { user, password } = isLogin ? JSON.parse(body).params : {}
+    if (isLogin && user === USER && password === rpc.password) {
+      rpc.token = randomBytes(8).toString('hex')
+      return rpc.send(response, JSON.stringify({ result: { token: rpc.token }, id: 1 }))
+    }
+    if (isLogin) return rpc.send(response, '{"error":{"code":100,"message":"Login failed"},"id":1}')
+    if (rpc.token !== '' && request.headers['x-auth-token'] === rpc.token)
+      return rpc.send(response, rpc.result)
+    return rpc.send(response, '{"error":{"code":2,"message":"Permission denied"},"id":1}')
+  })
+  const rpc: RpcDevice = {
+    ...{ device, password: 'device-secret', logins: [], token: '' },
+    send: (response, text) => response.setHeader('Content-Length', Buffer.byteLength(text)).end(text),
+    result: '{"result":"from the device"}',
+  }
+  return rpc
+}
+
+export const rpcAuth = {
+  kind: 'session',
+  user: USER,
+  session: {
+    login: {
+      path: '/api/jsonrpc',
+      json: { method: 'Api.Login', params: { user: '$user', password: '$password' } },
+    },
+    token: { json: '/result/token' },
+    send: { header: 'X-Auth-Token' },
+    expired: [401, { json: '/error/code', value: 2 }],
+  },
+}

@@ -44,6 +44,7 @@ export const PLAIN: RequestFieldSettings = {
   response: { passes: undefined, added: undefined },
   scheme: 'http',
   referrers: false,
+  names: [],
   rewrite: false,
 }
 

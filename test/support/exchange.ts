@@ -22,6 +22,7 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     authority: undefined,
     peer: '192.0.2.1',
     localPort: 8443,
+    redirects: false,
     upgrade: false,
     ...over,
     fields,

@@ -16,7 +16,11 @@ interface Subject {
 
 export const ADDRESSES = check({
   subjects({ config: { listen, admin, stateDir } }) {
-    const given = { 'listen.address': listen.address, 'admin.address': admin.address }
+    const given = {
+      'listen.address': listen.address,
+      'listen.redirect': listen.redirect,
+      'admin.address': admin.address,
+    }
     return Object.entries(given).flatMap(([key, address]) =>
       address === 'off' ? [] : [{ key, address, stateDir }],
     )
@@ -38,7 +42,7 @@ export const ADDRESSES = check({
     absent: ({ state, subject: { key } }) => {
       if (typeof state === 'string') return undefined
       const clients =
-        key === 'listen.address' ? 'no client can connect' : 'no program can ask the sidecar there'
+        key === 'admin.address' ? 'no program can ask the sidecar there' : 'no client can connect'
       return {
         failed: state.reason,
         meaning: `serve waits until it has the address, and ${clients} meanwhile`,

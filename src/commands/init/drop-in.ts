@@ -24,7 +24,8 @@ const RESOLVER = '/etc/resolv.conf'
 export async function dropInCommand(options: DropInOptions, io: CommandIo): Promise<ExitCode> {
   const { config, locationOf } = loadedFrom({ ...options, set: [] }, io)
   try {
-    requireExemption(config.listen.address)
+    requireExemption('listen.address', config.listen.address, 'fd:3')
+    requireExemption('listen.redirect', config.listen.redirect, 'fd:4')
   } catch (error) {
     throw located(error, locationOf)
   }
@@ -43,14 +44,14 @@ export async function dropInCommand(options: DropInOptions, io: CommandIo): Prom
   return used.length === 0 ? 0 : 1
 }
 
-/** Throws `SetupError` for a public listener whose connections are not exempt from the filter. */
-function requireExemption(address: ListenAddress): void {
-  if (!overNetwork(address)) return
+/** Throws `SetupError` for a port of the public listener whose connections are not exempt from the filter. `passed`: what would be. */
+function requireExemption(key: string, address: ListenAddress | 'off', passed: string): void {
+  if (address === 'off' || !overNetwork(address)) return
   throw new SetupError(
     `${formatAddress(address)} is a socket of the service's own, so the drop-in would shut out its clients`,
     {
-      key: 'listen.address',
-      remedy: 'set it to fd:3 and start postern.socket, whose connections are exempt',
+      key,
+      remedy: `set it to ${passed} and start postern.socket, whose connections are exempt`,
     },
   )
 }

@@ -37,6 +37,8 @@ export interface ConnectionRules {
   readonly handlers: Http1Handlers
   readonly lingering: Pick<Lingering, 'end'>
   readonly memory: ListenMemory
+  /** The connections are those of `listen.redirect`. */
+  readonly redirects: boolean
   readonly keepAliveFields: string
   readonly dateLine: () => string
   /** The sidecar stops: only requests that are already in flight are served. */
@@ -92,6 +94,7 @@ export class Http1Connection implements Http1Transport, IntakeEvents, Holder, Id
       secure: (socket as Partial<TLSSocket>).encrypted === true,
       peer: wire.remoteAddress ?? '',
       localPort: wire.localPort ?? 0,
+      redirects: rules.redirects,
     }
     this.#peer = facts.peer
     this.#intake = new Http1Intake(socket, facts, rules, this)

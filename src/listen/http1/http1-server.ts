@@ -15,13 +15,18 @@ const IDLE_BUFFER = 1_000
  */
 const ENDED_SILENCE = 5_000
 
-/** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
+/**
+ * The HTTP/1 side of the public listener, for cleartext and TLS connections alike.
+ *
+ * @param redirects the connections are those of `listen.redirect`
+ */
 export function createHttp1Server(
   limits: Pick<ListenLimits, 'headerTimeout' | 'idleTimeout' | 'maxHeaderSize'>,
   handlers: Http1Handlers,
   clock: Clock,
   lingering: Pick<Lingering, 'end'>,
   memory: ListenMemory,
+  redirects = false,
 ) {
   const connections = new Set<Http1Connection>()
   const idleTimeout = limits.idleTimeout + IDLE_BUFFER
@@ -34,6 +39,7 @@ export function createHttp1Server(
     handlers,
     lingering,
     memory,
+    redirects,
     keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     draining: false,

@@ -55,6 +55,7 @@ export class HeadsOfSession {
       fields,
       peer: this.#peer,
       localPort: this.#localPort,
+      redirects: false,
       upgrade: false,
       framing: requestFraming('2', survey, endsWithHead),
       survey,

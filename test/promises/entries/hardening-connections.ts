@@ -38,6 +38,7 @@ export const CONNECTIONS = {
   H251: 'A hash that takes more memory than clients may hold is refused at the start, and two are verified at once only if both fit.',
   H252: 'Log lines that nobody takes are dropped past 2 MiB, and a line tells how many when the reader is back.',
   H115: 'Plain HTTP on the TLS port gets one 400 that names https, and nothing of the request is kept or repeated.',
+  H366: 'The port of `listen.redirect` leads a GET or HEAD without a token or body to https with 301, only to an IP address or a name of the certificate that the request names, and refuses everything else, `/oauth/token` and the revocation path always. Its connections and requests count with those of the other port in every cap, window and account, and the device sees none of them.',
   H116: 'A TLS handshake ends after 10 s, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
   H211: 'Counting a request takes as long with a hundred thousand windows that close one after the other as with a thousand.',
   H212: 'With `limits.wrong_passwords: slow`, waits follow verdicts: of attempts of a client at the same time, four are verified at once, the others as the verdicts of those allow. Thirty right ones pass as fast as they hash; of thirty wrong ones at most eight are verified within 1.5 s. A right password begins those behind it. A client has at most 64 attempts that wait, and one that leaves passes its turn on.',

@@ -1,0 +1,57 @@
+import { OWN_PATHS } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { canonicalHost, coversHost, normalizeAddress } from '../http/ip.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { pathOf } from '../http/request-path.ts'
+import { isRead } from '../http/scope.ts'
+import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
+import type { ClassifyRules } from './classify.ts'
+
+/** Where the port of `listen.redirect` leads. */
+export interface RedirectTarget {
+  /** The names of the certificate, in canonical form. */
+  readonly names: () => readonly string[]
+  /** The port of the public listener; undefined until it is open. */
+  readonly port: () => number | undefined
+}
+
+const invalid = (description: string): Refusal => ({ kind: 'invalid-request', description })
+
+/** What the request has sent is not to be sent again: a redirect would hide from its program that it was sent in cleartext. */
+const IN_CLEARTEXT = invalid(
+  'This port speaks no TLS and only leads to https: what was sent to it may have been read on the way.',
+)
+const OTHER_HOST = invalid('This port leads only to the names of the certificate, and to IP addresses.')
+
+/**
+ * Leads a request without a secret to the same address over https, with 301 (RFC 6797 §7.2). The host is one that the client has named: an
+ * IP address, or a name of the certificate. Any other name could be that of an attacker, who has a cache in front store the redirect.
+ */
+export function createRedirect(
+  { names, port }: RedirectTarget,
+  settings: { readonly gate: Pick<ClassifyRules, 'revocationPath'> },
+): OwnEndpointHandler {
+  return async (exchange) => {
+    const { head, classified } = exchange
+    if (mayHoldSecret(exchange, settings.gate.revocationPath)) return IN_CLEARTEXT
+    const named = URL.parse(`http://${classified.host}`)
+    const host = canonicalHost(named?.hostname.replace(/^\[|\]$/g, '') ?? '')
+    if (named === null || host === undefined) return OTHER_HOST
+    if (normalizeAddress(host) === undefined && !coversHost(names(), host)) return OTHER_HOST
+    // Where the client has used another port than it has reached, a NAT or container maps the ports, and that of https is the usual one.
+    const isMapped = Number(named.port === '' ? 80 : named.port) !== head.localPort
+    const usual = new URL(`https://${named.hostname}:${isMapped ? 443 : (port() ?? 443)}`)
+    const fields = ['Location', `${usual.origin}${classified.target}`, 'Cache-Control', 'no-store']
+    return { response: { status: 301, fields, body: '' } }
+  }
+}
+
+/** Whether a request may hold a password, a token or an input, and is not only the address of a page. */
+function mayHoldSecret({ head, classified }: Exchange, revocationPath: string | undefined): boolean {
+  const { method, upgrade, survey } = head
+  const path = pathOf(classified.target)
+  const isOAuth = path === OWN_PATHS.token || path === revocationPath
+  return (
+    !isRead(method) || classified.framing !== null || upgrade || survey.authorization.length > 0 || isOAuth
+  )
+}

@@ -1,0 +1,33 @@
+import type { SessionSettings } from '../config/auth-fields.ts'
+import type { OwnResponse } from '../device/own-request.ts'
+import { fieldValues, lengthIn } from '../http/fields.ts'
+import { jsonAt } from './session-token.ts'
+
+/** An error in JSON is short. The body of a longer response (bytes) is not looked at. */
+export const LARGEST_SIGN: number = 8 * 1024
+
+/** JSON by its type, also with a suffix such as `application/problem+json` (RFC 6839 §3.1). */
+const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
+
+/** How a response says that its session has expired: by its status, or by a value in its JSON. */
+export function expirySigns({ expired }: Pick<SessionSettings, 'expired'>) {
+  const values = expired.filter((sign) => typeof sign !== 'number')
+  return {
+    hasStatus: ({ status }: Pick<OwnResponse, 'status'>): boolean => expired.includes(status),
+    /** Values in JSON count. */
+    looksAtBodies: values.length > 0,
+    /** Whether the body of a response may have such a value, by its head. */
+    mayBeIn({ fields }: Pick<OwnResponse, 'fields'>): boolean {
+      if (values.length === 0) return false
+      const length = lengthIn(fieldValues(fields, 'content-length')[0] ?? '') ?? 0
+      const isPlain = fieldValues(fields, 'content-encoding').length === 0
+      return isPlain && length <= LARGEST_SIGN && JSON_TYPE.test(fieldValues(fields, 'content-type')[0] ?? '')
+    },
+    /** Whether the body has such a value. */
+    areIn: ({ body }: Pick<OwnResponse, 'body'>): boolean =>
+      values.some(({ json, value }) => {
+        const found = jsonAt(body, json)
+        return (typeof found === 'string' || typeof found === 'boolean') && String(found) === String(value)
+      }),
+  }
+}
