@@ -81,9 +81,9 @@ password:
   ${Object.entries(password).map(([source, value]) => `${source}: ${flow(value)}`)}
 
 listen:
-  # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
-  # For IPv4 and IPv6 both: "[::]:8443"
-  ${addresses === undefined ? '# address: 0.0.0.0:8443' : `address: ${addresses.listen}`}
+  # auto (port 8443) or auto:port is every IPv4 and IPv6 address. Or host:port, unix:/path, or fd:3 behind postern.socket (systemd
+  # then binds port 443, without root here).
+  address: ${addresses === undefined ? 'auto' : addresses.listen}
   # auto makes a self-signed certificate in the state directory, for the names and addresses of the machine; listen.tls.names
   # lists others, such as device.example.com.
   # tls: {cert: ${folder}/tls/cert.pem, key: ${folder}/tls/key.pem}
