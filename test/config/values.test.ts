@@ -1,7 +1,12 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { formatUpstreamUrl, parseAddress, parsePublicAddress, parseUpstreamUrl } from '../../src/config/address.ts'
+import {
+  formatUpstreamUrl,
+  parseAddress,
+  parsePublicAddress,
+  parseUpstreamUrl,
+} from '../../src/config/address.ts'
 import { headerNameProblem, headerValueProblem } from '../../src/config/header-field.ts'
 import { dottedKeys } from '../../src/config/known-keys.ts'
 import { adviceOn, nearestKey } from '../../src/config/nearest.ts'

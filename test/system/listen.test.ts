@@ -34,7 +34,7 @@ describe('listen.address: auto', () => {
   const AUTO = { kind: 'tcp', host: '::', port: 0, orIPv4: true } as const
 
   it('takes connections over IPv4 and IPv6', async () => {
-    const server = createServer((socket) => socket.end(socket.remoteAddress))
+    const server = createServer((socket) => socket.end(`${socket.remoteAddress}`))
     closeLater(() => void server.close())
     const address = await listen(server, AUTO, 'listen.address')
     expect(address).toMatch(/^\[::\]:\d+$/)
