@@ -4,6 +4,9 @@ import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS } from '../verify/options.ts'
 /** Where packages and docs/installing.md put the configuration. */
 export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
+/** The configuration that commands use in its folder, so that none needs `--config` there. `init` writes it by default. */
+export const OWN_CONFIG = 'postern.yaml'
+
 /** Where packages and docs/installing.md put the state. */
 export const DEFAULT_STATE = '/var/lib/postern'
 
@@ -30,9 +33,11 @@ it as ${PAGES}/operating.md.`
 
 export const SERVE = `
 Each configuration key can be set in three places: --set overrides the
-environment, which overrides the file.
+environment, which overrides the file. postern.yaml in this folder needs no
+--config, if it and the folder belong to root or to you, and nobody else may
+write them. A line on standard error then names it.
   postern serve --config postern.yaml --set limits.api.requests=120
-  POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
+  POSTERN_LIMITS_API_REQUESTS=120 postern serve
   postern serve --set upstream.url=http://192.0.2.7 \\
     --set password.file=/etc/postern/password
 
@@ -67,14 +72,15 @@ does not respond.`
 
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
-configuration: name it with --config or --instance, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+configuration: name it with --config or --instance, unless it is postern.yaml in
+this folder, or ${DEFAULT_CONFIG}. Run it as the sidecar's user or
+as root.
 A mistake in that file costs one line of warning, unless it is in a key that
 says where the sidecar is. --state-dir finds the sidecar without a file.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
-with --config or --instance, unless it is
+with --config or --instance, unless it is postern.yaml in this folder, or
 ${DEFAULT_CONFIG}. It prints one line.
 A mistake in that file costs one more line, a warning, unless it is in a key
 that says where the sidecar is. --admin finds the sidecar without a file.

@@ -18,7 +18,7 @@ import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { DeviceLogin } from './check/finding.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
-import { DEFAULT_CONFIG, DEFAULT_STATE } from './help.ts'
+import { DEFAULT_CONFIG, DEFAULT_STATE, OWN_CONFIG } from './help.ts'
 import {
   addressFromFlags,
   askForDevice,
@@ -75,7 +75,7 @@ export async function initCommand(
   io: CommandIo & Terminal & Pick<ProgramIo, 'typed'>,
 ): Promise<ExitCode> {
   const instance = options.instance === undefined ? undefined : instanceOf(options.instance, io)
-  const config = instance?.config ?? resolve(options.config ?? 'postern.yaml')
+  const config = instance?.config ?? resolve(options.config ?? OWN_CONFIG)
   if (instance !== undefined) makeFolder(io)
   requirePlace(config, instance === undefined ? 'name another file with --config' : 'choose another name')
   const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)

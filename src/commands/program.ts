@@ -12,6 +12,7 @@ import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
+import { withOwnConfig } from './own-config.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { StatusOptions } from './status.ts'
@@ -52,6 +53,9 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .configureOutput(helpOutput(io))
     .addHelpText('after', help.PROGRAM)
 
+  const located = <Options extends object>(name: string, options: Options): Options =>
+    withOwnConfig(options, name, io)
+
   /** `run` gets the operands, then the options. */
   function command<Given extends unknown[]>(
     name: string,
@@ -71,7 +75,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'serve',
       'Run the sidecar in front of a device.',
-      async (options: ConfigOptions) => (await import('./serve.ts')).serveCommand(options, io),
+      async (options: ConfigOptions) =>
+        (await import('./serve.ts')).serveCommand(located('serve', options), io),
       [],
     ),
   ).addHelpText('after', help.SERVE)
@@ -82,7 +87,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
       async (pages: readonly string[], options: CheckOptions) =>
-        (await import('./check.ts')).checkCommand({ ...options, pages }, io),
+        (await import('./check.ts')).checkCommand({ ...located('check', options), pages }, io),
     ),
   )
     .argument('[path...]', 'pages of the device to request, too, as a client would')
@@ -96,7 +101,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
-      async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
+      async (options: HealthyOptions) =>
+        (await import('./healthy.ts')).healthyCommand(located('healthy', options), io),
     ),
   )
     .addOption(
@@ -114,7 +120,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'status',
       'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
-      async (options: StatusOptions) => (await import('./status.ts')).statusCommand(options, io),
+      async (options: StatusOptions) =>
+        (await import('./status.ts')).statusCommand(located('status', options), io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
@@ -126,7 +133,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'explain',
       'Tell what the running sidecar decided about one of the last requests, and why.',
       async (id: string | undefined, options: ExplainOptions) =>
-        (await import('./explain.ts')).explainCommand(id, options, io),
+        (await import('./explain.ts')).explainCommand(id, located('explain', options), io),
     ),
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
@@ -140,7 +147,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'issue',
       'Issue one access token for a client that cannot log in: a probe, a script, a guest.',
-      async (options: IssueOptions) => (await import('./issue.ts')).issueCommand(options, io),
+      async (options: IssueOptions) =>
+        (await import('./issue.ts')).issueCommand(located('issue', options), io),
     ),
   )
     .option('--for <time>', 'how long it is valid: 1m to 366d, such as 90d or 2h (required)', parseOnce)
@@ -151,7 +159,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
 
   withConfig(
     command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>
-      (await import('./revoke.ts')).revokeCommand(options, io),
+      (await import('./revoke.ts')).revokeCommand(located('revoke', options), io),
     ),
   )
     .option('--all', 'every grant')
@@ -164,7 +172,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'retry',
       'Try again how many requests the device takes at once, after that has broken it.',
-      async (options: ConfigOptions) => (await import('./retry.ts')).retryCommand(options, io),
+      async (options: ConfigOptions) =>
+        (await import('./retry.ts')).retryCommand(located('retry', options), io),
     ),
   )
     .addOption(stateDirOption())
@@ -175,7 +184,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     'Write a first configuration: ask for the device and its password, and try both.',
     async ({ dropIn, ...options }: InitOptions & { readonly dropIn: boolean }) =>
       dropIn
-        ? (await import('./init/drop-in.ts')).dropInCommand(options, io)
+        ? (await import('./init/drop-in.ts')).dropInCommand(located('init', options), io)
         : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
@@ -304,7 +313,7 @@ function withConfig(target: Command): Command {
   return target
     .option(
       '--config <file>',
-      `configuration file (YAML); also POSTERN_CONFIG (default: ${help.DEFAULT_CONFIG}, if it exists)`,
+      `configuration file (YAML); also POSTERN_CONFIG (default: postern.yaml, or ${help.DEFAULT_CONFIG})`,
     )
     .addOption(instanceOption('one of several devices of this host: its file and state folder'))
     .addOption(
