@@ -49,10 +49,11 @@ or the key. SIGTERM or SIGINT stops the sidecar gracefully; a second signal
 stops it at once.`
 
 export const CHECK = `
-Each check prints one line: ok, WARNING (it works, but act soon) or FAILED.
-An indented line says what the problem means and what to do. An address that the
-running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who
-has to be able to read the files:
+The first line says whether Postern can start, and how, or how many things there
+are to mend. Each check then prints one line, problems first: FAILED, WARNING
+(it works, but act soon) or ok. An indented line says what the problem means and
+what to do. An address that the running sidecar of this state_dir uses is ok.
+Run it as the sidecar's user, who has to be able to read the files:
   runuser -u postern -- postern check
   runuser -u postern -- postern check --instance boiler
   postern check --quiet || echo 'not now'
@@ -65,10 +66,9 @@ pages of an API that clients use.
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.
 
-Secrets are printed as ***. Only --uploads changes anything. Exit codes: 0 if
-everything works; 2 if serve would not start, because the configuration or a
-file that it names is unusable; 1 if something else fails, such as a device that
-does not respond.`
+Only --uploads changes anything. Exit codes: 0 if everything works; 2 if serve
+would not start, because the configuration or a file that it names is unusable;
+1 if something else fails, such as a device that does not respond.`
 
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same

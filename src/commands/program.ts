@@ -85,7 +85,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   withConfig(
     command(
       'check',
-      'Print the effective configuration and test the files, addresses and device in it.',
+      'Say whether Postern can start: test the files, addresses and device of the configuration.',
       async (pages: readonly string[], options: CheckOptions) =>
         (await import('./check.ts')).checkCommand({ ...located('check', options), pages }, io),
     ),
@@ -93,6 +93,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .argument('[path...]', 'pages of the device to request, too, as a client would')
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
+    .option('--print', 'print the effective configuration, too, with its secrets as ***', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
     .addHelpText('after', help.CHECK)

@@ -14,7 +14,7 @@ export interface Surroundings
   extends Partial<
     Pick<
       ProgramIo,
-      'clock' | 'env' | 'defaultConfig' | 'defaultState' | 'folder' | 'user' | 'pages' | 'typed'
+      'clock' | 'env' | 'defaultConfig' | 'defaultState' | 'folder' | 'user' | 'systemd' | 'pages' | 'typed'
     >
   > {
   /** What standard input has, or the stream itself; default: nothing. */

@@ -7,6 +7,7 @@ export const FIRST_USE = {
   H107: 'Each problem that `check` reports, as text or JSON, says what it means and how to mend it. Cleartext on another address than loopback (unless `listen.trusted_proxies` names a proxy on another machine), an admin listener on all addresses, `enforce: false` and a password in plain text are such problems, and each is a line of the log at the start.',
   H108: 'An address, a file or a folder that cannot be used is reported by `serve` and `check` in the same words: where its key is set, the fault and what to do. `serve` waits for an address that this machine does not have yet.',
   H109: 'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
+  H382: 'The first line of `check` says that Postern can start and with which command, or how many things there are to mend.',
   H380: 'In a folder with `postern.yaml` no command needs `--config`, and each says which file it reads. If another user than root may write the file or the folder, it is refused, with its owner, its mode and what to do.',
   H235: '`init` shows what is typed at its menu only if it is one digit, and behind an address that does not answer only what is an answer. Anything else may be the password, is not tried, and is told as such.',
   H236: 'Each command that `npm start` prints works in any folder, and the last one is what comes next: `init` for a device of your own.',
