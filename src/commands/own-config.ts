@@ -13,30 +13,39 @@ interface Naming extends Partial<ConfigOptions> {
   readonly admin?: string
 }
 
-type Place = Pick<CommandIo, 'env' | 'stderr' | 'folder' | 'user'> & Pick<ProgramIo, 'permissions'>
+type Place = Pick<CommandIo, 'env' | 'folder' | 'user'> & Pick<ProgramIo, 'permissions'>
 
 /**
- * The options with `postern.yaml` of the working directory as configuration, if that file exists and nothing else names one. Says on
- * standard error which file that is. Throws a `SetupError` if another user than root may write the file or its folder: the file says which
- * programs get the password, and a command that root types in a folder of another user must not follow it.
+ * `postern.yaml` of the working directory, if it exists and `POSTERN_CONFIG` names no other file. Throws a `SetupError` if another user than
+ * root may write the file or its folder: the file says which programs get the password, and a command that root types in a folder of another
+ * user must not follow it.
+ */
+export function findOwnConfig({ env, folder, user, permissions }: Place): string | undefined {
+  if (env.POSTERN_CONFIG !== undefined || folder === undefined || user === undefined) return undefined
+  const file = join(folder, OWN_CONFIG)
+  const facts = factsOf(file, permissions)
+  if (facts === undefined || (facts.mode & TYPE) !== REGULAR) return undefined
+  requireOwn(file, facts, user)
+  const around = factsOf(folder, permissions)
+  if (around !== undefined) requireOwn(folder, around, user)
+  return file
+}
+
+/**
+ * The options with `findOwnConfig` as configuration, unless they name one. Says on standard error which file that is.
  *
  * @param command the name of the command, for the line on standard error
  */
 export function withOwnConfig<Options extends Naming>(
   options: Options,
   command: string,
-  { env, stderr, folder, user, permissions }: Place,
+  io: Place & Pick<CommandIo, 'stderr'>,
 ): Options {
   const { config, instance, stateDir, admin } = options
-  const isNamed = [config, instance, stateDir, admin, env.POSTERN_CONFIG].some((each) => each !== undefined)
-  if (isNamed || folder === undefined || user === undefined) return options
-  const file = join(folder, OWN_CONFIG)
-  const facts = factsOf(file, permissions)
-  if (facts === undefined || (facts.mode & TYPE) !== REGULAR) return options
-  requireOwn(file, facts, user)
-  const around = factsOf(folder, permissions)
-  if (around !== undefined) requireOwn(folder, around, user)
-  stderr.write(`postern ${command}: the configuration is ${file}\n`)
+  const isNamed = [config, instance, stateDir, admin].some((each) => each !== undefined)
+  const file = isNamed ? undefined : findOwnConfig(io)
+  if (file === undefined) return options
+  io.stderr.write(`postern ${command}: the configuration is ${file}\n`)
   return { ...options, config: file, isOwn: true }
 }
 
