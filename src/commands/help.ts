@@ -177,10 +177,16 @@ a file that cannot be read, or a log of several names without --name.`
 
 export const INIT = `
 On a terminal init asks for what the flags leave open. It tries the device and
-the password, writes a commented configuration and prints the next steps. It can
-store a self-signed certificate of the device. It overwrites no file. Tokens and
-certificate are kept beside the configuration; for
-${DEFAULT_CONFIG}, in /var/lib/postern.
+the password, writes a commented configuration and prints the next three
+commands. It can store a self-signed certificate of the device. It fills
+${DEFAULT_CONFIG} if that is as the package has installed it,
+and overwrites no other file. Tokens and certificate are kept beside the
+configuration; for ${DEFAULT_CONFIG}, in /var/lib/postern.
+
+What the device needs is found and written: reuse: never, parser: tolerant,
+another Host, fewer fields. A Basic or Digest login of its own, or a login form,
+is offered with what was seen. Clients can log out at /oauth/revoke, unless the
+device has that path itself.
 
 It asks how many requests the device takes at once, unless flags name both the
 device and its password. Enter: learned, up to 4, which break hardly any device.

@@ -75,7 +75,8 @@ type InitIo = CommandIo & Terminal & Pick<ProgramIo, 'typed' | 'permissions'>
  */
 export async function initCommand(options: InitOptions, io: InitIo): Promise<ExitCode> {
   const instance = options.instance === undefined ? undefined : instanceOf(options.instance, io)
-  const config = instance?.config ?? resolve(io.folder ?? '', options.config ?? untouched(io.defaultConfig) ?? OWN_CONFIG)
+  const config =
+    instance?.config ?? resolve(io.folder ?? '', options.config ?? untouched(io.defaultConfig) ?? OWN_CONFIG)
   if (instance !== undefined) makeFolder(io)
   requirePlace(config, instance === undefined ? 'name another file with --config' : 'choose another name')
   const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)
