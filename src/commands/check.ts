@@ -68,8 +68,7 @@ function verdictOf(outcomes: readonly CheckOutcome[], options: CheckOptions, io:
 const toMend = (problems: number): string => `${counted(problems, 'thing')} to mend:`
 
 /**
- * The configuration; for `--json` the error of an unusable one, so that the document can list its problems. As text the error is thrown, after
- * the number of its problems.
+XX
  */
 function readConfig(options: CheckOptions, io: CommandIo): Loaded | SetupError {
   try {
@@ -77,7 +76,7 @@ function readConfig(options: CheckOptions, io: CommandIo): Loaded | SetupError {
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     if (options.json === true) return error
-    if (error instanceof FaultyConfiguration && options.quiet !== true)
+    if (error instanceof FaultyConfiguration && error.problems.length > 1 && options.quiet !== true)
       io.stderr.write(`${toMend(error.problems.length)}\n`)
     throw error
   }

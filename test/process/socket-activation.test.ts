@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { connect } from '../support/client.ts'
+import { connect, send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
 import type { Connection } from '../support/message.ts'
 import type { Transport } from '../support/transports.ts'
@@ -37,10 +37,10 @@ function descriptorOf(server: Server): number {
   return handle.fd
 }
 
-/** @param path the path of a Unix socket; default: a TCP port */
-async function manage(configFile: string, path?: string): Promise<Managed> {
+/** @param path the path of a Unix socket; default: a TCP port of `host` */
+async function manage(configFile: string, path?: string, host = '127.0.0.1'): Promise<Managed> {
   const bound = `${path}.bound`
-  const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path: bound })
+  const server = createServer().listen(path === undefined ? { port: 0, host } : { path: bound })
   await once(server, 'listening')
   // `close` removes the path that was bound.
   if (path !== undefined) renameSync(bound, path)
@@ -133,6 +133,20 @@ it('clients of a Unix socket that is passed as fd:3 are served', async () => {
   const client = connectSocket(path)
   client.end('GET / HTTP/1.1\r\nHost: device\r\nConnection: close\r\n\r\n')
   expect(await text(client)).toMatch(/^HTTP\/1\.1 401 /)
+})
+
+it('C17 an IPv4 client of a socket for IPv4 and IPv6, as postern.socket has it, counts by its IPv4 address', async () => {
+  const limits = { api: { requests: 10 } }
+  const site = await prepareSite({ transport: 'http1', config: { listen: { address: 'fd:3' }, limits } })
+  const manager = await manage(site.configFile, undefined, '::')
+  expect((await manager.started(1)).public).toMatch(/^http:\/\/\[::\]:\d+$/)
+  const [, port] = manager.address.split(':')
+  const remaining = async (host: string): Promise<unknown> => {
+    const response = await send({ transport: 'http1', url: `http://${host}:${port}` })
+    return response.header('x-ratelimit-remaining')
+  }
+  expect([await remaining('127.0.0.1'), await remaining('[::ffff:127.0.0.1]')]).toEqual(['9', '8'])
+  expect([await remaining('[::1]'), await remaining('127.0.0.1')]).toEqual(['9', '7'])
 })
 
 it.each<[kind: string, transport: Transport, kept: boolean]>([

@@ -68,7 +68,7 @@ const ATTRIBUTES = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))
 
 /** The tags of forms in a page, without those in comments and scripts. */
 function tagsIn({ body }: OwnResponse): readonly Tag[] {
-  const shown = String(body ?? '').replace(/<!--[^]*?-->|<(script|style)\b[^]*?<\/\1\s*>/gi, '')
+  const shown = String(body ?? '').replace(/<!--.*?-->|<(script|style)\b.*?<\/\1\s*>/gis, '')
   return [...shown.matchAll(TAGS)].map(([, name = '', rest = '']) => ({
     name: name.toLowerCase(),
     attributes: new Map(
