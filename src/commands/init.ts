@@ -252,7 +252,8 @@ function nextSteps({ config, commands, files, login, hasRevocation, places }: Ma
   return `
 Written: ${files.join(', ')}
 ${notes.map((note) => `\n${note}`).join('')}
-Next: try everything in it, start Postern, and, in another terminal, log in and ask for a page of the device:
+Next: try everything in it, start Postern, and, in another terminal, log in and
+ask for a page of the device:
   ${commands.check}
   ${commands.serve}
   ${commands.try}
@@ -260,13 +261,14 @@ Next: try everything in it, start Postern, and, in another terminal, log in and 
 }
 
 function signingIn(words: string, config: string): string {
-  return `The device has ${words}. Clients cannot answer it through Postern. Set upstream.auth in
-${config}, as its comment shows, and Postern signs in for them.
+  return `The device has ${words}.
+Clients cannot answer it through Postern. Set upstream.auth, as its comment in
+${config} shows, and Postern signs in for them.
 `
 }
 
-const LOGGING_OUT = `The device itself has ${REVOCATION_PATH}, where clients would log out of Postern. Name another path in oauth.revocation_path,
-if they shall.
+const LOGGING_OUT = `The device itself has ${REVOCATION_PATH}, where clients would log out of Postern.
+To let them, name another path in oauth.revocation_path.
 `
 
 /**

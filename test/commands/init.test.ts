@@ -374,7 +374,7 @@ describe('postern init on a terminal', () => {
     const text = screen.replaceAll(/\s+/g, ' ')
     expect(text).toContain('answered 401, which asks for a Basic login of its own')
     expect(text).toContain('With 5 Postern signs in there for clients')
-    expect(text).not.toContain('Set upstream.auth in')
+    expect(text).not.toContain('Set upstream.auth')
     expect(written().upstream.auth).toMatchObject({ kind: 'basic', user: 'jo' })
   })
 
@@ -388,7 +388,7 @@ describe('postern init on a terminal', () => {
       AT_ONCE,
     )
     expect(code, screen).toBe(0)
-    expect(screen.replaceAll(/\s+/g, ' ')).toContain('Set upstream.auth in')
+    expect(screen.replaceAll(/\s+/g, ' ')).toContain('Set upstream.auth, as its comment in')
     expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# auth: \{kind: basic, user: admin, /m)
   })
 
