@@ -194,7 +194,7 @@ const named = ({ checks }: Report, name: string): CheckResult | undefined =>
 /** Without it, `check` warns of the default. */
 const SLOW = { limits: { wrong_passwords: 'slow' } }
 
-describe('H382 the first line of check', () => {
+describe('H368 the first line of check', () => {
   const first = ({ stdout }: Run): string => /^.*\n/.exec(stdout)?.[0] ?? ''
   const ready = (): Promise<Site> => prepareSite({ config: SLOW, password: HASHED_PASSWORD })
 

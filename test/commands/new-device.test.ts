@@ -58,7 +58,7 @@ function startFormDevice(page = `<html><!-- <form method=post><input type=passwo
   }).then((device) => ({ ...device, bodies }))
 }
 
-describe('H383 a login form of the device', () => {
+describe('H369 a login form of the device', () => {
   it('is offered with what was seen, tried, and written; Postern signs in with it', async () => {
     const device = await startFormDevice()
     const { code, screen } = await onTerminal(
@@ -197,7 +197,7 @@ describe('H383 a login form of the device', () => {
   })
 })
 
-describe('H383 Basic and Digest', () => {
+describe('H369 Basic and Digest', () => {
   it('an account that the device accepts is tried by a real login', async () => {
     const right = `Basic ${Buffer.from(`jo:${SECRET}`).toString('base64')}`
     const device = await startDevice((request, response) => {
@@ -218,7 +218,7 @@ describe('H383 Basic and Digest', () => {
   })
 })
 
-describe('H384 init writes what the device needs', () => {
+describe('H370 init writes what the device needs', () => {
   it('parser: tolerant, and says so', async () => {
     const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
@@ -260,7 +260,7 @@ describe('H384 init writes what the device needs', () => {
   })
 })
 
-describe('H385 oauth.revocation_path', () => {
+describe('H371 oauth.revocation_path', () => {
   const revocation = (): unknown => written().oauth.revocationPath
   const withStatuses = (own: number, other: number): Promise<Device> =>
     startDevice((request, response) => {
@@ -351,7 +351,7 @@ describe('the three commands at the end of init', () => {
   })
 })
 
-describe('H386 the configuration that a package has installed', () => {
+describe('H372 the configuration that a package has installed', () => {
   const around = (): Surroundings => ({
     env,
     folder: temporaryDirectory(),

@@ -18,7 +18,7 @@ const runIn = (folder: string, args: readonly string[], around: Surroundings = {
 const reading = (command: string, { configFile }: Site): string =>
   `postern ${command}: the configuration is ${configFile}\n`
 
-it('H380 no command needs --config in a folder with postern.yaml, and each names the file', async () => {
+it('H367 no command needs --config in a folder with postern.yaml, and each names the file', async () => {
   const site = await prepareSite()
   const served = await site.serveHere()
   await served.grant()
@@ -40,7 +40,7 @@ it('H380 no command needs --config in a folder with postern.yaml, and each names
   expect(await served.use('x')).toBe(401)
 })
 
-it('H380 another configuration that is named takes its place', async () => {
+it('H367 another configuration that is named takes its place', async () => {
   const [own, other] = await Promise.all([prepareSite(), prepareSite()])
   const shown = async (args: readonly string[], more: object = {}) => {
     const { stdout, stderr } = await runIn(own.directory, ['check', '--json', ...args], more)
@@ -59,7 +59,7 @@ it.each([
   ['the file, for everyone', 'file', 0o602],
   ['the folder, for its group', 'folder', 0o770],
   ['the folder, for everyone', 'folder', 0o1777],
-])('H380 is refused if others may write %s', async (_what, which, mode) => {
+])('H367 is refused if others may write %s', async (_what, which, mode) => {
   const site = await prepareSite()
   const path = which === 'file' ? site.configFile : site.directory
   chmodSync(path, mode)
@@ -76,7 +76,7 @@ it.each([
   expect(await runIn(site.directory, ['check'])).toMatchObject({ code: 0 })
 })
 
-it.each(['file', 'folder'])('H380 is refused if the %s belongs to another user', async (which) => {
+it.each(['file', 'folder'])('H367 is refused if the %s belongs to another user', async (which) => {
   const site = await prepareSite()
   const path = which === 'file' ? site.configFile : site.directory
   const other = user + 1
@@ -92,7 +92,7 @@ it.each(['file', 'folder'])('H380 is refused if the %s belongs to another user',
   } else expect(await runIn(site.directory, ['check'], asOther)).toMatchObject({ code: 2 })
 })
 
-it('H380 a link is judged by its target, and a folder of that name is no configuration', async () => {
+it('H367 a link is judged by its target, and a folder of that name is no configuration', async () => {
   const site = await prepareSite()
   const folder = temporaryDirectory()
   symlinkSync(site.configFile, join(folder, 'postern.yaml'))
@@ -109,7 +109,7 @@ it('H380 a link is judged by its target, and a folder of that name is no configu
   })
 })
 
-it('H380 serve finds it under the permissions of the executable, and reloads it after a change', async () => {
+it('H367 serve finds it under the permissions of the executable, and reloads it after a change', async () => {
   const site = await prepareSite()
   const folder = temporaryDirectory()
   renameSync(site.configFile, join(folder, 'postern.yaml'))
