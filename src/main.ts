@@ -27,6 +27,7 @@ const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
   readOutside,
+  statOutside,
   restart: (env) => process.execve?.(process.execPath, [process.argv0, ...ARGUMENTS], env),
 }
 
@@ -37,6 +38,8 @@ const io: ProgramIo = {
   clock: systemClock,
   defaultConfig: DEFAULT_CONFIG,
   defaultState: DEFAULT_STATE,
+  folder: workingDirectory(),
+  user: process.getuid?.(),
   pages: PAGES,
   permissions,
   args: process.argv.slice(2),
@@ -54,6 +57,15 @@ const io: ProgramIo = {
   daemon,
 }
 
+/** Undefined if it has been removed, which Node reports by an error. */
+function workingDirectory(): string | undefined {
+  try {
+    return process.cwd()
+  } catch {
+    return undefined
+  }
+}
+
 /** Makes a relative path absolute: that of `npm start` would not work in another folder. */
 function whole(word: string): string {
   return /^\.\.?\//.test(word) ? resolve(word) : word
@@ -61,10 +73,23 @@ function whole(word: string): string {
 
 /** Reads a file with another program. Only a regular file: a pipe would be empty after the restart. Undefined if it cannot be read. */
 function readOutside(path: string): string | undefined {
+  return outputOf('[ -f "$1" ] && exec cat -- "$1"', path)
+}
+
+/** The owner and the mode of a path, by another program. Undefined if there is no such path. */
+function statOutside(path: string): { readonly uid: number; readonly mode: number } | undefined {
+  const [, uid, mode] =
+    /^(\d+) ([\da-f]+)\n$/.exec(outputOf('exec stat -Lc "%u %f" -- "$1"', path) ?? '') ?? []
+  return uid === undefined || mode === undefined ? undefined : { uid: Number(uid), mode: Number(`0x${mode}`) }
+}
+
+/** What a shell command writes about a path; undefined if it fails or writes no text. */
+function outputOf(script: string, path: string): string | undefined {
   // Node's module is loaded here, because no other start needs it.
   const { spawnSync } = process.getBuiltinModule('node:child_process')
-  const args = ['-c', '[ -f "$1" ] && exec cat -- "$1"', 'sh', path]
-  const { status, stdout } = spawnSync('/bin/sh', args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const { status, stdout } = spawnSync('/bin/sh', ['-c', script, 'sh', path], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   return status === 0 && isUtf8(stdout) ? new TextDecoder().decode(stdout) : undefined
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Field, z } from '../../src/config/field.ts'
-import { firstConfiguration, flow } from '../../src/config/first-configuration.ts'
+import { flow } from '../../src/config/first-configuration.ts'
 import { environmentName, type KnownKey, knownKeys } from '../../src/config/known-keys.ts'
 import { RESTART_KEYS } from '../../src/config/restart-keys.ts'
 import { schema } from '../../src/config/schema.ts'
@@ -249,18 +249,4 @@ function written(value: YamlValue): string {
 
 function code(text: string): string {
   return `\`${text}\``
-}
-
-/** The first configuration in deploy/. `npm run reference` writes it. */
-export function shippedConfiguration(): string {
-  const file = '/etc/postern/postern.yaml'
-  return firstConfiguration({
-    file,
-    title: `# yaml-language-server: $schema=./postern.schema.json
-#
-# Postern's configuration for a first installation: ${file}`,
-    url: 'http://192.0.2.10:80',
-    password: { file: '/etc/postern/password' },
-    stateDir: '/var/lib/postern',
-  })
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
-import { referencePage, referenceSchema, shippedConfiguration } from './reference.ts'
+import { shippedConfiguration } from '../../src/config/first-configuration.ts'
+import { referencePage, referenceSchema } from './reference.ts'
 
 const deploy = new URL('../', import.meta.url)
 

@@ -16,6 +16,12 @@ export interface CommandIo {
   readonly defaultConfig?: string
   /** The state folder of an installed package. The folder of each instance is below it. */
   readonly defaultState?: string
+  /** The working directory; undefined if it has been removed. */
+  readonly folder?: string | undefined
+  /** The folder that exists where systemd runs the services of this machine; default: its own. */
+  readonly systemd?: string
+  /** The id of the user that runs the program. */
+  readonly user?: number | undefined
   /** The folder of the pages, if a package has installed them. */
   readonly pages?: string
 }

@@ -4,10 +4,13 @@ import type { Config } from '../config/schema.ts'
 import { codeOf, firstOf, isWithheld, SetupError } from '../system/setup-error.ts'
 import { shellWord } from '../system/text.ts'
 import type { CommandIo } from './command.ts'
+import { OWN_CONFIG } from './help.ts'
 import { instanceOf, unknownInstance } from './instance.ts'
 
 export interface ConfigOptions {
   readonly config?: string
+  /** `config` is `postern.yaml` of the working directory, so a command line that is typed there need not name it. */
+  readonly isOwn?: true
   /** The name of one of several devices of this host, in place of `config`. */
   readonly instance?: string
   /** `key=value` each. They override the environment and the file. */
@@ -18,10 +21,14 @@ export interface ConfigOptions {
  * A command line to copy that finds the same configuration: the words that start the program, then `words`, then these flags. A value of
  * `--set` may be a secret, so only the value of `state_dir` is shown.
  */
-export function withFlags(program: string, words: string, { instance, config, set }: ConfigOptions): string {
+export function withFlags(
+  program: string,
+  words: string,
+  { instance, config, isOwn, set }: ConfigOptions,
+): string {
   const flags = [
     ...(instance === undefined ? [] : ['--instance', instance]),
-    ...(config === undefined ? [] : ['--config', config]),
+    ...(config === undefined || isOwn ? [] : ['--config', config]),
     ...set.flatMap((each) => ['--set', each.startsWith('state_dir=') ? each : `${each.split('=', 1)}=...`]),
   ]
   return [program, words, ...flags.map(shellWord)].join(' ')
@@ -98,7 +105,7 @@ function noFile({ env, defaultConfig }: Surroundings): string {
       ? ', because POSTERN_CONFIG is empty'
       : defaultConfig === undefined
         ? ''
-        : `, and there is no ${defaultConfig}`
+        : `, and there is neither a ${OWN_CONFIG} in this folder nor ${defaultConfig}`
   return `no configuration file is named${absent}: name one with --config, or write one with postern init`
 }
 

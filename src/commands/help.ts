@@ -4,6 +4,9 @@ import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS } from '../verify/options.ts'
 /** Where packages and docs/installing.md put the configuration. */
 export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
+/** The configuration that commands use in its folder, so that none needs `--config` there. `init` writes it by default. */
+export const OWN_CONFIG = 'postern.yaml'
+
 /** Where packages and docs/installing.md put the state. */
 export const DEFAULT_STATE = '/var/lib/postern'
 
@@ -31,9 +34,11 @@ it as ${PAGES}/operating.md.`
 
 export const SERVE = `
 Each configuration key can be set in three places: --set overrides the
-environment, which overrides the file.
+environment, which overrides the file. postern.yaml in this folder needs no
+--config, if it and the folder belong to root or to you, and nobody else may
+write them. A line on standard error then names it.
   postern serve --config postern.yaml --set limits.api.requests=120
-  POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
+  POSTERN_LIMITS_API_REQUESTS=120 postern serve
   postern serve --set upstream.url=http://192.0.2.7 \\
     --set password.file=/etc/postern/password
 
@@ -45,10 +50,11 @@ or the key. SIGTERM or SIGINT stops the sidecar gracefully; a second signal
 stops it at once.`
 
 export const CHECK = `
-Each check prints one line: ok, WARNING (it works, but act soon) or FAILED.
-An indented line says what the problem means and what to do. An address that the
-running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who
-has to be able to read the files:
+The first line says whether Postern can start, and how, or how many things there
+are to mend. Each check then prints one line, problems first: FAILED, WARNING
+(it works, but act soon) or ok. An indented line says what the problem means and
+what to do. An address that the running sidecar of this state_dir uses is ok.
+Run it as the sidecar's user, who has to be able to read the files:
   runuser -u postern -- postern check
   runuser -u postern -- postern check --instance boiler
   postern check --quiet || echo 'not now'
@@ -61,21 +67,21 @@ pages of an API that clients use.
 its length and one in chunks, and says whether the answers differ. The device
 acts on them: name only a path that may be posted to.
 
-Secrets are printed as ***. Only --uploads changes anything. Exit codes: 0 if
-everything works; 2 if serve would not start, because the configuration or a
-file that it names is unusable; 1 if something else fails, such as a device that
-does not respond.`
+Only --uploads changes anything. Exit codes: 0 if everything works; 2 if serve
+would not start, because the configuration or a file that it names is unusable;
+1 if something else fails, such as a device that does not respond.`
 
 /** How the commands for a running sidecar find it. */
 const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
-configuration: name it with --config or --instance, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+configuration: name it with --config or --instance, unless it is postern.yaml in
+this folder, or ${DEFAULT_CONFIG}. Run it as the sidecar's user or
+as root.
 A mistake in that file costs one line of warning, unless it is in a key that
 says where the sidecar is. --state-dir finds the sidecar without a file.`
 
 export const HEALTHY = `
 The command asks at admin.address, so it needs the same configuration: name it
-with --config or --instance, unless it is
+with --config or --instance, unless it is postern.yaml in this folder, or
 ${DEFAULT_CONFIG}. It prints one line.
 A mistake in that file costs one more line, a warning, unless it is in a key
 that says where the sidecar is. --admin finds the sidecar without a file.
@@ -172,10 +178,16 @@ a file that cannot be read, or a log of several names without --name.`
 
 export const INIT = `
 On a terminal init asks for what the flags leave open. It tries the device and
-the password, writes a commented configuration and prints the next steps. It can
-store a self-signed certificate of the device. It overwrites no file. Tokens and
-certificate are kept beside the configuration; for
-${DEFAULT_CONFIG}, in /var/lib/postern.
+the password, writes a commented configuration and prints the next three
+commands. It can store a self-signed certificate of the device. It fills
+${DEFAULT_CONFIG} if that is as the package has installed it,
+and overwrites no other file. Tokens and certificate are kept beside the
+configuration; for ${DEFAULT_CONFIG}, in /var/lib/postern.
+
+What the device needs is found and written: reuse: never, parser: tolerant,
+another Host, fewer fields. A Basic or Digest login of its own, or a login form,
+is offered with what was seen. Clients can log out at /oauth/revoke, unless the
+device has that path itself.
 
 It asks how many requests the device takes at once, unless flags name both the
 device and its password. Enter: learned, up to 4, which break hardly any device.

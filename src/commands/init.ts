@@ -6,30 +6,28 @@ import {
   constants,
   existsSync,
   openSync,
+  readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { firstConfiguration } from '../config/first-configuration.ts'
+import { firstConfiguration, REVOCATION_PATH, shippedConfiguration } from '../config/first-configuration.ts'
 import { loadConfig } from '../config/load.ts'
 import { formatAddress } from '../system/listen-address.ts'
 import { codeOf, reasonOf, SetupError } from '../system/setup-error.ts'
-import { shellWord } from '../system/text.ts'
-import type { DeviceLogin } from './check/finding.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
-import { DEFAULT_CONFIG, DEFAULT_STATE } from './help.ts'
+import { DEFAULT_STATE, OWN_CONFIG } from './help.ts'
 import {
   addressFromFlags,
   askForDevice,
   askForPassword,
-  NAMES,
   type NewFile,
   type PasswordChoice,
   type PasswordFlags,
   passwordFromFlags,
   requireDevice,
-  type TriedDevice,
   tryPassword,
 } from './init/answers.ts'
 import {
@@ -40,11 +38,14 @@ import {
   placesFromFlag,
 } from './init/first-places.ts'
 import { type InstanceAddresses, makeFolder, withFreeAddresses } from './init/instance-place.ts'
+import type { TriedDevice } from './init/tried-device.ts'
 import { type Instance, instanceOf } from './instance.ts'
+import { type NextCommands, nextCommands } from './next-commands.ts'
+import { findOwnConfig } from './own-config.ts'
 import { openPrompt, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
-  /** Path of the file to write; `postern.yaml` if it is left out. */
+  /** Path of the file to write. If it is left out: that of the package, if nobody has changed it yet, otherwise `postern.yaml`. */
   readonly config?: string
   /** The name of one of several devices of this host, in place of `config`. */
   readonly instance?: string
@@ -65,17 +66,17 @@ interface Answers {
   readonly places: PlacesChoice
 }
 
+type InitIo = CommandIo & Terminal & Pick<ProgramIo, 'typed' | 'permissions'>
+
 /**
  * Writes a first configuration. On a terminal it asks for the values that the flags leave out, and tries the device and the password before
  * it writes anything. Without a terminal it asks nothing: a missing flag is exit code 2, a device that does not answer is 1. Rejects with
  * `SetupError`, and then has written nothing.
  */
-export async function initCommand(
-  options: InitOptions,
-  io: CommandIo & Terminal & Pick<ProgramIo, 'typed'>,
-): Promise<ExitCode> {
+export async function initCommand(options: InitOptions, io: InitIo): Promise<ExitCode> {
   const instance = options.instance === undefined ? undefined : instanceOf(options.instance, io)
-  const config = instance?.config ?? resolve(options.config ?? 'postern.yaml')
+  const config =
+    instance?.config ?? resolve(io.folder ?? '', options.config ?? untouched(io.defaultConfig) ?? OWN_CONFIG)
   if (instance !== undefined) makeFolder(io)
   requirePlace(config, instance === undefined ? 'name another file with --config' : 'choose another name')
   const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)
@@ -90,7 +91,7 @@ export async function initCommand(
     ? await answersFromTerminal(options, given, passwordBeside(config, instance), io)
     : await answersFromFlags(options, given, io)
   const places = firstPlaces(answers.places)
-  const stateDir = instance?.stateDir ?? stateDirBeside(config)
+  const stateDir = instance?.stateDir ?? stateDirBeside(config, io)
   const write = (addresses?: InstanceAddresses): Made => {
     const text = firstConfiguration({
       ...answers.device,
@@ -108,18 +109,16 @@ export async function initCommand(
       ...(instance === undefined ? {} : { flag: `--instance ${instance.name}` }),
     })
     loadConfig({ file: { path: config, text } })
-    const files = [answers.password.newFile ?? [], { path: config, text }].flat()
+    const files = [answers.password.newFile ?? [], { path: config, text, replaces: isShipped(config) }].flat()
     writeNewFiles(files)
-    const port = addresses?.listen.port
     const login = answers.password.auth === undefined ? answers.device.login : undefined
+    const flags = instance === undefined ? { config, ...ownFlag(config, io) } : { instance: instance.name }
     return {
-      program: io.typed,
       config,
-      instance,
-      port,
-      stateDir,
+      commands: nextCommands({ set: [], ...flags }, io),
       files: files.map(({ path }) => path),
       login,
+      hasRevocation: answers.device.hasRevocation,
       places: aboutPlaces(places),
     }
   }
@@ -135,9 +134,39 @@ function passwordBeside(config: string, instance: Instance | undefined): string 
 
 type Given = { readonly [K in keyof Answers]: Answers[K] | undefined }
 
+/** Whether a file is that of the package, as it was shipped. */
+function isShipped(file: string): boolean {
+  try {
+    return readFileSync(file, 'utf8') === shippedConfiguration()
+  } catch {
+    return false
+  }
+}
+
+/** The configuration of the package, if nobody has changed it yet and this user may write it. */
+function untouched(file: string | undefined): string | undefined {
+  if (file === undefined || !isShipped(file)) return undefined
+  try {
+    accessSync(file, constants.W_OK)
+    return file
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether commands find the file where this one was typed. */
+function ownFlag(config: string, io: InitIo): { readonly isOwn?: true } {
+  try {
+    return findOwnConfig(io) === config ? { isOwn: true } : {}
+  } catch (error) {
+    if (error instanceof SetupError) return {}
+    throw error
+  }
+}
+
 /** Throws `SetupError` if the file exists or its folder cannot be written. Called before any question: no password is typed in vain. */
 function requirePlace(config: string, another: string): void {
-  if (existsSync(config)) {
+  if (existsSync(config) && !isShipped(config)) {
     throw new SetupError(`${config} exists, and init overwrites nothing`, {
       remedy: `edit it, remove it, or ${another}`,
     })
@@ -152,8 +181,8 @@ function requirePlace(config: string, another: string): void {
 }
 
 /** The state folder: below /var/lib for the configuration of packages, otherwise beside the configuration. */
-function stateDirBeside(config: string): string {
-  return config === DEFAULT_CONFIG ? DEFAULT_STATE : join(dirname(config), 'state')
+function stateDirBeside(config: string, { defaultConfig, defaultState = DEFAULT_STATE }: InitIo): string {
+  return config === defaultConfig ? defaultState : join(dirname(config), 'state')
 }
 
 async function answersFromTerminal(
@@ -168,8 +197,7 @@ async function answersFromTerminal(
       ? given.device
       : await askForDevice(given.device, given.password?.auth, prompt)
   if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-  const stored = { file: passwordFile, weak, login: device.login }
-  const password = given.password ?? (await askForPassword(prompt, stored))
+  const password = given.password ?? (await askForPassword(prompt, { file: passwordFile, weak }, device))
   // Flags for the device and its password are a whole command, and ask nothing.
   const isWhole = given.device !== undefined && given.password !== undefined
   return { device, password, places: given.places ?? (isWhole ? 'default' : await askForPlaces(prompt)) }
@@ -203,74 +231,65 @@ async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<v
 }
 
 interface Made {
-  /** The words that start Postern. */
-  readonly program: string
   readonly config: string
-  readonly instance?: Instance | undefined
-  /** The port for clients; default: 8443. */
-  readonly port?: number | undefined
-  readonly stateDir: string
+  readonly commands: NextCommands
   readonly files: readonly string[]
-  /** The login that the device asks for, if `upstream.auth` is not set yet. */
-  readonly login?: DeviceLogin | undefined
+  /** The login of the device, if `upstream.auth` is not set yet. */
+  readonly login?: TriedDevice['login']
+  /** Whether the device itself has the path at which clients log out. */
+  readonly hasRevocation?: boolean | undefined
   /** What the places mean; empty if there is nothing to say. */
-  readonly places?: string
+  readonly places: string
 }
 
-/** The next steps after `init`, with commands to copy. */
-export function nextSteps(made: Made): string {
-  const { program, config, instance, port = 8443, stateDir, files, login, places = '' } = made
-  const certificate = shellWord(join(stateDir, 'tls', 'cert.pem'))
+/** The next steps after `init`, with three commands to copy. */
+function nextSteps({ config, commands, files, login, hasRevocation, places }: Made): string {
+  const notes = [
+    ...(login === undefined ? [] : [signingIn(login.words, config)]),
+    ...(hasRevocation === true ? [LOGGING_OUT] : []),
+    ...(places === '' ? [] : [places]),
+  ]
   return `
 Written: ${files.join(', ')}
-${login === undefined ? '' : `\n${signingIn(login, config)}`}${places === '' ? '' : `\n${places}`}
-${instance === undefined ? ofFile(program, config) : ofInstance(program, instance)} the first token. It asks for the device password and
-does not show it:
-  (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
-    curl -sS --cacert ${certificate} https://localhost:${port}/oauth/token -d grant_type=password --data-urlencode password@-
+${notes.map((note) => `\n${note}`).join('')}
+Next: try everything in it, start Postern, and, in another terminal, log in and
+ask for a page of the device:
+  ${commands.check}
+  ${commands.serve}
+  ${commands.try}
 `
 }
 
-function signingIn(login: DeviceLogin, config: string): string {
-  return `The device asks for a ${NAMES[login]} login of its own, which clients cannot answer through Postern. Set upstream.auth in
-${config}, as its comment shows, and Postern signs in for them.
+function signingIn(words: string, config: string): string {
+  return `The device has ${words}.
+Clients cannot answer it through Postern. Set upstream.auth, as its comment in
+${config} shows, and Postern signs in for them.
 `
 }
 
-function ofFile(program: string, config: string): string {
-  const flag = `--config ${shellWord(config)}`
-  return `Next, try everything in it, and start Postern:
-  ${program} check ${flag}
-  ${program} serve ${flag}
-
-Then, in another terminal,`
-}
-
-function ofInstance(program: string, { name }: Instance): string {
-  return `Next, as root, try everything in it, and start Postern, now and at every boot:
-  runuser -u postern -- ${program} check --instance ${name}
-  systemctl enable --now postern-device@${name}
-
-Then, as root,`
-}
+const LOGGING_OUT = `The device itself has ${REVOCATION_PATH}, where clients would log out of Postern.
+To let them, name another path in oauth.revocation_path.
+`
 
 /**
- * Writes files that must not exist yet, all or none. Their mode is 0600. If root writes into a folder of another group, that group can read
+ * Writes files, all or none. They must not exist yet, except one that is replaced. Their mode is 0600. If root writes into a folder of another group, that group can read
  * the file (0640), because the service may run as a user of this group. Throws `SetupError`.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
   const made: string[] = []
-  for (const { path, text } of files) {
+  for (const { path, text, replaces = false } of files) {
+    const draft = replaces ? `${path}.new` : path
     try {
-      const file = openSync(path, 'wx', 0o600)
-      made.push(path)
+      const file = openSync(draft, 'wx', 0o600)
+      made.push(draft)
       writeFileSync(file, text)
       closeSync(file)
-      shareWithFolder(path)
+      shareWithFolder(draft)
+      if (replaces) renameSync(draft, path)
     } catch (error) {
       for (const each of made) rmSync(each, { force: true })
       const reason = codeOf(error) === 'EEXIST' ? 'it exists, and init overwrites nothing' : reasonOf(error)
-      throw new SetupError(`cannot write ${path}: ${reason}`, { cause: error })
+      throw new SetupError(`cannot write ${draft}: ${reason}`, { cause: error })
     }
   }
 }

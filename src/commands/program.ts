@@ -12,6 +12,7 @@ import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
+import { withOwnConfig } from './own-config.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { StatusOptions } from './status.ts'
@@ -53,6 +54,9 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .configureOutput(helpOutput(io))
     .addHelpText('after', help.PROGRAM)
 
+  const located = <Options extends object>(name: string, options: Options): Options =>
+    withOwnConfig(options, name, io)
+
   /** `run` gets the operands, then the options. */
   function command<Given extends unknown[]>(
     name: string,
@@ -72,7 +76,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'serve',
       'Run the sidecar in front of a device.',
-      async (options: ConfigOptions) => (await import('./serve.ts')).serveCommand(options, io),
+      async (options: ConfigOptions) =>
+        (await import('./serve.ts')).serveCommand(located('serve', options), io),
       [],
     ),
   ).addHelpText('after', help.SERVE)
@@ -81,14 +86,15 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
   withConfig(
     command(
       'check',
-      'Print the effective configuration and test the files, addresses and device in it.',
+      'Say whether Postern can start: test the files, addresses and device of the configuration.',
       async (pages: readonly string[], options: CheckOptions) =>
-        (await import('./check.ts')).checkCommand({ ...options, pages }, io),
+        (await import('./check.ts')).checkCommand({ ...located('check', options), pages }, io),
     ),
   )
     .argument('[path...]', 'pages of the device to request, too, as a client would')
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
+    .option('--print', 'print the effective configuration, too, with its secrets as ***', false)
     .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .option('--uploads <path>', 'send two POSTs to this path of the device: does it read chunks?')
     .addHelpText('after', help.CHECK)
@@ -97,7 +103,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
-      async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
+      async (options: HealthyOptions) =>
+        (await import('./healthy.ts')).healthyCommand(located('healthy', options), io),
     ),
   )
     .addOption(
@@ -115,7 +122,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'status',
       'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
-      async (options: StatusOptions) => (await import('./status.ts')).statusCommand(options, io),
+      async (options: StatusOptions) =>
+        (await import('./status.ts')).statusCommand(located('status', options), io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
@@ -127,7 +135,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'explain',
       'Tell what the running sidecar decided about one of the last requests, and why.',
       async (id: string | undefined, options: ExplainOptions) =>
-        (await import('./explain.ts')).explainCommand(id, options, io),
+        (await import('./explain.ts')).explainCommand(id, located('explain', options), io),
     ),
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
@@ -141,7 +149,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'issue',
       'Issue one access token for a client that cannot log in: a probe, a script, a guest.',
-      async (options: IssueOptions) => (await import('./issue.ts')).issueCommand(options, io),
+      async (options: IssueOptions) =>
+        (await import('./issue.ts')).issueCommand(located('issue', options), io),
     ),
   )
     .option('--for <time>', 'how long it is valid: 1m to 366d, such as 90d or 2h (required)', parseOnce)
@@ -152,7 +161,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
 
   withConfig(
     command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>
-      (await import('./revoke.ts')).revokeCommand(options, io),
+      (await import('./revoke.ts')).revokeCommand(located('revoke', options), io),
     ),
   )
     .option('--all', 'every grant')
@@ -165,7 +174,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'retry',
       'Try again how many requests the device takes at once, after that has broken it.',
-      async (options: ConfigOptions) => (await import('./retry.ts')).retryCommand(options, io),
+      async (options: ConfigOptions) =>
+        (await import('./retry.ts')).retryCommand(located('retry', options), io),
     ),
   )
     .addOption(stateDirOption())
@@ -176,7 +186,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     'Write a first configuration: ask for the device and its password, and try both.',
     async ({ dropIn, ...options }: InitOptions & { readonly dropIn: boolean }) =>
       dropIn
-        ? (await import('./init/drop-in.ts')).dropInCommand(options, io)
+        ? (await import('./init/drop-in.ts')).dropInCommand(located('init', options), io)
         : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
@@ -320,7 +330,7 @@ function withConfig(target: Command): Command {
   return target
     .option(
       '--config <file>',
-      `configuration file (YAML); also POSTERN_CONFIG (default: ${help.DEFAULT_CONFIG}, if it exists)`,
+      `configuration file (YAML); also POSTERN_CONFIG (default: postern.yaml, or ${help.DEFAULT_CONFIG})`,
     )
     .addOption(instanceOption('one of several devices of this host: its file and state folder'))
     .addOption(

@@ -6,11 +6,36 @@ import type { Parsed } from './yaml.ts'
 
 export const ADDRESS_FORMS = 'host:port, [IPv6]:port, unix:/path or fd:3'
 
-/** Parses `host:port` (an IPv6 address in brackets), `unix:/path` or `fd:3`. */
-export function parseAddress(text: string): Parsed<ListenAddress> {
+/**
+ * Parses `host:port` (an IPv6 address in brackets), `unix:/path` or `fd:3`.
+ *
+ * @param every the host that an error message names for every address of the machine
+ */
+export function parseAddress(text: string, every = '0.0.0.0'): Parsed<ListenAddress> {
   if (text.startsWith('unix:')) return parseUnix(text.slice('unix:'.length))
   if (text.startsWith('fd:')) return parseDescriptor(text.slice('fd:'.length))
-  return parseTcp(text)
+  return parseTcp(text, every)
+}
+
+/** The port for clients, unless the operator names another one. */
+const PUBLIC_PORT = '8443'
+
+/**
+ * The address of the public listener while the key is unset: IPv4 only, so that an upgrade opens nothing to IPv6. It is recognised by its
+ * identity, because an operator can also write this address.
+ */
+export const UNSET_ADDRESS: ListenAddress = { kind: 'tcp', host: '0.0.0.0', port: Number(PUBLIC_PORT) }
+
+export const PUBLIC_FORMS = `auto, auto:port, ${ADDRESS_FORMS}`
+
+/** As `parseAddress`, and parses `auto`, with or without a port: every IPv4 and IPv6 address of the machine. */
+export function parsePublicAddress(text: string): Parsed<ListenAddress> {
+  const [auto, port = PUBLIC_PORT] = /^auto(?::(\d+))?$/.exec(text) ?? []
+  if (auto === undefined) return parseAddress(text, 'auto')
+  const problem = portProblem(port, 0)
+  return problem === undefined
+    ? { value: { kind: 'tcp', host: '::', port: Number(port), orIPv4: true } }
+    : { problem }
 }
 
 /** Whether only users of this machine can reach a listener. False for a descriptor, because its address is unknown. */
@@ -74,11 +99,11 @@ function parseDescriptor(digits: string): Parsed<ListenAddress> {
   return { value: { kind: 'fd', fd } }
 }
 
-function parseTcp(text: string): Parsed<ListenAddress> {
+function parseTcp(text: string, every: string): Parsed<ListenAddress> {
   if (/^\d+$/.test(text)) {
-    return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
+    return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write ${every}:${text}` }
   }
-  if (/^:\d+$/.test(text)) return { problem: `must name the host too: 0.0.0.0${text} is every interface` }
+  if (/^:\d+$/.test(text)) return { problem: `must name the host too: ${every}${text} is every interface` }
   if (isIPv6(text.replace(/%[\w.:-]+$/, '')))
     return {
       problem: `must be ${ADDRESS_FORMS}; an IPv6 address needs brackets and a port, such as "[::1]:8443"`,

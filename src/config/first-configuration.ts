@@ -12,8 +12,12 @@ interface FirstSettings extends FirstPassword {
   readonly maxInFlight?: number | 'auto' | undefined
   /** The most streams, and the most WebSockets, beside them; default: those of the keys. */
   readonly beside?: number | undefined
-  /** The kind in the comment about `upstream.auth`; default: `digest`. */
-  readonly login?: 'basic' | 'digest' | undefined
+  /** Further lines for `upstream`, which the device needs. */
+  readonly lines?: readonly string[] | undefined
+  /** The login of the device that the comment about `upstream.auth` shows; default: Digest. */
+  readonly login?: FirstLogin | undefined
+  /** Whether the device itself has the path at which clients log out. */
+  readonly hasRevocation?: boolean | undefined
   readonly stateDir: string
   /** The addresses of both listeners; default: the defaults of their keys. */
   readonly addresses?: { readonly listen: string; readonly admin: string } | undefined
@@ -29,6 +33,15 @@ export interface FirstPassword {
   readonly auth?: YamlMapping
 }
 
+/** A login of the device: `upstream.auth` without its account. */
+interface FirstLogin {
+  readonly auth: YamlMapping
+  readonly asksUser: boolean
+}
+
+/** Where clients log out, in every first configuration. */
+export const REVOCATION_PATH = '/oauth/revoke'
+
 /** The text of a first configuration: the keys that it sets, and the most useful other keys as comments. */
 export function firstConfiguration({
   file: path,
@@ -39,7 +52,9 @@ export function firstConfiguration({
   beside,
   password,
   auth,
-  login: kind = 'digest',
+  lines = [],
+  login: seen = { auth: { kind: 'digest' }, asksUser: true },
+  hasRevocation = false,
   stateDir,
   addresses,
   program = 'postern',
@@ -50,7 +65,7 @@ export function firstConfiguration({
   const folder = dirname(file)
   const login =
     auth === undefined
-      ? `# auth: {kind: ${kind}, user: admin, password: {file: ${folder}/device-password}}`
+      ? `# auth: ${flow(withAccount(seen, `${folder}/device-password`))}`
       : `auth: ${flow(auth)}`
   return `${title}
 # Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
@@ -70,7 +85,7 @@ upstream:
   # The most requests at the device at once, learned between two numbers, or a number. Others wait; when the queue is full, they are refused.
   ${maxInFlight === undefined ? '# max_in_flight: {min: 1, max: 4}' : `max_in_flight: ${maxInFlight}`}
 ${beside === undefined ? '' : besideKeys(beside)}  # queue: {size: 128, timeout: 5s}
-  # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
+${lines.length === 0 ? '' : neededKeys(lines)}  # The firmware's own login, if it has one. The kind is basic, digest or session (a form, or an API).
   ${login}
   # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
   # health: {path: null, interval: 10s}
@@ -81,9 +96,9 @@ password:
   ${Object.entries(password).map(([source, value]) => `${source}: ${flow(value)}`)}
 
 listen:
-  # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
-  # For IPv4 and IPv6 both: "[::]:8443"
-  ${addresses === undefined ? '# address: 0.0.0.0:8443' : `address: ${addresses.listen}`}
+  # auto (port 8443) or auto:port is every IPv4 and IPv6 address. Or host:port, unix:/path, or fd:3 behind postern.socket (systemd
+  # then binds port 443, without root here).
+  address: ${addresses === undefined ? 'auto' : addresses.listen}
   # auto makes a self-signed certificate in the state directory, for the names and addresses of the machine; listen.tls.names
   # lists others, such as device.example.com.
   # tls: {cert: ${folder}/tls/cert.pem, key: ${folder}/tls/key.pem}
@@ -101,6 +116,10 @@ admin:
 tokens:
   # "file" keeps tokens across restarts, as digests in the state directory. With "memory" clients log in again.
   # store: file
+
+oauth:
+  # Where a client logs out: it posts one of its tokens there (RFC 7009). ${hasRevocation ? 'The device itself has /oauth/revoke, so choose another path.' : 'The device never sees these requests.'}
+  ${hasRevocation ? `# revocation_path: ${REVOCATION_PATH}` : `revocation_path: ${REVOCATION_PATH}`}
 
 limits:
   # Requests per window, for each client address.
@@ -127,13 +146,48 @@ function besideKeys(most: number): string {
 `
 }
 
+function neededKeys(lines: readonly string[]): string {
+  return ['What this device needs, as init found out.', ...lines]
+    .map((line, at) => `  ${at === 0 ? '# ' : ''}${line}\n`)
+    .join('')
+}
+
+function withAccount({ auth: { kind = '', ...keys }, asksUser }: FirstLogin, file: string): YamlMapping {
+  return { kind, ...(asksUser && { user: 'admin' }), password: { file }, ...keys }
+}
+
+/** The configuration of the packages. Its device is a documentation address (RFC 5737). */
+export function shippedConfiguration(): string {
+  const file = '/etc/postern/postern.yaml'
+  return firstConfiguration({
+    file,
+    title: `# yaml-language-server: $schema=./postern.schema.json
+#
+# Postern's configuration for a first installation: ${file}`,
+    url: 'http://192.0.2.10:80',
+    password: { file: '/etc/postern/password' },
+    stateDir: '/var/lib/postern',
+  })
+}
+
 /** A value as YAML on one line. A text has quotes, as in JSON, unless it is unambiguous to every parser. */
 export function flow(value: YamlValue): string {
   if (isMapping(value)) {
     return `{${Object.entries(value)
-      .map(([key, each]) => `${key}: ${flow(each)}`)
+      .map(([key, each]) => `${keyText(key)}: ${flow(each)}`)
       .join(', ')}}`
   }
   const isPlain = /^(?:[a-z+]+:\/\/|\/)[\w./-]*(?::\d+)?$/i.test(String(value))
-  return isPlain ? String(value) : JSON.stringify(value)
+  return isPlain || isWord(value) ? String(value) : JSON.stringify(value)
+}
+
+const keyText = (key: string): string => (isWord(key) ? key : JSON.stringify(key))
+
+/** Whether every parser reads a text as text without quotes. YAML 1.1 has `on` and `y` as booleans. */
+function isWord(text: YamlValue): boolean {
+  return (
+    typeof text === 'string' &&
+    /^[a-z][a-z_-]*$/i.test(text) &&
+    !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
+  )
 }

@@ -1,9 +1,18 @@
 import { optional, section } from './field.ts'
 import { hostNames, tlsField } from './tls-field.ts'
-import { address, addresses, duration, integer, oneOf, passwordFile, size } from './value-fields.ts'
+import {
+  address,
+  addresses,
+  duration,
+  integer,
+  oneOf,
+  passwordFile,
+  publicAddress,
+  size,
+} from './value-fields.ts'
 
 export const listenField = section({
-  address: address<never>({ default: '0.0.0.0:8443' }),
+  address: publicAddress(),
   tls: tlsField,
   redirect: address({ default: 'off' }, ['off']),
   trustedProxies: addresses({ default: [] }, 'unix'),

@@ -1,7 +1,7 @@
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { shellWord } from '../system/text.ts'
-import { isLocal } from './address.ts'
+import { isLocal, UNSET_ADDRESS } from './address.ts'
 import type { SecretFile } from './files.ts'
 import type { Config } from './schema.ts'
 import { servicesOf } from './upstream-fields.ts'
@@ -104,6 +104,14 @@ export const TRYING: SettingRow = {
 
 /** Every setting that a start accepts and that gives up protection. `check`, the log and the alarms take their words from this table. */
 export const UNSAFE_SETTINGS: readonly SettingRow[] = [
+  {
+    key: 'listen.address',
+    wanted: 'set: `auto` is every IPv4 and IPv6 address',
+    meaning: 'clients reach Postern over IPv4 only',
+    remedy: 'write auto for IPv4 and IPv6, or 0.0.0.0:8443 to keep it so',
+    message: 'listen.address is not set, so clients reach Postern over IPv4 only',
+    when: ({ listen: { address } }) => (address === UNSET_ADDRESS ? [{ reason: 'not set' }] : []),
+  },
   {
     key: 'listen.tls',
     wanted:

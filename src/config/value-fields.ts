@@ -1,6 +1,13 @@
 import { parseCidr } from '../http/ip.ts'
-import type { ListenAddress } from '../system/listen-address.ts'
-import { ADDRESS_FORMS, filePathProblem, parseAddress } from './address.ts'
+import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import {
+  ADDRESS_FORMS,
+  filePathProblem,
+  PUBLIC_FORMS,
+  parseAddress,
+  parsePublicAddress,
+  UNSET_ADDRESS,
+} from './address.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 import { DURATION_PATTERN, parseDuration, parseSize, SIZE_PATTERN } from './units.ts'
 import type { Parsed } from './yaml.ts'
@@ -213,9 +220,9 @@ export function passwordFile(): Field<string> {
 }
 
 /** An address to listen on, or one of `words`. */
-export function address<const Word extends string = never>(
+export function address<const Word extends string>(
   options: FieldOptions,
-  words: readonly Word[] = [],
+  words: readonly Word[],
 ): Field<ListenAddress | Word> {
   return text<ListenAddress | Word>({
     ...options,
@@ -226,6 +233,17 @@ export function address<const Word extends string = never>(
       return word === undefined ? parseAddress(given) : { value: word }
     },
   })
+}
+
+/** The address of the public listener. */
+export function publicAddress(): Field<ListenAddress> {
+  const written = text<ListenAddress>({
+    default: formatAddress(UNSET_ADDRESS),
+    type: PUBLIC_FORMS,
+    must: `must be ${PUBLIC_FORMS}`,
+    parse: parsePublicAddress,
+  })
+  return { ...written, initial: () => UNSET_ADDRESS }
 }
 
 /** IP addresses and ranges; with `unix`, also that word, for peers on a Unix socket, which have no address. */

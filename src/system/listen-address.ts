@@ -5,8 +5,11 @@ import { codeOf, isWithheld, reasonOf } from './setup-error.ts'
 
 /** An address to listen on: a TCP port, a Unix socket, or a listening descriptor that the service manager passes. */
 export type ListenAddress =
-  /** `host` has no brackets. With port 0 the kernel chooses a free port. */
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  /**
+   * `host` has no brackets. With port 0 the kernel chooses a free port. `orIPv4`: if the machine has no IPv6, `0.0.0.0` takes the place of
+   * the host.
+   */
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly orIPv4?: true }
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'fd'; readonly fd: number }
 
@@ -24,7 +27,7 @@ const LONGEST_SOCKET_PATH = 107
 export function formatAddress(address: ListenAddress): string {
   switch (address.kind) {
     case 'tcp':
-      return formatHostPort(address)
+      return address.orIPv4 ? `auto:${address.port}` : formatHostPort(address)
     case 'unix':
       return `unix:${address.path}`
     case 'fd':

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { constants } from 'node:fs'
 import { access, chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 // The default import: with a named import that this Node version lacks, the program could not start.
@@ -23,16 +24,14 @@ export async function listen(server: Server, address: ListenAddress, key?: strin
       throw cannotListen(address, fault, { key, cause: error })
     })
   }
-  await new Promise<void>((resolve, reject) => {
-    const failed = (error: Error): void => {
-      reject(cannotListen(address, explainListenError(error, address), { key, cause: error }))
-    }
-    server.once('error', failed)
-    server.listen(optionsFor(address), () => {
-      server.off('error', failed)
-      resolve()
-    })
-  })
+  try {
+    server.listen(optionsFor(address))
+    await once(server, 'listening')
+  } catch (error) {
+    if (address.kind === 'tcp' && address.orIPv4 && codeOf(error) === 'EAFNOSUPPORT')
+      return listen(server, { kind: 'tcp', host: '0.0.0.0', port: address.port }, key)
+    throw cannotListen(address, explainListenError(error, address), { key, cause: error })
+  }
   const bound = server.address()
   if (bound === null || typeof bound === 'string') return formatAddress(address)
   return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port })

@@ -27,6 +27,8 @@ export interface PermissionedProcess {
   readonly hasPassedSocket?: boolean
   /** Reads a file through another program, which needs no permission of Node. Undefined if it cannot be read or is not text. */
   readonly readOutside: (path: string) => string | undefined
+  /** The owner and the mode of a path, in the same way. Undefined if there is no such path. */
+  readonly statOutside: (path: string) => { readonly uid: number; readonly mode: number } | undefined
   /** Replaces the program in this process. */
   readonly restart: (env: Record<string, string | undefined>) => void
 }

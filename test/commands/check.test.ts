@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { CheckResult } from '../../src/commands/check/finding.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { folderToServe, startNginx } from '../devices/webdav-servers.ts'
-import { runInProcess } from '../process/in-process.ts'
+import { runInProcess, type Surroundings } from '../process/in-process.ts'
 import { prepareSite, type Run, runPostern, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
@@ -33,17 +33,28 @@ function check(...set: readonly string[]): Promise<Run> {
 }
 
 describe('postern check', () => {
-  it('prints the effective configuration without its secrets, tries everything in it, and exits with 0', async () => {
+  it('tries everything in the configuration, and exits with 0', async () => {
     const device = await startDevice()
     const { code, stdout } = await check(`upstream.url=${device.url}`, 'upstream.headers.X-Key=hunter2')
-    expect(stdout).toContain(`url: ${device.url}`)
     expect(stdout).not.toContain('hunter2')
+    expect(stdout).not.toContain('state_dir:\n')
+    expect(stdout).not.toMatch(/^upstream:$/m)
     expect(stdout).toMatch(/^ok {6}password source: readable$/m)
     expect(stdout).toMatch(
       /^ok {6}upstream headers: 1 set on every request; the head of a GET has \d+ bytes from curl, \d+ from Chromium$/m,
     )
     expect(stdout).toContain(`ok      device: ${device.url} answered 200`)
     expect(code).toBe(0)
+  })
+
+  it('prints the effective configuration last with --print, without its secrets', async () => {
+    const config = { upstream: { headers: { 'X-Key': 'hunter2' } } }
+    const site = await prepareSite({ config, password: HASHED_PASSWORD })
+    const { code, stdout } = await site.postern('check', '--print')
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^Ready.*\nok .*\n\nlisten:\n.*X-Key: .?\*\*\*/s),
+    ])
   })
 
   it('exits with 1 and names what does not work if `serve` would start nevertheless', async () => {
@@ -182,6 +193,63 @@ const named = ({ checks }: Report, name: string): CheckResult | undefined =>
 
 /** Without it, `check` warns of the default. */
 const SLOW = { limits: { wrong_passwords: 'slow' } }
+
+describe('H368 the first line of check', () => {
+  const first = ({ stdout }: Run): string => /^.*\n/.exec(stdout)?.[0] ?? ''
+  const ready = (): Promise<Site> => prepareSite({ config: SLOW, password: HASHED_PASSWORD })
+
+  it('says that Postern can start, and the command for it where the program was started', async () => {
+    const { configFile: config, directory: folder } = await ready()
+    const line = async (args: readonly string[], around: Surroundings): Promise<string> =>
+      first(await runInProcess(['check', ...args], { env: {}, ...around }))
+    const flag = ['--config', config]
+    const start = 'Ready: start it with'
+    expect(await line(flag, {})).toBe(`${start} postern serve --config ${config}\n`)
+    expect(await line(flag, { typed: './postern' })).toBe(`${start} ./postern serve --config ${config}\n`)
+    expect(await line([], { folder, user: process.getuid?.() })).toBe(`${start} postern serve\n`)
+    const shipped = { defaultConfig: config, systemd: '/nowhere' }
+    expect(await line([], shipped)).toBe(`${start} postern serve\n`)
+    expect(await line([], { ...shipped, systemd: folder })).toBe(`${start} systemctl start postern\n`)
+    expect(await line(flag, { ...shipped, systemd: folder })).toBe(`${start} systemctl start postern\n`)
+    expect(await line(['--set', 'realm=x'], { ...shipped, systemd: folder })).toBe(
+      `${start} postern serve --set realm=...\n`,
+    )
+  })
+
+  it('says that it runs, once it runs; and what a reload does', async () => {
+    const site = await ready()
+    const { url } = await site.serveHere()
+    site.configure({ listen: { address: new URL(url).host } })
+    expect(first(await site.postern('check'))).toBe('Ready: Postern is running\n')
+    expect(first(await site.postern('check', '--reload'))).toBe('Ready: a reload takes this configuration\n')
+  })
+
+  it('counts the warnings, and the things to mend, which come first', async () => {
+    const site = await prepareSite({ config: { enforce: false } })
+    expect(first(await site.postern('check'))).toMatch(/^Ready, with 3 warnings: start it with /)
+    site.configure({
+      upstream: { url: `http://127.0.0.1:${await unusedPort()}` },
+      state_dir: site.passwordFile,
+    })
+    const { stdout } = await site.postern('check')
+    const words: readonly string[] = stdout.match(/^(?! {8})\S+/gm) ?? []
+    expect(words.slice(0, 4)).toEqual(['2', 'FAILED', 'FAILED', 'WARNING'])
+    expect(words.lastIndexOf('WARNING')).toBeLessThan(words.indexOf('ok'))
+    expect(stdout).toMatch(/^2 things to mend:\nFAILED {2}state_dir: /)
+  })
+
+  it('counts the mistakes of a configuration that does not load', async () => {
+    const site = await prepareSite()
+    site.configure({ upstraem: {}, realm: 7 })
+    const { code, stderr } = await site.postern('check')
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^2 things to mend:\n(postern check: .*\n){2}$/),
+    ])
+    const quiet = await site.postern('check', '--quiet')
+    expect(quiet.stderr).toMatch(/^(postern check: .*\n){2}$/)
+  })
+})
 
 describe('H107 the report of check', () => {
   it('is one JSON document with every check and the effective configuration, without its secrets', async () => {

@@ -30,7 +30,7 @@ describe('without --config', () => {
   it('the error says where the configuration was looked for, and how to write one', () => {
     const { path } = place()
     expect(() => configFrom({ set: [] }, { env: {}, defaultConfig: path })).toThrow(
-      `no configuration file is named, and there is no ${path}: name one with --config, or write one with postern init`,
+      `no configuration file is named, and there is neither a postern.yaml in this folder nor ${path}: name one with --config, or write one with postern init`,
     )
     expect(() => configFrom({ set: [] }, { env: {}, defaultConfig: path })).toThrow(
       /^no configuration file is named/,

@@ -165,8 +165,14 @@ it('a folder in place of a password file is not said to be made safe by chmod', 
 
 /** A configuration that gives up nothing but that. */
 function configOf(given: object): Config {
+  const listen = 'listen' in given ? given.listen : {}
   const usual = { password: { file: '/x' }, limits: { wrong_passwords: 'slow' } }
-  const text = JSON.stringify({ upstream: { url: 'http://192.0.2.7' }, ...usual, ...given })
+  const text = JSON.stringify({
+    upstream: { url: 'http://192.0.2.7' },
+    ...usual,
+    ...given,
+    listen: { address: 'auto', ...Object(listen) },
+  })
   return loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
 }
 
@@ -284,6 +290,8 @@ describe('H107 an insecure setting', () => {
 
 /** Settings, and the keys that are warned of. Each rule has a row that it finds. */
 const OPEN_DOORS: readonly (readonly [what: string, given: object, keys: readonly string[]])[] = [
+  ['an address that nobody has chosen', { listen: { address: undefined } }, ['listen.address']],
+  ['the same address, chosen', { listen: { address: '0.0.0.0:8443' } }, []],
   ['no TLS', { listen: { address: '0.0.0.0:80', tls: 'off' } }, ['listen.tls']],
   [
     'a login page without TLS',

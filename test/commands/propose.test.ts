@@ -471,7 +471,7 @@ describe('docs/allow.md', () => {
     const names = makeNames({ monitor: undefined })
     const config = `upstream: {url: "${site.device.url}"}\nlisten: {address: "127.0.0.1:0"}\nadmin: {address: "127.0.0.1:0"}\nstate_dir: ${folder}/state\npasswords:\n  - name: monitor\n    file: ${names.files.monitor}\n`
     writeFileSync(site.configFile, `${config}${readFileSync(file, 'utf8')}`)
-    const { stdout: checked, code } = await site.postern('check')
+    const { stdout: checked, code } = await site.postern('check', '--print')
     expect([code, checked]).toEqual([0, expect.stringContaining('- /ports/\n')])
   })
 

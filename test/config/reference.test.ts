@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import {
-  COMMON_KEYS,
-  listedKeys,
-  referencePage,
-  referenceSchema,
-  shippedConfiguration,
-} from '../../deploy/build/reference.ts'
+import { COMMON_KEYS, listedKeys, referencePage, referenceSchema } from '../../deploy/build/reference.ts'
+import { shippedConfiguration } from '../../src/config/first-configuration.ts'
 import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
 import { valueAt } from '../../src/config/yaml.ts'
 

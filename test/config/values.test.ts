@@ -1,7 +1,12 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { formatUpstreamUrl, parseAddress, parseUpstreamUrl } from '../../src/config/address.ts'
+import {
+  formatUpstreamUrl,
+  parseAddress,
+  parsePublicAddress,
+  parseUpstreamUrl,
+} from '../../src/config/address.ts'
 import { headerNameProblem, headerValueProblem } from '../../src/config/header-field.ts'
 import { dottedKeys } from '../../src/config/known-keys.ts'
 import { adviceOn, nearestKey } from '../../src/config/nearest.ts'
@@ -32,6 +37,11 @@ const READ: Readonly<Record<string, (text: string) => Read>> = {
   address(text) {
     const parsed = parseAddress(text)
     if ('value' in parsed) expect(formatAddress(parsed.value)).toBe(text)
+    return parsed
+  },
+  public(text) {
+    const parsed = parsePublicAddress(text)
+    if ('value' in parsed) expect(parsePublicAddress(formatAddress(parsed.value))).toEqual(parsed)
     return parsed
   },
   device(text) {

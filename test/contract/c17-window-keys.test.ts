@@ -44,6 +44,20 @@ describeProtocols('C17 The key of a window', (transport) => {
     expect(await remaining(sidecar, { from: '127.0.0.2', token: await sidecar.token() })).toBe(7)
   })
 
+  it('C17 per client: listen.address auto has one window for an IPv4 client, and one for an IPv6 network', async () => {
+    const sidecar = await startSidecar({
+      clock: stillClock(),
+      transport,
+      config: { listen: { address: 'auto:0' }, ...apiLimit('client') },
+    })
+    const { protocol, port } = new URL(sidecar.url)
+    const ask = async (host: string, from?: string) =>
+      limitsOf(await send({ transport, url: `${protocol}//${host}:${port}`, ...(from && { from }) }))
+        .remaining
+    expect([await ask('127.0.0.1'), await ask('[::ffff:127.0.0.1]'), await ask('[::1]')]).toEqual([9, 8, 9])
+    expect([await ask('127.0.0.1', '127.0.0.2'), await ask('127.0.0.1')]).toEqual([9, 7])
+  })
+
   it('C17 per client: each address has its own window at the token endpoint', async () => {
     const sidecar = await startSidecar({
       clock: stillClock(),

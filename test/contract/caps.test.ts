@@ -22,9 +22,9 @@ import { nextAccepted, passUntilClosed } from '../support/waiting.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 /** Opens a connection and waits until the sidecar counts it. */
-async function open(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<RawPeer> {
+async function open(sidecar: TestSidecar, localAddress?: string): Promise<RawPeer> {
   const before = await sidecar.metric('postern_connections')
-  const raw = await rawConnection(sidecar.url, { localAddress })
+  const raw = await rawConnection(sidecar.url, localAddress === undefined ? {} : { localAddress })
   await expect.poll(() => sidecar.metric('postern_connections')).toBe(before + 1)
   return raw
 }
@@ -83,6 +83,20 @@ describeTransports(
       await Promise.all(own.map(({ closed }) => closed))
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
       await sidecar.grant()
+    })
+
+    it('C26 the cap counts an IPv4 client by its IPv4 address where it connects to listen.address auto', async () => {
+      const listen = { address: 'auto:0', max_connections: 8, max_connections_per_client: 2 }
+      const sidecar = await startSidecar({ transport, config: { listen } })
+      const openTo = (host: string) => open({ ...sidecar, url: sidecar.url.replace('[::]', host) })
+      const hosts = ['127.0.0.1', '[::ffff:127.0.0.1]']
+      for (const host of hosts) await openTo(host)
+      for (const host of hosts) {
+        const raw = await rawConnection(`http://${host}:${new URL(sidecar.url).port}`)
+        expect(await raw.closed).toBe('')
+      }
+      expect(await refused(sidecar, 'max_connections_per_client')).toBe(2)
+      await openTo('[::1]')
     })
 
     it('the cap of one client does not apply to a trusted proxy, which carries many clients', async () => {

@@ -76,8 +76,10 @@ describe('Delayed acknowledgements', () => {
     const device = await startWaiting(clock, waits)
     const text = JSON.stringify({ upstream: { url: device.url }, password: { file: '/dev/null' } })
     const { upstream } = loadConfig({ file: { path: 'postern.yaml', text }, env: {}, sets: [] })
-    const { result } = await NEW_DEVICE.run({ service: upstream, key: 'upstream', clock })
+    const { result, line } = await NEW_DEVICE.run({ service: upstream, key: 'upstream', clock })
     expect(result).toMatchObject(expected)
+    // What `init` writes.
+    expect(line).toBe(waits ? 'reuse: never' : undefined)
   })
 
   it('H180 new connections that are as slow change nothing, and are not tried a fourth time', () => {

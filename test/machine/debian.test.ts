@@ -185,7 +185,7 @@ describe('A fresh Debian', () => {
 
   it('serves port 443 after the printed commands', async () => {
     needsMachine(...TOOLS)
-    await inside("sed -i 's|^listen:|listen:\\n  address: fd:3|' /etc/postern/postern.yaml")
+    await inside("sed -i 's|^  address: auto$|  address: fd:3|' /etc/postern/postern.yaml")
     await inside(PORT_443)
     expect(await ask(accessToken, 443)).toBe('device\n200')
   })

@@ -142,7 +142,7 @@ perl -e 'syscall(425, 1, 0); print "io_uring: $!\\n"'
     needsMachine(...TOOLS)
     await needsFilter()
     await edit('http://127.0.0.1:8080', `http://${DEVICE}`)
-    await edit('^listen:', 'listen:\\n  address: fd:3')
+    await edit('^  address: auto$', '  address: fd:3')
     await type(PORT_443)
     const look = (address: string) => machine.run(replaceIn(LOOK, OTHER, address))
     expect(await look(OTHER)).toMatchObject({ code: 0, stdout: 'from outside\n' })

@@ -11,7 +11,12 @@ import { ENV, MAIN, type Run } from './serve.ts'
 
 /** What a command finds around it. */
 export interface Surroundings
-  extends Partial<Pick<ProgramIo, 'clock' | 'env' | 'defaultConfig' | 'defaultState' | 'pages' | 'typed'>> {
+  extends Partial<
+    Pick<
+      ProgramIo,
+      'clock' | 'env' | 'defaultConfig' | 'defaultState' | 'folder' | 'user' | 'systemd' | 'pages' | 'typed'
+    >
+  > {
   /** What standard input has, or the stream itself; default: nothing. */
   readonly stdin?: string | Uint8Array | ReturnType<ProgramIo['stdin']>
   /** Standard output and standard error are a terminal of 80 columns. */
@@ -82,7 +87,13 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
     clock: systemClock,
     defaultConfig: DEFAULT_CONFIG,
     ...places,
-    permissions: { permission: undefined, env: ENV, readOutside: unused, restart: unused },
+    permissions: {
+      permission: undefined,
+      env: ENV,
+      readOutside: unused,
+      statOutside: unused,
+      restart: unused,
+    },
     args,
     node: process.execPath,
     typed: places.typed ?? 'postern',

@@ -38,12 +38,15 @@ function descriptorOf(server: Server): number {
 }
 
 /**
- * @param path the path of a Unix socket; default: a TCP port
+ * @param path the path of a Unix socket; default: a TCP port of `host`
  * @param second passed as descriptor 4
  */
-async function manage(configFile: string, path?: string, second?: Server): Promise<Managed> {
+async function manage(
+  configFile: string,
+  { path, host = '127.0.0.1', second }: { path?: string; host?: string; second?: Server } = {},
+): Promise<Managed> {
   const bound = `${path}.bound`
-  const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path: bound })
+  const server = createServer().listen(path === undefined ? { port: 0, host } : { path: bound })
   await once(server, 'listening')
   // `close` removes the path that was bound.
   if (path !== undefined) renameSync(bound, path)
@@ -137,7 +140,7 @@ function load(url: string, transport: Transport, token: string, kept: boolean): 
 it('clients of a Unix socket that is passed as fd:3 are served', async () => {
   const path = join(temporaryDirectory(), 'postern.sock')
   const site = await prepareSite({ transport: 'http1', config: { listen: { address: 'fd:3' } } })
-  const manager = await manage(site.configFile, path)
+  const manager = await manage(site.configFile, { path })
   await manager.started(1)
   const client = connectSocket(path)
   client.end('GET / HTTP/1.1\r\nHost: device\r\nConnection: close\r\n\r\n')
@@ -151,10 +154,24 @@ it('H366 a second socket that is passed as fd:4 leads to the first', async () =>
   const url = typeof at === 'object' && at !== null ? `http://127.0.0.1:${at.port}` : ''
   const config = { listen: { address: 'fd:3', redirect: 'fd:4' } }
   const site = await prepareSite({ transport: 'tls', config })
-  const managed = await manage(site.configFile, undefined, second)
+  const managed = await manage(site.configFile, { second })
   await managed.started(1)
   const response = await send({ transport: 'http1', url, path: '/x' })
   expect([response.status, response.header('location')]).toEqual([301, `https://${managed.address}/x`])
+})
+
+it('C17 an IPv4 client of a socket for IPv4 and IPv6, as postern.socket has it, counts by its IPv4 address', async () => {
+  const limits = { api: { requests: 10 } }
+  const site = await prepareSite({ transport: 'http1', config: { listen: { address: 'fd:3' }, limits } })
+  const manager = await manage(site.configFile, { host: '::' })
+  expect((await manager.started(1)).public).toMatch(/^http:\/\/\[::\]:\d+$/)
+  const [, port] = manager.address.split(':')
+  const remaining = async (host: string): Promise<unknown> => {
+    const response = await send({ transport: 'http1', url: `http://${host}:${port}` })
+    return response.header('x-ratelimit-remaining')
+  }
+  expect([await remaining('127.0.0.1'), await remaining('[::ffff:127.0.0.1]')]).toEqual(['9', '8'])
+  expect([await remaining('[::1]'), await remaining('127.0.0.1')]).toEqual(['9', '7'])
 })
 
 it.each<[kind: string, transport: Transport, kept: boolean]>([

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, Server } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { listen } from '../../src/system/listen.ts'
 import { explainListenError, type ListenAddress } from '../../src/system/listen-address.ts'
@@ -16,6 +17,50 @@ it('a file in place of a Unix socket is not removed, and the error names it', as
     `cannot listen on unix:${path}: it exists and is not a socket; move it away`,
   )
   expect(readFileSync(path, 'utf8')).toBe('precious')
+})
+
+/** A machine without IPv6: the system refuses a socket of that family. */
+class ServerWithoutIPv6 extends Server {
+  override listen(...given: never[]): this {
+    const [options] = given as readonly { readonly host?: string }[]
+    if (options?.host === undefined || !options.host.includes(':')) return super.listen(...given)
+    const error = Object.assign(new Error('listen EAFNOSUPPORT'), { code: 'EAFNOSUPPORT' })
+    queueMicrotask(() => this.emit('error', error))
+    return this
+  }
+}
+
+describe('listen.address: auto', () => {
+  const AUTO = { kind: 'tcp', host: '::', port: 0, orIPv4: true } as const
+
+  it('takes connections over IPv4 and IPv6', async () => {
+    const server = createServer((socket) => socket.end(`${socket.remoteAddress}`))
+    closeLater(() => void server.close())
+    const address = await listen(server, AUTO, 'listen.address')
+    expect(address).toMatch(/^\[::\]:\d+$/)
+    const { port } = server.address() as AddressInfo
+    const seen = await Promise.all(['127.0.0.2', '::1'].map((host) => text(connect(port, host))))
+    expect(seen).toEqual(['::ffff:127.0.0.1', '::1'])
+  })
+
+  it('takes connections over IPv4 where the machine has no IPv6; [::] is then an error', async () => {
+    const server = new ServerWithoutIPv6()
+    closeLater(() => void server.close())
+    expect(await listen(server, AUTO, 'listen.address')).toMatch(/^0\.0\.0\.0:\d+$/)
+    await expect(listen(new ServerWithoutIPv6(), { kind: 'tcp', host: '::', port: 0 })).rejects.toThrow(
+      'cannot listen on [::]:0: the system has no IPv6 (EAFNOSUPPORT)',
+    )
+  })
+
+  it('is an error, and not IPv4 alone, where another program has the port over IPv6', async () => {
+    const holder = createServer().listen({ host: '::', port: 0, ipv6Only: true })
+    await once(holder, 'listening')
+    closeLater(() => void holder.close())
+    const { port } = holder.address() as AddressInfo
+    await expect(listen(createServer(), { ...AUTO, port })).rejects.toThrow(
+      `cannot listen on auto:${port}: the port is in use (EADDRINUSE)`,
+    )
+  })
 })
 
 describe('H108 an address that cannot be used', () => {

@@ -14,6 +14,9 @@ interface Subject {
   readonly stateDir: string
 }
 
+/** The row of an address that the running sidecar of the same state folder uses. */
+export const RUNNING = 'own'
+
 export const ADDRESSES = check({
   subjects({ config: { listen, admin, stateDir } }) {
     const given = {
@@ -31,7 +34,7 @@ export const ADDRESSES = check({
     creatable: ({ state, shown }) => state === 'creatable' && `${shown} can be created`,
     passed: ({ state, shown }) =>
       state === 'passed' && `descriptor ${shown}, which the service manager passes at the start`,
-    own: ({ state, shown, subject: { stateDir } }) =>
+    [RUNNING]: ({ state, shown, subject: { stateDir } }) =>
       state === 'own' && `${shown} is in use by the running Postern of ${stateDir}, as it should be`,
     hidden: ({ state, shown }) =>
       state === 'hidden' && {

@@ -59,5 +59,6 @@ export async function tryCompression(
     warning: `${found}; it compresses its page only for requests without Via`,
     meaning: 'clients get its pages uncompressed',
     remedy: `write ${key}: {${line}}${beside}`,
+    line,
   }
 }

@@ -81,6 +81,23 @@ const FAULTS = {
     },
   malformed: ({ malformed, key, found }: Tried) =>
     malformed !== undefined && malformedWarning(found, malformed, key),
+  'delayed acknowledgements': async ({ target, service, key, page, clock, found }: Tried) =>
+    service.reuse === 'shared' &&
+    (await isDelayed(target, upstreamDeadlines(service), page, clock)) && {
+      warning: `${found}; a kept connection costs 40 ms a request`,
+      meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
+      remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
+      line: 'reuse: never',
+    },
+}
+
+/** The last rows: the device works. */
+const WORKS = {
+  'no compression': ({ service, key, target, page, clock, found }: Tried) =>
+    tryCompression(service, key, found, async (by) => {
+      const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
+      return probeDevice(target, upstreamDeadlines(service), page, clock, fields)
+    }),
   'login of its own': ({ response, service, key, found }: Tried) => {
     const login = signsIn(service) ? undefined : httpLogin(response)
     if (login === undefined) return undefined
@@ -92,16 +109,16 @@ const FAULTS = {
       login,
     }
   },
-  'delayed acknowledgements': async ({ target, service, key, page, clock, found }: Tried) =>
-    service.reuse === 'shared' &&
-    (await isDelayed(target, upstreamDeadlines(service), page, clock)) && {
-      warning: `${found}; a kept connection costs 40 ms a request`,
-      meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
-      remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
-    },
+  fine: ({ found }: Tried) => found,
 }
 
-const FINE = { fine: ({ found }: Tried) => found }
+/** What is found at a device. A row whose finding has a line comes before the login, which `init` asks about. */
+const ROWS = {
+  ...SILENCE,
+  'head refused': ({ service, key, page }: Tried) => tryHeads(service, key, page),
+  ...FAULTS,
+  ...WORKS,
+}
 
 /** The address of each service, and how the device takes the requests of clients. */
 export const DEVICE = check({
@@ -113,17 +130,7 @@ export const DEVICE = check({
     remedy: `correct ${key}`,
   }),
   look: askDevice,
-  rows: {
-    ...SILENCE,
-    'head refused': ({ service, key, page }) => tryHeads(service, key, page),
-    ...FAULTS,
-    'no compression': ({ service, key, target, page, clock, found }) =>
-      tryCompression(service, key, found, async (by) => {
-        const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
-        return probeDevice(target, upstreamDeadlines(service), page, clock, fields)
-      }),
-    ...FINE,
-  },
+  rows: ROWS,
 })
 
 /** Whether a device answers at an address that an operator has given to `init`. It is no part of the table. */
@@ -136,7 +143,7 @@ export const NEW_DEVICE = check({
     remedy: 'correct the address',
   }),
   look: askDevice,
-  rows: { ...SILENCE, ...FAULTS, ...FINE },
+  rows: ROWS,
 })
 
 /** Whether requests to the device have credentials from the configuration. */

@@ -7,6 +7,8 @@ export type Finding = string | Warning | Failure
 interface Hints {
   readonly meaning?: string | undefined
   readonly remedy?: string | undefined
+  /** A line of YAML for the section of the service, with which the problem is gone. The remedy says it in words. */
+  readonly line?: string | undefined
 }
 
 /** The subject works, but the operator has to act soon. */

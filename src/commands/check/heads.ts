@@ -59,6 +59,7 @@ export async function tryHeads(
         warning: `${found} to a request of ${sample.program} through Postern, and ${answered} with ${key}: {${line}}`,
         meaning: 'the device refuses the requests of clients',
         remedy: `write ${key}: {${line}}${beside}`,
+        line,
       }
     }
     return undefined

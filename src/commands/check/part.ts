@@ -54,6 +54,8 @@ export interface CheckOutcome {
   /** 2 if `serve` would not start. */
   readonly exitCode: ExitCode
   readonly tls?: string | undefined
+  /** A line of YAML for the section of the service that removes the problem. */
+  readonly line?: string | undefined
   readonly login?: DeviceLogin | undefined
 }
 
@@ -107,12 +109,12 @@ function resultOf(about: About, found: Finding, locationOf: LocationOf, named?: 
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
   const hints = { meaning: found.meaning ?? about.meaning, remedy: found.remedy ?? about.remedy }
   if ('warning' in found) {
-    const { warning: message, login } = found
-    return { result: { name, result: 'warning', message, ...hints }, exitCode: 0, login }
+    const { warning: message, login, line } = found
+    return { result: { name, result: 'warning', message, ...hints }, exitCode: 0, login, line }
   }
-  const { failed, exitCode = 1, tls } = found
+  const { failed, exitCode = 1, tls, line } = found
   const message = located(about, failed, locationOf, named)
-  return { result: { name, result: 'failed', message, ...hints }, exitCode, tls }
+  return { result: { name, result: 'failed', message, ...hints }, exitCode, tls, line }
 }
 
 /** Puts the location of the key and the key before a message. The key is left out if the check is named after it. */

@@ -58,6 +58,7 @@ export function malformedWarning(found: string, { fault, bytes }: Malformed, key
     warning: `${found} with malformed HTTP: ${fault}: "${bytes}"`,
     meaning: KINDS.MalformedHttp.meaning,
     remedy: `set ${key}.parser: tolerant, which saves the first try, and look for a new firmware`,
+    line: 'parser: tolerant',
   }
 }
 

@@ -1,29 +1,28 @@
 import { existsSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { parseAuthority, parseUpstreamUrl } from '../../config/address.ts'
+import { parseAuthority, parseUpstreamUrl, targetProblem } from '../../config/address.ts'
 import { type FirstPassword, flow } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
 import { passwordSources } from '../../config/password-fields.ts'
-import type { Parsed } from '../../config/yaml.ts'
+import type { Parsed, YamlMapping } from '../../config/yaml.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
 import { readSource } from '../../password/read-source.ts'
 import { weaknessOf } from '../../password/strength.ts'
-import { systemClock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import { NEW_DEVICE } from '../check/device.ts'
-import { type CheckResult, type DeviceLogin, describeResult } from '../check/finding.ts'
-import type { CheckOutcome } from '../check/part.ts'
+import { type CheckResult, describeResult } from '../check/finding.ts'
 import { PASSWORD } from '../check/passwords.ts'
 import { WIDTH } from '../columns.ts'
 import { askTwice, CHOOSE_ANOTHER } from '../hash-password.ts'
 import { Cancelled, type Prompt } from '../prompt.ts'
-
-/** The URL of the device, and the value of `upstream.tls` as YAML. */
-interface DeviceAddress {
-  readonly url: string
-  readonly tls?: string | undefined
-}
+import {
+  type DeviceAddress,
+  httpLogin,
+  type SeenLogin,
+  type TriedDevice,
+  tryAccount,
+  tryDevice,
+} from './tried-device.ts'
 
 /** The address of `--url` and the file of `--device-ca`. Throws `SetupError` if the address is invalid. */
 export function addressFromFlags(url: string, ca: string | undefined): DeviceAddress {
@@ -32,33 +31,16 @@ export function addressFromFlags(url: string, ca: string | undefined): DeviceAdd
   return { url, tls: ca === undefined ? undefined : flow({ ca: resolve(ca) }) }
 }
 
-/** An address that was tried. `login`: the login that the device asks for, if `upstream.auth` does not answer it. */
-export interface TriedDevice extends DeviceAddress {
-  readonly login?: DeviceLogin | undefined
-}
-
-/**
- * Requests a page of the device. `tls` of the result: the value of `upstream.tls` that makes it succeed.
- *
- * @param auth the value of `upstream.auth`, if it is known
- */
-function tryDevice({ url, tls }: DeviceAddress, auth?: FirstPassword['auth']): Promise<CheckOutcome> {
-  const trust = tls === undefined ? [] : [`upstream.tls=${tls}`]
-  const password =
-    auth === undefined ? ['password.file=none'] : ['password.device=true', `upstream.auth=${flow(auth)}`]
-  const { upstream } = loadConfig({ sets: [`upstream.url=${url}`, ...password, ...trust] })
-  return NEW_DEVICE.run({ service: upstream, key: 'upstream', clock: systemClock })
-}
-
 /** Tries an address without a terminal. Throws `SetupError` if the device does not answer. */
 export async function requireDevice(
   address: DeviceAddress,
   auth: FirstPassword['auth'],
   say: (text: string) => void,
 ): Promise<TriedDevice> {
-  const { result, tls, login } = await tryDevice(address, auth)
-  say(describeResult(result, Number.POSITIVE_INFINITY))
-  if (result.result !== 'failed') return { ...address, login }
+  const told = (found: CheckResult, line: string | undefined): void =>
+    say(described(found, line, Number.POSITIVE_INFINITY))
+  const { device, result, tls } = await tryDevice(address, auth, told)
+  if (result.result !== 'failed') return device
   const trust =
     tls === undefined
       ? 'write the configuration nevertheless with --skip-checks'
@@ -67,6 +49,12 @@ export async function requireDevice(
     exitCode: 1,
     remedy: `correct --url${tls === undefined ? '' : ', name the certificate of its authority with --device-ca'}, or ${trust}`,
   })
+}
+
+/** The result of an attempt, and the line that `init` writes because of it. */
+function described(result: CheckResult, line: string | undefined, columns: number): string {
+  const written = line === undefined ? '' : `        init writes it: upstream: {${line}}\n`
+  return `${describeResult(result, columns)}${written}`
 }
 
 /**
@@ -82,9 +70,10 @@ export async function askForDevice(
   for (;;) {
     address ??= { ...given, url: await askForAddress(prompt) }
     prompt.say(`Trying ${address.url} ...\n`)
-    const { result, tls, login } = await prompt.during(tryDevice(address, auth))
-    prompt.say(describeResult(result, WIDTH))
-    if (result.result !== 'failed') return { ...address, login }
+    const told = (found: CheckResult, line: string | undefined): void =>
+      prompt.say(described(found, line, WIDTH))
+    const { device, result, tls } = await prompt.during(tryDevice(address, auth, told))
+    if (result.result !== 'failed') return device
     const instead = await askInstead(tls, prompt)
     if (instead === 'use') return address
     if (instead === 'ask') address = undefined
@@ -167,6 +156,8 @@ export interface PasswordChoice extends FirstPassword {
 export interface NewFile {
   readonly path: string
   readonly text: string
+  /** The file exists, and this text takes its place. */
+  readonly replaces?: boolean
 }
 
 const SOURCES = '--password-file, --htpasswd, --shadow and --device-login'
@@ -211,45 +202,44 @@ export async function tryPassword({ password, auth }: PasswordChoice, weak: bool
   }
 }
 
-function menu(file: string, login: DeviceLogin | undefined): string {
+function menu(file: string, login: SeenLogin | undefined): string {
   const note =
     login === undefined
       ? ''
       : `
-The device asks for a ${NAMES[login]} login of its own. With 5 Postern signs in there for clients; with 1 to 4, set upstream.auth afterwards.
+The device has ${login.words}. With 5 Postern signs in there for clients; with 1 to 4, set upstream.auth afterwards.
 `
+  const by = login === undefined ? "the device's Basic or Digest login" : 'that login'
   return `${note}
 Where does the device password come from? Clients get tokens for it.
   1  I type it now. Its hash is stored in ${file}
   2  a file with one line: the password, or a hash of it
   3  the line of a user in an htpasswd file
   4  the line of a user in /etc/shadow, or in a file like it
-  5  the device: Postern tries each password there, by the device's Basic or Digest login
+  5  the device: Postern tries each password there, by ${by}
 `
 }
-
-/** The names of the logins that HTTP defines. */
-export const NAMES: Readonly<Record<DeviceLogin, string>> = { basic: 'Basic', digest: 'Digest' }
 
 const isDigit = (given: string): boolean => /^\d$/.test(given)
 
 /**
  * Asks where the device password comes from, until the answer is usable.
  *
- * @param file where a typed password is stored
- * @param login the login that the device asks for
+ * @param device the device, to try the account at; with its login, if it has one
  */
 export async function askForPassword(
   prompt: Prompt,
-  { file, weak, login }: Stored & { readonly login: DeviceLogin | undefined },
+  stored: Stored,
+  device: TriedDevice,
 ): Promise<PasswordChoice> {
-  prompt.say(menu(file, login))
+  prompt.say(menu(stored.file, device.login))
+  const usual = device.login === undefined ? '1' : '5'
   for (;;) {
-    const digit = (await prompt.askUnseen('Choice [1]: ', isDigit)) || '1'
-    const chosen = await choose(digit, { file, weak, login }, prompt)
+    const digit = (await prompt.askUnseen(`Choice [${usual}]: `, isDigit)) || usual
+    const chosen = await choose(digit, stored, device, prompt)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
-    const { result, message } = await tryPassword(chosen, weak)
+    const { result, message } = await tryPassword(chosen, stored.weak)
     if (result !== 'failed') return chosen
     prompt.say(`  ${message}\n`)
   }
@@ -263,7 +253,8 @@ interface Stored {
 
 async function choose(
   choice: string,
-  { file, weak, login: asked = 'digest' }: Stored & { readonly login: DeviceLogin | undefined },
+  { file, weak }: Stored,
+  device: TriedDevice,
   prompt: Prompt,
 ): Promise<PasswordChoice | undefined> {
   switch (choice) {
@@ -275,16 +266,8 @@ async function choose(
       return { password: { htpasswd: await askForEntry('', prompt) } }
     case '4':
       return { password: { shadow: await askForEntry('/etc/shadow', prompt) } }
-    case '5': {
-      const login = await prompt.ask(`Its login, basic or digest [${asked}]: `, asked)
-      if (login !== 'basic' && login !== 'digest') {
-        prompt.say(
-          '  For a login form or a token, set upstream.auth afterwards: see deploy/old-firmware.md\n',
-        )
-        return undefined
-      }
-      return checkedByDevice(login, await prompt.ask('User [admin]: ', 'admin'))
-    }
+    case '5':
+      return loginOfDevice(device, prompt)
     default:
       if (isDigit(choice)) {
         prompt.say('  Type 1, 2, 3, 4 or 5\n')
@@ -292,6 +275,43 @@ async function choose(
       }
       prompt.say('  That is no number. It may have been the password, so it is not shown. Type it here:\n')
       return typedPassword({ file, weak }, prompt)
+  }
+}
+
+/** The login by which the device checks passwords, after a try with the account. */
+async function loginOfDevice(device: TriedDevice, prompt: Prompt): Promise<PasswordChoice | undefined> {
+  const login = device.login ?? (await askForLogin(prompt))
+  if (login === undefined) return undefined
+  const checkPath = login.auth.kind === 'session' ? await askForCheckPath(login.auth, prompt) : {}
+  const user = login.asksUser ? { user: await prompt.ask('User [admin]: ', 'admin') } : {}
+  const { kind = '', ...keys } = login.auth
+  const auth = { kind, ...user, ...checkPath, ...keys }
+  for (;;) {
+    const password = await prompt.askHidden('Its password, to try it now (Enter: do not try it): ')
+    const problem = password === '' ? undefined : await prompt.during(tryAccount(device, auth, password))
+    if (problem === undefined) {
+      if (password !== '') prompt.say('ok      signing in: the device accepts it\n')
+      return { password: { device: true }, auth }
+    }
+    prompt.say(`  ${problem}\n`)
+  }
+}
+
+async function askForLogin(prompt: Prompt): Promise<SeenLogin | undefined> {
+  const kind = await prompt.ask('Its login, basic or digest [digest]: ', 'digest')
+  if (kind === 'basic' || kind === 'digest') return httpLogin(kind)
+  prompt.say('  For a login form or a token, set upstream.auth afterwards: see deploy/old-firmware.md\n')
+  return undefined
+}
+
+/** Asks for a page that shows whether a login worked, unless one is known. */
+async function askForCheckPath({ check_path: known }: YamlMapping, prompt: Prompt): Promise<YamlMapping> {
+  if (known !== undefined) return {}
+  for (;;) {
+    const path = await prompt.ask('A page of the device that only opens after the login, such as /status: ')
+    const problem = targetProblem(path)
+    if (problem === undefined) return { check_path: path }
+    prompt.say(`  It ${problem}\n`)
   }
 }
 

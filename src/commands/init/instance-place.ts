@@ -85,7 +85,7 @@ async function freeAddresses(
   )
   for (let number = 1; number <= MOST; number += 1) {
     const addresses: InstanceAddresses = {
-      listen: { kind: 'tcp', host: '0.0.0.0', port: BELOW.listen + number },
+      listen: { kind: 'tcp', host: '::', port: BELOW.listen + number, orIPv4: true },
       admin: { kind: 'tcp', host: '127.0.0.1', port: BELOW.admin + number },
     }
     const both = Object.values(addresses)
