@@ -242,7 +242,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     command(
       'try',
       'Request a path of the device through the running sidecar, as a client does.',
-      async (path: string, options: TryOptions) => (await import('./try.ts')).tryCommand(path, options, io),
+      async (path: string, options: TryOptions) =>
+        (await import('./try.ts')).tryCommand(path, located('try', options), io),
     ),
   )
     .argument('<path>', 'path to request, such as /api/status')

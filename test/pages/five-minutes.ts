@@ -87,7 +87,7 @@ export async function putBeforeDevice(folder: string, program = IN_CLONE): Promi
   const { screen, code } = await tried.promise
   expect([code, screen]).toEqual([0, expect.stringContaining('\n\nfrom the device\n')])
   expect(screen).toMatch(/^Password: \n200 OK\n(?:.*\n)*X-RateLimit-Remaining: 59\n/m)
-  expect(screen).toContain(`${program} issue --for 1h --config postern.yaml; } |\n`)
+  expect(screen).toContain(`${program} issue --for 1h; } |\n`)
   for (const shown of [screen, served.screen]) expect(shown).not.toContain(PASSWORD)
   expect(device.requests.at(-1)?.target).toBe('/api/whatever')
   const verdicts = [...served.screen.matchAll(/^(ok|WARNING|FAILED)(?= )/gm)].map(([verdict]) => verdict)
