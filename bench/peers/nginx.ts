@@ -1,6 +1,6 @@
 import { nginxVersion, startNginx } from './nginx-process.ts'
 import { startNodePeer } from './node-peers.ts'
-import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
+import { type CertificatePaths, PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 const PROXY = 'proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection "";'
 
@@ -28,12 +28,6 @@ function nginxWith(does: string, server: string, scheme: 'http' | 'https' = 'htt
 
 /** Bare nginx. */
 export const nginxPeer: Peer = nginxWith('nothing else', ';')
-
-/** The paths of the PEM files. */
-interface CertificatePaths {
-  readonly cert: string
-  readonly key: string
-}
 
 const withTls = ({ cert, key }: CertificatePaths): string =>
   ` ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3;`

@@ -3,7 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { freePort, listening, startChild } from '../child.ts'
 import { packageVersion } from '../machine.ts'
 import type { Program } from '../program.ts'
-import { PEER_HEADERS, PEER_TOKEN, type Peer, type Place, type RunningPeer } from './peer.ts'
+import {
+  type CertificatePaths,
+  PEER_HEADERS,
+  PEER_TOKEN,
+  type Peer,
+  type Place,
+  type RunningPeer,
+} from './peer.ts'
 
 /** Starts a server of this folder: its arguments are its own port, the port of the device, and `more`. */
 export async function startNodePeer(
@@ -26,6 +33,20 @@ export const fastifyPeer: Peer = {
   fast: false,
   version: () => packageVersion('fastify'),
   start: (place) => startNodePeer(['fastify-server.ts', PEER_TOKEN], place),
+}
+
+/** `node:tls` and `node:net`, which pass on all bytes unread, with the flags and environment of `program`. */
+export function tlsRelayPeer({ cert, key }: CertificatePaths, program: Program): Peer {
+  return {
+    name: 'node:tls',
+    does: 'nothing else',
+    fast: true,
+    version: async () => process.versions.node,
+    async start(place) {
+      const running = await startNodePeer(['tls-relay.mjs', cert, key], place, program)
+      return { ...running, url: running.url.replace('http:', 'https:') }
+    },
+  }
 }
 
 export interface FixedResponse {
