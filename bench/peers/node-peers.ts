@@ -43,7 +43,7 @@ export function tlsRelayPeer({ cert, key }: CertificatePaths, program: Program):
     fast: true,
     version: async () => process.versions.node,
     async start(place) {
-      const running = await startNodePeer(['tls-relay.mjs', cert, key], place, program)
+      const running = await startNodePeer(['tls-relay-server.mjs', cert, key], place, program)
       return { ...running, url: running.url.replace('http:', 'https:') }
     },
   }

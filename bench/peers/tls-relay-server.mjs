@@ -4,7 +4,7 @@ import process from 'node:process'
 import { createServer } from 'node:tls'
 
 /**
- * `node tls-relay.mjs PORT DEVICE-PORT CERT KEY`: a relay of Node's own TLS and TCP that reads nothing of what passes: the minimum cost of
+ * `node tls-relay-server.mjs PORT DEVICE-PORT CERT KEY`: a relay of Node's own TLS and TCP that reads nothing of what passes: the minimum cost of
  * a body over TLS in Node.
  */
 const [, , port, devicePort, cert = '', key = ''] = process.argv
