@@ -13,7 +13,7 @@ export interface HashPasswordOptions {
   readonly forBoard?: boolean
 }
 
-interface HashPasswordIo extends Pick<CommandIo, 'stdout'>, Terminal {
+interface HashPasswordIo extends Pick<CommandIo, 'stdout' | 'stderr'>, Pick<Terminal, 'stdin'> {
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
@@ -26,8 +26,8 @@ const LIMIT = 8 * 1024
 
 /**
  * `postern hash-password`: reads one line from standard input and writes a line for the password file. On a terminal it asks
- * twice, without echo. Says on standard error how long a login with that line takes here. Rejects with a `SetupError` that names the
- * problem, such as a password that is short or usual.
+ * twice, without echo. Tells a person how long a login with that line takes here. Rejects with a `SetupError` that names the problem,
+ * such as a password that is short or usual.
  */
 export async function hashPasswordCommand(
   io: HashPasswordIo,
@@ -37,6 +37,7 @@ export async function hashPasswordCommand(
   if (hasOuterBlank(password)) io.stderr.write(`postern hash-password: ${BLANK}\n`)
   const cost = forBoard ? HASH_COSTS.board : HASH_COSTS.usual
   io.stdout.write(`${await hashPassword(password, cost)}\n`)
+  if (io.stderr.isTTY !== true) return 0
   // The first hash also starts a thread. A login is as long as the second one.
   const began = io.clock.monotonic()
   await hashPassword(password, cost)
