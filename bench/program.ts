@@ -32,11 +32,13 @@ export function sourceProgram(nodeFlags: readonly string[] = []): Program {
   }
 }
 
-/** Makes the executable that is released. Its environment is that of the systemd unit; `NODE_OPTIONS` has these flags, too. */
-export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
-  const folder = await temporaryFolder()
-  const file = join(folder, 'postern')
-  await makeExecutable(process.arch === 'arm64' ? 'arm64' : 'x64', file)
+/**
+ * The executable that is released: `made`, or else a new one. Its environment is that of the systemd unit; `NODE_OPTIONS` has these flags,
+ * too.
+ */
+export async function shippedProgram(nodeFlags: readonly string[], made?: string): Promise<Program> {
+  const file = made ?? join(await temporaryFolder(), 'postern')
+  if (made === undefined) await makeExecutable(process.arch === 'arm64' ? 'arm64' : 'x64', file)
   const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
   const { NODE_OPTIONS: heap = '', ...env } = unitEnvironment(unit)
   const tuning = [...heap.split(' '), ...nodeFlags]

@@ -15,6 +15,8 @@ export interface SidecarOptions {
   readonly limits?: Readonly<
     Record<'api' | 'oauth', { readonly requests?: number; readonly window?: string }>
   >
+  /** The line of the password file. Default: `PASSWORD` itself. */
+  readonly password?: string
   /** Arguments of `--set`, each `key=value`. */
   readonly set?: readonly string[]
   readonly core?: number | undefined
@@ -52,7 +54,7 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
   const port = await freePort()
   const adminPort = await freePort()
   const password = join(folder, 'password')
-  await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 })
+  await writeFile(password, `${options.password ?? PASSWORD}\n`, { mode: 0o600 })
   const config = join(folder, 'postern.yaml')
   const yaml = {
     // All connections of a load come from one address.

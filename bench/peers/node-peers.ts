@@ -2,6 +2,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { type Child, type ChildOptions, freePort, listening, startChild } from '../child.ts'
 import type { Program } from '../program.ts'
+import type { CertificatePaths } from './certificate.ts'
 import { PEER_HEADERS, type Peer } from './peer.ts'
 
 /**
@@ -19,6 +20,21 @@ export async function startNode(
   const child = await startChild(process.execPath, [...flags, program, ...argsFor(port)], options)
   await listening(port, child)
   return { port, child }
+}
+
+/** `node:tls` and `node:net`, which pass on all bytes unread, with the flags and environment of `program`. */
+export function tlsRelayPeer({ cert, key }: CertificatePaths, program: Program): Peer {
+  return {
+    name: 'node:tls',
+    does: 'nothing else',
+    version: async () => process.versions.node,
+    async start({ devicePort, core }) {
+      const args = (port: number): string[] => [String(port), String(devicePort), cert, key]
+      const options = { core, env: program.env, flags: program.tuning }
+      const { port, child } = await startNode('tls-relay-server.mjs', args, options)
+      return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+    },
+  }
 }
 
 export interface FixedResponse {

@@ -69,8 +69,8 @@ async function loadRolldown(): Promise<typeof Rolldown> {
   }
 }
 
-/** The script, or the file that the others are loaded from. */
-export const MAIN = 'main.cjs'
+/** The file from which the others are loaded. */
+const MAIN = 'main.cjs'
 
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: { removeWhitespace: true } }
 
@@ -86,11 +86,11 @@ async function worker(
 }
 
 /**
- * Bundles the program and its packages into a folder, as `main.cjs` and, if `split`, the files that it loads when they are needed. Resolves to
- * the licences of the packages. The format is CommonJS, because `import` of a Node module reads each of its exports: for `node:http` that
- * loads `fetch`, which takes some megabytes, and Postern does not use it.
+ * Bundles the program and its packages into a folder, as `main.cjs` and the files that it loads when they are needed. Resolves to the
+ * licences of the packages. The format is CommonJS, because `import` of a Node module reads each of its exports: for `node:http` that
+ * loads `fetch`, which takes some megabytes, and Postern does not use it. The executable could not load an `import()` either.
  */
-async function bundle(folder: string, split: boolean): Promise<string> {
+export async function makeProgram(folder: string): Promise<string> {
   const rolldown = await loadRolldown()
   const crypt = await worker(rolldown)
   const program = await rolldown({
@@ -104,7 +104,7 @@ async function bundle(folder: string, split: boolean): Promise<string> {
   const { output } = await program.write({
     dir: folder,
     format: 'cjs',
-    codeSplitting: split,
+    dynamicImportInCjs: false,
     entryFileNames: MAIN,
     chunkFileNames: '[name].cjs',
     comments: false,
@@ -121,15 +121,10 @@ async function bundle(folder: string, split: boolean): Promise<string> {
  */
 export async function makeBundle(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true })
-  const texts = await bundle(folder, true)
+  const texts = await makeProgram(folder)
   const check = await readFile(join(ROOT, 'src', 'node-version.cjs'), 'utf8')
   await writeFile(join(folder, 'postern.mjs'), `${check}import('./${MAIN}')\n`)
   await writeFile(join(folder, 'LICENSES.txt'), texts)
-}
-
-/** Writes the program and its packages as one script into a folder, `main.cjs`, for the executable. Resolves to the licences of the packages. */
-export function makeScript(folder: string): Promise<string> {
-  return bundle(folder, false)
 }
 
 if (import.meta.main) await makeBundle(resolve(process.argv[2] ?? join(ROOT, 'dist', 'bundle')))

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { MAIN, makeScript } from './bundle.ts'
+import { makeProgram } from './bundle.ts'
 import { NODE_FLAGS } from './node-flags.ts'
 import { lockedRuntime } from './runtimes.ts'
 import { stripProgram } from './strip.ts'
@@ -24,17 +24,23 @@ export interface Executable {
   readonly missing: string | undefined
 }
 
+/** The main script, which loads the others. */
+const LOADER = 'load-assets.cjs'
+
 /** Milliseconds. A runtime is 57 MB. */
 const NPM_TIMEOUT = 600_000
 
 /**
- * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the program as one script in it.
+ * Makes a program of one file for Linux: the stripped Node.js of npm's package `node-linux-*`, with the files of the program in it.
  * Takes npm and its registry or cache.
  */
 export async function makeExecutable(processor: Processor, file: string): Promise<Executable> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-executable-'))
   try {
-    const licences = await makeScript(join(folder, 'program'))
+    const program = join(folder, 'program')
+    const licences = await makeProgram(program)
+    const files = (await readdir(program)).sort()
+    await copyFile(join(import.meta.dirname, LOADER), join(program, LOADER))
     const runtime = join(folder, 'node')
     await copyFile(await runtimeFor(processor, folder), runtime)
     const missing = await stripProgram(runtime, processor)
@@ -43,7 +49,8 @@ export async function makeExecutable(processor: Processor, file: string): Promis
       settings,
       JSON.stringify({
         // Relative, because the executable contains this path.
-        main: MAIN,
+        main: LOADER,
+        assets: Object.fromEntries(files.map((name) => [name, name])),
         executable: runtime,
         output: file,
         disableExperimentalSEAWarning: true,
@@ -51,7 +58,7 @@ export async function makeExecutable(processor: Processor, file: string): Promis
         execArgvExtension: 'env',
       }),
     )
-    await run(process.execPath, ['--build-sea', settings], { cwd: join(folder, 'program') })
+    await run(process.execPath, ['--build-sea', settings], { cwd: program })
     await chmod(file, 0o755)
     return { licences, missing }
   } finally {

@@ -300,6 +300,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     [],
   )
     .option('--weak', 'take a password that is short or one of the usual ones', false)
+    .option('--for-board', 'a hash for little memory: 7 MiB in place of 19', false)
     .addHelpText('after', help.HASH_PASSWORD)
 
   return program

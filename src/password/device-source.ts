@@ -26,8 +26,8 @@ export type DeviceSignIn = Pick<SignIn, 'check' | 'onRefused'>
 /** The password of the device where no file has it: verified by a login at the device. */
 export type DevicePassword = ReturnType<typeof createDevicePassword>
 
-/** One sign-in at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
-const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
+/** One sign-in at a time: the device is slow, and a login may end the session of the previous one. `wait` in ms. */
+const BOUNDS = { inside: 1, waiting: 64, wait: { least: 10_000, most: 10_000 } }
 
 /**
  * Keeps the last right password in plain text, because the sign-in needs it, and in memory only. After a restart the password is unknown,
@@ -35,7 +35,7 @@ const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
  * If that login has a different password, the restored tokens are revoked before it gets its own.
  */
 export function createDevicePassword(
-  clock: Pick<Clock, 'after'>,
+  clock: Pick<Clock, 'after' | 'monotonic'>,
   signIn: DeviceSignIn,
   events: DevicePasswordEvents,
   precedence: Precedence = ALL_EQUAL,

@@ -19,7 +19,7 @@ export interface HookPasswordEvents extends DevicePasswordEvents {
 }
 
 /** Wrong passwords may take the hook seconds each, and must not hold up right ones. `maxWait` in ms. */
-const BOUNDS = { inside: 8, waiting: 64, maxWait: 10_000 }
+const BOUNDS = { inside: 8, waiting: 64, wait: { least: 10_000, most: 10_000 } }
 
 /** How often the hook is asked for its fingerprint (ms). */
 const ASK_EVERY = 60_000
@@ -38,7 +38,7 @@ const NONE = ''
  * until it answers, and the tokens of the last run are valid until then.
  */
 export async function openHookPassword(
-  clock: Pick<Clock, 'after' | 'every'>,
+  clock: Pick<Clock, 'after' | 'every' | 'monotonic'>,
   first: Hook,
   events: HookPasswordEvents,
   onBug: (error: unknown) => void,

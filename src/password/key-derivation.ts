@@ -33,16 +33,22 @@ export function derive(parameters: DerivedCredential, password: string): Promise
   return scrypt(password, salt, tag.length, options)
 }
 
-/** OWASP's first choice for argon2id: 19 MiB, two passes, one lane. */
-const HASH_PARAMETERS = { kind: 'argon2id', memory: 19_456, passes: 2, parallelism: 1 } as const
+/** OWASP's first choice for argon2id, 19 MiB and two passes, and the cheapest of the others that it calls equivalent. `memory` in KiB. */
+export const HASH_COSTS = {
+  usual: { kind: 'argon2id', memory: 19_456, passes: 2, parallelism: 1 },
+  board: { kind: 'argon2id', memory: 7_168, passes: 5, parallelism: 1 },
+} as const
+
+type HashCost = (typeof HASH_COSTS)[keyof typeof HASH_COSTS]
+
 const SALT_BYTES = 16
 const TAG_BYTES = 32
 
 /** Hashes a password into a line for the password file: argon2id in the PHC string format. */
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, cost: HashCost = HASH_COSTS.usual): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const hash = await derive({ ...HASH_PARAMETERS, salt, tag: new Uint8Array(TAG_BYTES) }, password)
-  const { memory, passes, parallelism } = HASH_PARAMETERS
+  const hash = await derive({ ...cost, salt, tag: new Uint8Array(TAG_BYTES) }, password)
+  const { memory, passes, parallelism } = cost
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(hash)}`
 }
 
@@ -50,16 +56,14 @@ function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replaceAll('=', '')
 }
 
-/** The cheapest of OWASP's five equivalent choices: 7 MiB, five passes. Takes 15 ms; scrypt of that strength takes 270 ms. */
-const FINGERPRINT_PARAMETERS = { kind: 'argon2id', memory: 7_168, passes: 5, parallelism: 1 } as const
-
 /**
  * A fingerprint of the password to keep on disk: after a restart it shows whether the password is still the same. Each guess of the
- * password costs an attacker a derivation in 7 MiB. `salt`: 16 random bytes, kept beside the fingerprint.
+ * password costs an attacker a derivation in 7 MiB, which takes 15 ms; scrypt of that strength takes 270 ms. `salt`: 16 random bytes, kept
+ * beside the fingerprint.
  *
  * @param line the line of the file: the password, or its hash
  */
 export async function fingerprintOf(line: string, salt: Uint8Array): Promise<string> {
-  const parameters = { ...FINGERPRINT_PARAMETERS, salt, tag: new Uint8Array(TAG_BYTES) }
+  const parameters = { ...HASH_COSTS.board, salt, tag: new Uint8Array(TAG_BYTES) }
   return (await derive(parameters, `postern ${line}`)).toString('base64url')
 }

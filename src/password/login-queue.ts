@@ -8,9 +8,12 @@ interface LoginBounds {
   readonly inside: number
   /** The most verifications that wait. */
   readonly waiting: number
-  /** The longest wait of one login (ms). */
-  readonly maxWait: number
+  /** How long a login waits (ms): as long as eight verifications take, within these two. */
+  readonly wait: { readonly least: number; readonly most: number }
 }
+
+/** An unknown client has at least one turn of eight (`WeightedTurns`), so also on a slow machine a login waits for that many. */
+const TURNS = 8
 
 /** Registers a listener for the end of the request of a login. */
 export type OnEnd = (listener: () => void) => void
@@ -47,7 +50,7 @@ interface Login<R> {
  * @param random from 0 to below 1
  */
 export function createLoginQueue<R>(
-  clock: Pick<Clock, 'after'>,
+  clock: Pick<Clock, 'after' | 'monotonic'>,
   bounds: LoginBounds,
   precedence: Precedence,
   random: () => number = () => randomInt(2 ** 32) / 2 ** 32,
@@ -56,19 +59,32 @@ export function createLoginQueue<R>(
   const secret = randomBytes(32)
   /** The runs that have not begun, by key. */
   const waiting = new Map<string, SharedRun<R>>()
-  let inside = 0
+  /** The verifications that run, in the order in which they began. */
+  const running = new Set<{ readonly began: number }>()
+  /** How long the last verification took (ms). */
+  let took = 0
 
   function begin({ verify }: Pick<SharedRun<R>, 'verify'>): Promise<R> {
-    inside += 1
+    const run = { began: clock.monotonic() }
+    running.add(run)
     return verify().finally(() => {
-      inside -= 1
+      running.delete(run)
+      took = clock.monotonic() - run.began
       fill()
     })
   }
 
+  /** How long a login may wait (ms), by the last verification and by those that run: the first ones of a slow machine have no predecessor. */
+  function longestWait(): number {
+    const now = clock.monotonic()
+    const [{ began } = { began: now }] = running
+    const { least, most } = bounds.wait
+    return Math.min(most, Math.max(least, TURNS * Math.max(took, now - began)))
+  }
+
   /** Begins verifications while fewer than `bounds.inside` run. */
   function fill(): void {
-    while (inside < bounds.inside) {
+    while (running.size < bounds.inside) {
       const next = turns.next()
       if (next === undefined) return
       end(next.wanted, begin(next.wanted))
@@ -100,7 +116,13 @@ export function createLoginQueue<R>(
         },
       }
       const giveUp = (): void => login.settle('overloaded')
-      const timer = clock.after(bounds.maxWait, giveUp)
+      const began = clock.monotonic()
+      const judge = (): void => {
+        const left = began + longestWait() - clock.monotonic()
+        if (left <= 0) giveUp()
+        else timer = clock.after(left, judge)
+      }
+      let timer = clock.after(bounds.wait.least, judge)
       waiting.set(wanted.key, wanted)
       wanted.logins.add(login)
       turns.join(login)
@@ -138,7 +160,7 @@ export function createLoginQueue<R>(
       onEnd?: OnEnd,
     ): Promise<R | 'overloaded'> {
       fill()
-      if (inside < bounds.inside) return begin({ verify })
+      if (running.size < bounds.inside) return begin({ verify })
       // A keyed digest, so that the map holds no passwords.
       const key = `${against} ${createHmac('sha256', secret).update(password).digest('base64')}`
       const settled = wait(client, waiting.get(key) ?? { key, verify, logins: new Set() }, onEnd)

@@ -122,7 +122,7 @@ function parseApacheSha1(line: string): StoredLine {
 
 /** 1 GiB: with more, two logins at once could exhaust a small machine. */
 const MEMORY_LIMIT = 2 ** 30
-/** The most bytes that all passes write: about ten seconds of work, twice as long as a login may wait. */
+/** The most bytes that all passes write: about ten seconds of work. */
 const WORK_LIMIT = 2 ** 34
 const PARALLELISM_LIMIT = 64
 

@@ -34,9 +34,9 @@ const UNBOUNDED: HashMemory = { limit: Number.POSITIVE_INFINITY, hold() {} }
 
 /**
  * Two verifications at once leave time for the event loop on a small machine, and bound the memory of argon2. Such a machine cannot verify
- * 64 passwords in five seconds, so further logins are refused as `overloaded`. `maxWait` in ms.
+ * 64 passwords in a time that clients wait for, so further logins are refused as `overloaded`. `wait` in ms.
  */
-const BOUNDS = { inside: 2, waiting: 64, maxWait: 5000 }
+const BOUNDS = { inside: 2, waiting: 64, wait: { least: 5_000, most: 30_000 } }
 
 /** Verified at once: faster than a wait for a turn. */
 const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
@@ -44,7 +44,7 @@ const FAST: ReadonlySet<Credential['kind']> = new Set(['plain', 'sha1'])
 const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
 export function createVerifier(
-  clock: Pick<Clock, 'after'>,
+  clock: Pick<Clock, 'after' | 'monotonic'>,
   memory: HashMemory = UNBOUNDED,
   precedence: Precedence = ALL_EQUAL,
 ) {

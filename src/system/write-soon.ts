@@ -98,9 +98,18 @@ export function writeSpent(to: Writable, bytes: Buffer): boolean {
   return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
 }
 
-/** Recycles the memory of bytes that were written or never will be. After an error, memory that was not lent is left to the collector. */
+/** Up to where (bytes) the pieces that share a memory were spent, one behind the other from its beginning. */
+const spentUpTo = new WeakMap<ArrayBufferLike, number>()
+
+/**
+ * Recycles the memory of bytes that were written or never will be. Several pieces may share it, as those that TLS reads do: it is freed with the
+ * last one, if they come in order and leave out no byte. After an error, memory that was not lent is left to the collector.
+ */
 export function recycle(bytes: Buffer, error: Error | null | undefined): void {
   if (giveBack(bytes) || error instanceof Error) return
-  const { buffer, length } = bytes
-  if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+  const { buffer, byteOffset, length } = bytes
+  if (byteOffset !== (spentUpTo.get(buffer) ?? 0)) return
+  const end = byteOffset + length
+  if (end < buffer.byteLength) spentUpTo.set(buffer, end)
+  else if (buffer instanceof ArrayBuffer) buffer.transfer(0)
 }

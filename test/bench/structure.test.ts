@@ -9,14 +9,14 @@ const FILES = new Map([...readTree(ROOT, 'bench')].filter(([path]) => !path.incl
 
 /** Each layer may import the layers behind it, and its own files. */
 const LAYERS = [
-  /^bench\/(?:bench|options|limits|weigh|many-devices)\.ts$/,
+  /^bench\/(?:bench|options|limits|weigh|many-devices|small-board)\.ts$/,
   /^bench\/(?:report\/|compare\.ts)/,
   /^bench\/(?:fleet|limits|weigh|figures)\//,
   /^bench\/contest\//,
   /^bench\/lab\.ts$/,
   /^bench\/(?:peers|load|floor)\/|^bench\/device\.ts$/,
   /^bench\/(?:sidecar|program|machine)\.ts$/,
-  /^bench\/(?:request|child|run-program|process-usage|node-device|unit-environment)\.ts$|^bench\/models\//,
+  /^bench\/(?:request|child|cgroup|run-program|process-usage|node-device|unit-environment)\.ts$|^bench\/models\//,
   /^bench\/(?:figure|measure|format)\.ts$/,
 ]
 

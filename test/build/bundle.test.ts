@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { MAIN, makeBundle, makeScript } from '../../deploy/build/bundle.ts'
+import { makeBundle } from '../../deploy/build/bundle.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { run } from '../support/tools.ts'
@@ -19,14 +19,38 @@ it('the same source gives the same files in another folder', async () => {
   }
 })
 
-it('the script of the executable has the same bytes each time, and needs no other file', async () => {
-  const [first, second] = [temporaryDirectory(), temporaryDirectory()]
-  await makeScript(first)
-  await makeScript(second)
-  expect(readdirSync(first)).toEqual([MAIN])
-  expect(readFileSync(join(second, MAIN)).equals(readFileSync(join(first, MAIN)))).toBe(true)
-  const { code, stdout, stderr } = await run(process.execPath, [join(first, MAIN), '--version'])
-  expect([code, stdout, stderr]).toEqual([0, `${VERSION}\n`, ''])
+/** Runs the main script of the executable, with the files of the bundle as its assets. It writes the names of those that it reads to `log`. */
+async function runLoader(log: string, ...args: string[]) {
+  const program = join(temporaryDirectory(), 'executable.cjs')
+  const loader = join(import.meta.dirname, '../../deploy/build/load-assets.cjs')
+  writeFileSync(
+    program,
+    `const { appendFileSync, readFileSync } = require('node:fs')
+     function getAsset(name, encoding) {
+       appendFileSync(${JSON.stringify(log)}, name + '\\n')
+       return readFileSync(${JSON.stringify(`${installedBundle()}/dist/`)} + name, encoding)
+     }
+     function requireBuiltin(id) {
+       if (!id.startsWith('node:') && !require('node:module').isBuiltin(id)) throw new Error('no asset: ' + id)
+       return id === 'node:sea' ? { getAsset, isSea: () => true } : require(id)
+     }
+     new Function('require', '__filename', readFileSync(${JSON.stringify(loader)}, 'utf8'))(requireBuiltin, __filename)`,
+  )
+  return run(process.execPath, [program, ...args], { input: 'correct horse battery staple' })
+}
+
+it('the executable compiles what a command needs, and nothing else', async () => {
+  const [version, hash] = [join(temporaryDirectory(), 'log'), join(temporaryDirectory(), 'log')]
+  expect(await runLoader(version, '--version')).toMatchObject({ code: 0, stdout: `${VERSION}\n`, stderr: '' })
+  expect(readFileSync(version, 'utf8')).toBe('main.cjs\n')
+  expect(await runLoader(hash, 'hash-password')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^\$argon2id\$/),
+  })
+  const files = readFileSync(hash, 'utf8').trim().split('\n')
+  expect(files).toEqual([...new Set(files)])
+  expect(files).toContain('hash-password.cjs')
+  expect(files).not.toContain('serve.cjs')
 })
 
 it('what is there for development is not in the bundle', () => {

@@ -1,6 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
+import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -103,6 +104,13 @@ describe('H356 A password of 200 characters', () => {
 /** The line that `postern hash-password` prints. */
 async function hashOf(password: string): Promise<string> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  expect(await hashPasswordCommand({ stdin: Readable.from([Buffer.from(password)]), stdout, stderr })).toBe(0)
+  expect(
+    await hashPasswordCommand({
+      stdin: Readable.from([Buffer.from(password)]),
+      stdout,
+      stderr,
+      clock: stillClock(),
+    }),
+  ).toBe(0)
   return String(stdout.read()).trim()
 }

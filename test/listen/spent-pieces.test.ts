@@ -13,6 +13,14 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
+/** Watches the memory that is freed, and overwrites it: it may belong to others at once. */
+function watchFreed() {
+  return vi.spyOn(ArrayBuffer.prototype, 'transfer').mockImplementation(function (this: ArrayBuffer) {
+    new Uint8Array(this).fill('!'.charCodeAt(0))
+    return this
+  })
+}
+
 describeTransports('The memory of a piece', (transport) => {
   it.each(['GET', 'POST'])(
     'H282 is used again only when the bytes of a response to %s have left it',
@@ -26,13 +34,7 @@ describeTransports('The memory of a piece', (transport) => {
       const sidecar = await startSidecar({ transport, device })
       const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
       const client = await sidecar.connect()
-      // What is freed may belong to others at once.
-      const freed = vi.spyOn(ArrayBuffer.prototype, 'transfer').mockImplementation(function (
-        this: ArrayBuffer,
-      ) {
-        new Uint8Array(this).fill('!'.charCodeAt(0))
-        return this
-      })
+      const freed = watchFreed()
       const response = await client.send({
         method,
         fields,
@@ -42,6 +44,23 @@ describeTransports('The memory of a piece', (transport) => {
       await expect.poll(() => freed.mock.calls).toHaveLength(1)
     },
   )
+})
+
+it('H282 the memory that pieces of an upload over TLS share is used again only when all of them have left it', async () => {
+  const body = Buffer.alloc(1024 ** 2, 'an upload over TLS ')
+  let received: Buffer | undefined
+  const device = await startDevice(async (request, response) => {
+    received = await readBody(request)
+    response.end()
+  })
+  const sidecar = await startSidecar({ transport: 'tls', device })
+  const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+  const client = await sidecar.connect()
+  const freed = watchFreed()
+  await client.send({ method: 'POST', fields, body })
+  expect(received?.equals(body)).toBe(true)
+  const bytes = freed.mock.results.reduce((sum, { value }) => sum + value.byteLength, 0)
+  expect(bytes).toBeGreaterThan(body.length / 2)
 })
 
 it('H283 slow readers over HTTP/2 take all large buffers, which come back when their responses have ended', async () => {

@@ -36,7 +36,7 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
     onCrowded: () => told.push('crowded'),
     onBug: (error) => told.push(String(error)),
   })
-  const bounds = { inside: 2, waiting: 64, maxWait: 5 * SECOND }
+  const bounds = { inside: 2, waiting: 64, wait: { least: 5 * SECOND, most: 30 * SECOND } }
   const queue = createLoginQueue<boolean>(clock, bounds, history, random())
   let hashes = 0
   let grants = 0

@@ -15,10 +15,12 @@ import { stillClock } from '../support/clock.ts'
 import { needs } from '../support/tools.ts'
 import { verifyOne } from './verify-one.ts'
 
+const clock = stillClock()
+
 async function piped(...chunks: readonly (string | Uint8Array)[]) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const stdin = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
-  const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error: unknown) =>
+  const code = await hashPasswordCommand({ stdin, stdout, stderr, clock }).catch((error: unknown) =>
     reportFailure('hash-password', error, { stderr, env: {} }),
   )
   stdout.end()
@@ -78,7 +80,9 @@ describe('postern hash-password from a pipe', () => {
         ),
       })
       const streams = { stdin: Readable.from([Buffer.from(password)]), stdout: new PassThrough() }
-      expect(await hashPasswordCommand({ ...streams, stderr: new PassThrough() }, { weak: true })).toBe(0)
+      expect(
+        await hashPasswordCommand({ ...streams, stderr: new PassThrough(), clock }, { weak: true }),
+      ).toBe(0)
       expect(await verdict(String(streams.stdout.read()).trim(), password)).toBe('right')
     },
   )
@@ -92,11 +96,31 @@ describe('postern hash-password from a pipe', () => {
     expect(await verdict(stdout.trim(), 'correct horse ')).toBe('right')
   })
 
+  it('tells a person how long a login takes here: as long as the second hash', async () => {
+    const times = [1_000, 1_023.4]
+    const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })]
+    const stdin = Readable.from([Buffer.from('correct horse')])
+    const stopwatch = { monotonic: () => times.shift() ?? expect.fail() }
+    expect(await hashPasswordCommand({ stdin, stdout, stderr, clock: stopwatch })).toBe(0)
+    expect(String(stderr.read())).toBe('postern hash-password: a login takes about 24 ms on this machine\n')
+  })
+
+  it('takes 7 MiB for a login with --for-board', async () => {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+    const stdin = Readable.from([Buffer.from('correct horse')])
+    expect(await hashPasswordCommand({ stdin, stdout, stderr, clock }, { forBoard: true })).toBe(0)
+    const line = String(stdout.read()).trim()
+    expect(line).toMatch(/^\$argon2id\$v=19\$m=7168,t=5,p=1\$/)
+    expect(await verdict(line, 'correct horse')).toBe('right')
+  })
+
   it('reads no more of an input that is too large', async () => {
     let read = 0
     const stdin = Readable.from(endless())
     const stdout = new PassThrough()
-    await expect(hashPasswordCommand({ stdin, stdout, stderr: stdout })).rejects.toThrow('larger than 8 KiB')
+    await expect(hashPasswordCommand({ stdin, stdout, stderr: stdout, clock })).rejects.toThrow(
+      'larger than 8 KiB',
+    )
     expect(read).toBeLessThan(100)
 
     function* endless(): Iterable<Buffer> {
@@ -120,8 +144,9 @@ describe('postern hash-password on a terminal', () => {
        import { hashPasswordCommand } from ${command}
        import { reportFailure } from ${failure}
        const { stdin, stderr } = process
+       const clock = { monotonic: () => performance.now() }
        const stdout = createWriteStream(${JSON.stringify(result)})
-       const code = await hashPasswordCommand({ stdin, stdout, stderr }).catch((error) =>
+       const code = await hashPasswordCommand({ stdin, stdout, stderr, clock }).catch((error) =>
          reportFailure('hash-password', error, { stderr, env: {} }))
        stdout.end(() => process.exit(code))`,
     )
@@ -141,7 +166,9 @@ describe('postern hash-password on a terminal', () => {
   it('H355 asks for the password twice and does not show it', async () => {
     needs('script')
     const { code, screen, line } = await runOnTerminal('hunter two3\x7f\r', 'hunter two\r')
-    expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')
+    expect(screen.replaceAll('\r', '')).toMatch(
+      /^Password: \nPassword again: \npostern hash-password: a login takes about \d+ ms on this machine\n$/,
+    )
     expect(code).toBe(0)
     expect(await verdict(line, 'hunter two')).toBe('right')
   })

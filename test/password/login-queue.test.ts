@@ -3,11 +3,21 @@ import { createLoginQueue, type OnEnd } from '../../src/password/login-queue.ts'
 import { ALL_EQUAL, type Precedence } from '../../src/password/weighted-turns.ts'
 import { stillClock } from '../support/clock.ts'
 
-/** A queue whose verifications take a second, two at a time, and result in the password and its place among all that were verified. */
-function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
+const FIVE_SECONDS = { least: 5_000, most: 5_000 }
+
+/**
+ * A queue whose verifications run two at a time, and result in the password and its place among all that were verified.
+ *
+ * @param takes how long a verification takes (ms)
+ */
+function start(
+  precedence: Precedence = ALL_EQUAL,
+  waiting = 3,
+  { takes, wait } = { takes: 1_000, wait: FIVE_SECONDS },
+) {
   const clock = stillClock()
   const verified: string[] = []
-  const queue = createLoginQueue<string>(clock, { inside: 2, waiting, maxWait: 5_000 }, precedence, () => 0)
+  const queue = createLoginQueue<string>(clock, { inside: 2, waiting, wait }, precedence, () => 0)
   return {
     verified,
     /** A login, and its result when it has one. */
@@ -15,7 +25,7 @@ function start(precedence: Precedence = ALL_EQUAL, waiting = 3) {
       const login: { result: string | undefined } = { result: undefined }
       const verify = async (): Promise<string> => {
         const place = verified.push(password)
-        await clock.pause(1_000)
+        await clock.pause(takes)
         return `${password} ${place}`
       }
       const job = { client, password, against: more.against ?? '' }
@@ -87,6 +97,34 @@ it('H32 a login that is late does not end the wait of those that share its verif
   expect(late.result).toMatch(/^common/)
 })
 
+const SLOW_MACHINE = { takes: 6_000, wait: { least: 5_000, most: 30_000 } }
+
+it('H32 where the first verification takes longer than the shortest wait, twenty equal passwords at once all have a result', async () => {
+  const { logIn, verified, pass } = start(ALL_EQUAL, 64, SLOW_MACHINE)
+  const all = Array.from({ length: 20 }, (_, i) => logIn('right', `client ${i}`))
+  await pass(12_000)
+  expect(verified).toHaveLength(3)
+  expect(all.filter(({ result }) => result?.startsWith('right'))).toHaveLength(20)
+})
+
+it('H32 a login waits as long as eight verifications take, by the last one that has ended', async () => {
+  const { logIn, pass } = start(ALL_EQUAL, 64, { ...SLOW_MACHINE, takes: 2_000 })
+  const all = Array.from({ length: 40 }, (_, i) => logIn(`other ${i}`))
+  await pass(15_999)
+  expect(all.filter(({ result }) => result === 'overloaded')).toEqual([])
+  await pass(1)
+  expect(all.filter(({ result }) => result === 'overloaded')).toHaveLength(24)
+})
+
+it('H32 no login waits for longer than the longest wait, however slow the machine is', async () => {
+  const { logIn, pass } = start(ALL_EQUAL, 64, SLOW_MACHINE)
+  const all = Array.from({ length: 40 }, (_, i) => logIn(`other ${i}`))
+  await pass(29_999)
+  expect(all.filter(({ result }) => result === 'overloaded')).toEqual([])
+  await pass(1)
+  expect(all.filter(({ result }) => result === 'overloaded').length).toBeGreaterThan(20)
+})
+
 it('C26 a shared verification has the best turn of those who share it', async () => {
   const { logIn, verified, pass } = start({ ...ALL_EQUAL, isKnown: (client) => client === 'known' }, 20)
   for (let i = 0; i < 8; i += 1) logIn(`other ${i}`, `client ${i}`)
@@ -133,7 +171,11 @@ it('C26 in a full queue the one with the smallest share makes room, the latest o
 })
 
 it('H32 a verification that fails rejects for all that share it, and the next one begins', async () => {
-  const queue = createLoginQueue<string>(stillClock(), { inside: 1, waiting: 9, maxWait: 5_000 }, ALL_EQUAL)
+  const queue = createLoginQueue<string>(
+    stillClock(),
+    { inside: 1, waiting: 9, wait: FIVE_SECONDS },
+    ALL_EQUAL,
+  )
   const broken = async (): Promise<string> => {
     throw new Error('broken')
   }

@@ -35,6 +35,31 @@ it('C21 writeSpent does not free memory that another buffer shares', async () =>
   expect([first.length, second.length, small.toString()]).toEqual([SIZE, SIZE, 'small'])
 })
 
+it('C21 writeSpent frees the memory that pieces share with the last of them', async () => {
+  const stream = new PassThrough().resume()
+  const whole = Buffer.alloc(3 * SIZE, 'x')
+  for (const at of [0, 1, 2]) {
+    expect(whole.length).toBe(3 * SIZE)
+    writeSpent(stream, whole.subarray(at * SIZE, (at + 1) * SIZE))
+  }
+  stream.end()
+  await once(stream, 'end')
+  expect(whole.length).toBe(0)
+})
+
+it.each([
+  ['out of order', [0, 2, 1]],
+  ['one of them several times', [0, 0, 0]],
+  ['all but the first', [1, 2]],
+])('C21 writeSpent does not free the memory that pieces share if they are spent %s', async (_, order) => {
+  const stream = new PassThrough().resume()
+  const whole = Buffer.alloc(3 * SIZE, 'x')
+  for (const at of order) writeSpent(stream, whole.subarray(at * SIZE, (at + 1) * SIZE))
+  stream.end()
+  await once(stream, 'end')
+  expect(whole.length).toBe(3 * SIZE)
+})
+
 it('C21 writeSpent leaves a piece that a broken connection was writing to the garbage collector', async () => {
   const stuck = new Writable({ write: () => {} }).on('error', () => {})
   const piece = Buffer.alloc(SIZE)

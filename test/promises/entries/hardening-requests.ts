@@ -17,7 +17,7 @@ export const REQUESTS = {
   H29: 'A token request over 8 KiB is refused, by its length before it is read, and the refusal arrives.',
   H30: 'A token request that arrives byte by byte is cut at its deadline.',
   H31: 'NUL, invalid UTF-8 and bad percent-encoding in a form are 400.',
-  H32: 'Password hashes run in a bounded queue and off the event loop. Clients take weighted turns, and equal passwords that wait at the same time share one hash.',
+  H32: 'Password hashes run in a bounded queue and off the event loop. Clients take weighted turns, and equal passwords that wait at the same time share one hash. A login waits for five seconds, on a slow machine as long as eight hashes take, at most 30 s.',
   H33: 'Concurrent refreshes with one refresh token give one new pair under rotation.',
   H34: 'Access tokens and refresh tokens never stand in for each other.',
   H35: 'Every odd spelling of a bearer credential is either that token or 401.',
