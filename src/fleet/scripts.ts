@@ -95,7 +95,7 @@ local function token(digest)
   return kind, grant, client, granted, tonumber(till), text
 end
 
-local function text(kind, grant, client, granted, label, lifetime)
+local function textOf(kind, grant, client, granted, label, lifetime)
   local named = string.find(grant, '.', 1, true) and ' named' or ''
   local tail = label and table.concat({' issued', lifetime, label}, ' ') or ''
   return table.concat({kind, epoch, grant, client, granted}, ' ') .. named .. tail
@@ -103,7 +103,7 @@ end
 
 -- With a label the token is one of an issued grant.
 local function add(kind, digest, grant, client, granted, lifetime, label)
-  redis.call('SET', p .. 't:' .. digest, text(kind, grant, client, granted, label, lifetime), 'PX', lifetime)
+  redis.call('SET', p .. 't:' .. digest, textOf(kind, grant, client, granted, label, lifetime), 'PX', lifetime)
   redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
 end
 
@@ -223,7 +223,7 @@ else
   if left <= 0 then return {'stale'} end
 end
 if response ~= '' then
-  redis.call('SET', p .. 't:' .. digest, text('s', grant, client, granted), 'KEEPTTL')
+  redis.call('SET', p .. 't:' .. digest, textOf('s', grant, client, granted), 'KEEPTTL')
   redis.call('ZADD', set, till, 's' .. digest)
   redis.call('ZREM', set, kind .. digest)
   local answer = string.format('%.0f %.0f %s', now, now + keeps, response)

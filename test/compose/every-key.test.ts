@@ -10,9 +10,11 @@ import { HASHED_PASSWORD, overlay, PASSWORD, startSidecar, type YamlPart } from 
 /** The keys that wait for a restart, if the password is in a file before the reload. */
 const FOR_A_RESTART = [
   'listen.address',
+  'listen.redirect',
   'admin.address',
   'admin.tls',
   'password.device',
+  'password.socket',
   'passwords',
   'tokens.store',
   'store.password_file',

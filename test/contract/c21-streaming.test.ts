@@ -7,14 +7,13 @@ import { expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { passUntil } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
+import { MOST_BUFFERED } from '../support/kernel-buffers.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
 const MiB = 1 << 20
-/** Upper bound (bytes) on what kernel buffers and streams between two ends on this machine hold. */
-const BUFFERED = 16 * MiB
-/** More than `BUFFERED`, so that a stalled body is smaller than a whole one. */
-const SIZE = 20 * MiB
+/** More than `MOST_BUFFERED`, so that a stalled body is smaller than a whole one. Whole pieces. */
+const SIZE = Math.ceil(MOST_BUFFERED / MiB + 4) * MiB
 
 /** One mebibyte that differs at every position, so that a lost, doubled or moved piece shows. */
 const piece = Buffer.alloc(MiB)
@@ -108,7 +107,7 @@ describeTransports('C21 Streaming', (transport) => {
   /** Each transport with one parser: a parser reads the device and does not depend on the client. */
   const parser = transport === 'h2' ? 'tolerant' : 'strict'
 
-  it(`C21 a download of 20 MiB is whole, and a client that does not read stalls the device (${parser})`, async () => {
+  it(`C21 a large download is whole, and a client that does not read stalls the device (${parser})`, async () => {
     let sent = 0
     const device = await startDevice(async (_request, response) => {
       await pour(response, SIZE, (total) => {
@@ -117,11 +116,11 @@ describeTransports('C21 Streaming', (transport) => {
     })
     const { sidecar, token } = await start(transport, device, parser)
     const down = await open(transport, sidecar.url, token, 'GET').down
-    expect(await standstill(sidecar, () => sent)).toBeLessThan(BUFFERED)
+    expect(await standstill(sidecar, () => sent)).toBeLessThan(MOST_BUFFERED)
     expect(await arrived(down)).toEqual({ whole: true, size: SIZE })
   })
 
-  it(`C21 an upload of 20 MiB is whole, and a device that does not read stalls the client (${parser})`, async () => {
+  it(`C21 a large upload is whole, and a device that does not read stalls the client (${parser})`, async () => {
     const reading = Promise.withResolvers<void>()
     const device = await startDevice(async (request, response) => {
       await reading.promise
@@ -133,7 +132,7 @@ describeTransports('C21 Streaming', (transport) => {
     const poured = pour(up, SIZE, (taken) => {
       sent = taken
     })
-    expect(await standstill(sidecar, () => sent)).toBeLessThan(BUFFERED)
+    expect(await standstill(sidecar, () => sent)).toBeLessThan(MOST_BUFFERED)
     reading.resolve()
     await poured
     const chunks: Buffer[] = []

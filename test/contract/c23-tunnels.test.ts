@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import type { WebSocket } from 'ws'
 import { startDevice } from '../support/device.ts'
+import { MOST_BUFFERED } from '../support/kernel-buffers.ts'
 import { rawConnection } from '../support/raw.ts'
 import { accessLines, explained } from '../support/records.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
@@ -11,9 +12,8 @@ import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 const MiB = 1 << 20
 /** How long a tunnel may carry nothing (ms). */
 const IDLE = 300_000
-const FRAMES = 32
-/** Upper bound (bytes) on what kernel buffers and streams on both connections of a tunnel hold. */
-const BUFFERED = 24 * MiB
+/** Of one mebibyte each: more than `MOST_BUFFERED`, so that the writer is stalled before the last one. */
+const FRAMES = Math.ceil(MOST_BUFFERED / MiB + 4)
 
 describeTransports(
   'A WebSocket tunnel',
@@ -136,7 +136,7 @@ describeTransports(
         before = ends[writer].bufferedAmount
         for (let served = 0; served < 10; served += 1) await ends.sidecar.metrics()
       }
-      expect(FRAMES * MiB - before).toBeLessThan(BUFFERED)
+      expect(FRAMES * MiB - before).toBeLessThan(MOST_BUFFERED)
       ends[reader].resume()
       await all
       const closing = once(ends[reader], 'close')

@@ -31,6 +31,7 @@ const NOT_MEASURED = new Map([
   ['19 MiB', 'argon2id of `postern hash-password`'],
   ['32 MiB', '`listen.memory: auto` under 128 MiB'],
   ['4 MiB', '4 uploads of 1 MiB, with `upstream.buffer_uploads: auto`'],
+  ['50,000 bytes', 'the longest line for `password.socket`: the body of a login, escaped'],
   ['64 MiB', '64 uploads of 1 MiB, with `upstream.max_in_flight: auto`'],
   ['512 bytes', 'what some firmware reads'],
   ['200 requests/s', 'the pace of P4'],
