@@ -12,7 +12,6 @@ import * as help from './help.ts'
 import type { InitOptions } from './init.ts'
 import type { IssueOptions } from './issue.ts'
 import { exitCodeWith, helpOutput } from './output.ts'
-import { withOwnConfig } from './own-config.ts'
 import type { ProposeOptions } from './propose.ts'
 import type { RevokeOptions } from './revoke.ts'
 import type { StatusOptions } from './status.ts'
@@ -54,8 +53,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     .configureOutput(helpOutput(io))
     .addHelpText('after', help.PROGRAM)
 
-  const located = <Options extends object>(name: string, options: Options): Options =>
-    withOwnConfig(options, name, io)
+  const located = async <Options extends object>(name: string, options: Options): Promise<Options> =>
+    (await import('./own-config.ts')).withOwnConfig(options, name, io)
 
   /** `run` gets the operands, then the options. */
   function command<Given extends unknown[]>(
@@ -77,7 +76,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'serve',
       'Run the sidecar in front of a device.',
       async (options: ConfigOptions) =>
-        (await import('./serve.ts')).serveCommand(located('serve', options), io),
+        (await import('./serve.ts')).serveCommand(await located('serve', options), io),
       [],
     ),
   ).addHelpText('after', help.SERVE)
@@ -88,7 +87,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'check',
       'Say whether Postern can start: test the files, addresses and device of the configuration.',
       async (pages: readonly string[], options: CheckOptions) =>
-        (await import('./check.ts')).checkCommand({ ...located('check', options), pages }, io),
+        (await import('./check.ts')).checkCommand({ ...(await located('check', options)), pages }, io),
     ),
   )
     .argument('[path...]', 'pages of the device to request, too, as a client would')
@@ -104,7 +103,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
       async (options: HealthyOptions) =>
-        (await import('./healthy.ts')).healthyCommand(located('healthy', options), io),
+        (await import('./healthy.ts')).healthyCommand(await located('healthy', options), io),
     ),
   )
     .addOption(
@@ -123,7 +122,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'status',
       'Say what is wrong with the running sidecar, and list the grants: who is logged in.',
       async (options: StatusOptions) =>
-        (await import('./status.ts')).statusCommand(located('status', options), io),
+        (await import('./status.ts')).statusCommand(await located('status', options), io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
@@ -135,7 +134,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'explain',
       'Tell what the running sidecar decided about one of the last requests, and why.',
       async (id: string | undefined, options: ExplainOptions) =>
-        (await import('./explain.ts')).explainCommand(id, located('explain', options), io),
+        (await import('./explain.ts')).explainCommand(id, await located('explain', options), io),
     ),
   )
     .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
@@ -150,7 +149,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'issue',
       'Issue one access token for a client that cannot log in: a probe, a script, a guest.',
       async (options: IssueOptions) =>
-        (await import('./issue.ts')).issueCommand(located('issue', options), io),
+        (await import('./issue.ts')).issueCommand(await located('issue', options), io),
     ),
   )
     .option('--for <time>', 'how long it is valid: 1m to 366d, such as 90d or 2h (required)', parseOnce)
@@ -161,7 +160,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
 
   withConfig(
     command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) =>
-      (await import('./revoke.ts')).revokeCommand(located('revoke', options), io),
+      (await import('./revoke.ts')).revokeCommand(await located('revoke', options), io),
     ),
   )
     .option('--all', 'every grant')
@@ -175,7 +174,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'retry',
       'Try again how many requests the device takes at once, after that has broken it.',
       async (options: ConfigOptions) =>
-        (await import('./retry.ts')).retryCommand(located('retry', options), io),
+        (await import('./retry.ts')).retryCommand(await located('retry', options), io),
     ),
   )
     .addOption(stateDirOption())
@@ -186,7 +185,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
     'Write a first configuration: ask for the device and its password, and try both.',
     async ({ dropIn, ...options }: InitOptions & { readonly dropIn: boolean }) =>
       dropIn
-        ? (await import('./init/drop-in.ts')).dropInCommand(located('init', options), io)
+        ? (await import('./init/drop-in.ts')).dropInCommand(await located('init', options), io)
         : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
@@ -243,7 +242,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
       'try',
       'Request a path of the device through the running sidecar, as a client does.',
       async (path: string, options: TryOptions) =>
-        (await import('./try.ts')).tryCommand(path, located('try', options), io),
+        (await import('./try.ts')).tryCommand(path, await located('try', options), io),
     ),
   )
     .argument('<path>', 'path to request, such as /api/status')
