@@ -145,6 +145,7 @@ describe('H117 the npm package', () => {
       'lib/page/panels.css',
       'lib/page/style.css',
       'lib/page/tables.css',
+      'lib/password/hook.d.ts',
       'lib/system/setup-error.d.ts',
       'package.json',
     ])

@@ -1,21 +1,12 @@
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
-import { HOOK_DEADLINE, type Hook, type HookAnswer, type HookQuestion } from './hook.ts'
-
-/** Functions of the program that embeds Postern. Their promises have ten seconds. */
-export interface PasswordFunctions {
-  /**
-   * Whether a password is right. A rejection is no verdict: the client gets 500, and nothing is counted as a guess.
-   *
-   * @param username the `username` of the login; undefined if it has none
-   */
-  readonly verify: (username: string | undefined, password: string) => boolean | Promise<boolean>
-  /**
-   * A text of at most 512 characters that differs after each change of the password. It is asked for with each login and once a minute,
-   * and another one ends all tokens. Without this function, no change of the password ends tokens.
-   */
-  readonly fingerprint?: (() => string | Promise<string>) | undefined
-}
+import {
+  HOOK_DEADLINE,
+  type Hook,
+  type HookAnswer,
+  type HookQuestion,
+  type PasswordFunctions,
+} from './hook.ts'
 
 /** The hook of these functions. */
 export function createHookFunctions(functions: PasswordFunctions, clock: Pick<Clock, 'after'>): Hook {

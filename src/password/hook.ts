@@ -24,5 +24,20 @@ export interface Hook {
   close(): void
 }
 
+/** Functions of the program that embeds Postern. Their promises have ten seconds. */
+export interface PasswordFunctions {
+  /**
+   * Whether a password is right. A rejection is no verdict: the client gets 500, and nothing is counted as a guess.
+   *
+   * @param username the `username` of the login; undefined if it has none
+   */
+  readonly verify: (username: string | undefined, password: string) => boolean | Promise<boolean>
+  /**
+   * A text of at most 512 characters that differs after each change of the password. It is asked for with each login and once a minute,
+   * and another one ends all tokens. Without this function, no change of the password ends tokens.
+   */
+  readonly fingerprint?: (() => string | Promise<string>) | undefined
+}
+
 /** The time for an answer (ms). A RADIUS server that does not answer, and PAM with a wrong password, take seconds. */
 export const HOOK_DEADLINE = 10_000

@@ -6,8 +6,8 @@ import {
   type DevicePasswordEvents,
   type DeviceSignIn,
 } from '../password/device-source.ts'
-import type { Hook } from '../password/hook.ts'
-import { createHookFunctions, type PasswordFunctions } from '../password/hook-functions.ts'
+import type { Hook, PasswordFunctions } from '../password/hook.ts'
+import { createHookFunctions } from '../password/hook-functions.ts'
 import { createHookSocket } from '../password/hook-socket.ts'
 import { type HookPasswordEvents, openHookPassword } from '../password/hook-source.ts'
 import { openPasswords, type PasswordsEvents, type Replacement } from '../password/sources.ts'
