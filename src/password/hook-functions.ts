@@ -11,8 +11,8 @@ export interface PasswordFunctions {
    */
   readonly verify: (username: string | undefined, password: string) => boolean | Promise<boolean>
   /**
-   * A text of at most 512 characters that differs after each change of the password. It is asked for with each login and once a minute,
-   * and another one ends all tokens. Without this function, no change of the password ends tokens.
+   * Returns a text of at most 512 characters, another one after each change of the password. It is called with each login and once a minute.
+   * Another text than before ends all tokens. Without this function, no change of the password ends tokens.
    */
   readonly fingerprint?: (() => string | Promise<string>) | undefined
 }
@@ -32,7 +32,7 @@ async function answerOf(
   question: HookQuestion,
 ): Promise<HookAnswer> {
   try {
-    // Before the verdict: a fingerprint that is older than the verdict ends tokens too early, a newer one too late.
+    // The fingerprint comes first: if the password changes between the two calls, new tokens end too early, and never too late.
     const print = await fingerprint()
     const verdict = 'fingerprint' in question || (await verify(question.user ?? undefined, question.password))
     if (typeof print !== 'string' || print.length > 512 || typeof verdict !== 'boolean')
