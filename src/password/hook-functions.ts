@@ -11,8 +11,8 @@ export interface PasswordFunctions {
    */
   readonly verify: (username: string | undefined, password: string) => boolean | Promise<boolean>
   /**
-   * Returns a text of at most 512 characters, another one after each change of the password. It is called with each login and once a minute.
-   * Another text than before ends all tokens. Without this function, no change of the password ends tokens.
+   * A text of at most 512 characters that differs after each change of the password. It is asked for with each login and once a minute,
+   * and another one ends all tokens. Without this function, no change of the password ends tokens.
    */
   readonly fingerprint?: (() => string | Promise<string>) | undefined
 }
