@@ -18,7 +18,7 @@ export { SetupError }
 export interface Configuration {
   /** The device, such as `{ url: 'http://192.0.2.7' }`. */
   readonly upstream: { readonly url: string; readonly [key: string]: YamlValue | undefined }
-  /** Where the device password is found, such as `{ file: '/etc/postern/password' }`. Left out with `verify`. */
+  /** Where the device password is found, such as `{ file: '/etc/postern/password' }`. Leave it out with `verify`. */
   readonly password?: { readonly [source: string]: YamlValue | undefined }
   readonly [key: string]: YamlValue | undefined | { readonly [key: string]: YamlValue | undefined }
 }
@@ -68,7 +68,8 @@ export interface Sidecar {
 /**
  * Creates a sidecar in this process, for programs that embed Postern instead of running `postern serve`. It reads no
  * environment variables and handles no signals. Its log is JSON, whatever `log.format` says, and goes to standard output unless
- * `log` is given. With `verify`, this function checks passwords, and the configuration has no `password`. Rejects with a `SetupError`, which lists every problem, if the configuration or a file in it is unusable.
+ * `log` is given. If `verify` is given, it checks passwords, and the configuration names no source of them. Rejects with a `SetupError`,
+ * which lists every problem, if the configuration or a file in it is unusable.
  */
 export async function createSidecar(
   source: Source & Partial<PasswordFunctions> & { readonly log?: LogDestination | undefined },

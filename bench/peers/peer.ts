@@ -17,12 +17,6 @@ export interface Place {
   readonly core: number | undefined
 }
 
-/** The paths of the PEM files. */
-export interface CertificatePaths {
-  readonly cert: string
-  readonly key: string
-}
-
 export interface RunningPeer {
   readonly url: string
   /** The processes that do the work. */

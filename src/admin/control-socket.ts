@@ -131,7 +131,7 @@ export interface UnfinishedRequest {
 /** The response to `GET /status`. */
 export interface StatusAnswer {
   readonly alarms: readonly Alarm[]
-  /** The addresses of the listeners, such as `0.0.0.0:8443`. */
+  /** The addresses of the listeners, such as `0.0.0.0:8443`. That of the public listener is the last one. */
   readonly listening: readonly string[]
   /** The addresses that this machine does not have yet; left out without any. */
   readonly waiting?: readonly LateAddress[]

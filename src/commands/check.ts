@@ -68,7 +68,8 @@ function verdictOf(outcomes: readonly CheckOutcome[], options: CheckOptions, io:
 const toMend = (problems: number): string => `${counted(problems, 'thing')} to mend:`
 
 /**
-XX
+ * The configuration; for `--json` the error of an unusable one, so that the document can list its problems. Otherwise throws that error, and
+ * says first how many problems it lists.
  */
 function readConfig(options: CheckOptions, io: CommandIo): Loaded | SetupError {
   try {

@@ -67,7 +67,10 @@ export function readAdminAddress(text: string): {
 /** Where a command on this machine reaches a listener, as `node:http` takes it. */
 export type ReachedAt = { readonly socketPath: string } | { readonly host: string; readonly port: number }
 
-/** A listener on every address is reached on loopback: one of IPv6 maybe by IPv4, because the machine may have no IPv6. */
+/**
+ * A listener on every address is reached on loopback. `::` is reached by `localhost`, because with `listen.address: auto` a machine without
+ * IPv6 listens on IPv4.
+ */
 export function reachedAt(address: Exclude<ListenAddress, { readonly kind: 'fd' }>): ReachedAt {
   if (address.kind === 'unix') return { socketPath: address.path }
   return { host: LOOPBACK[address.host] ?? address.host, port: address.port }

@@ -38,7 +38,7 @@ export async function hashPasswordCommand(
   const cost = forBoard ? HASH_COSTS.board : HASH_COSTS.usual
   io.stdout.write(`${await hashPassword(password, cost)}\n`)
   if (io.stderr.isTTY !== true) return 0
-  // The first hash also starts a thread. A login is as long as the second one.
+  // The first hash also starts a thread, so only the second one takes as long as a login.
   const began = io.clock.monotonic()
   await hashPassword(password, cost)
   const took = Math.ceil(io.clock.monotonic() - began)

@@ -183,10 +183,11 @@ a file that cannot be read, or a log of several names without --name.`
 export const INIT = `
 On a terminal init asks for what the flags leave open. It tries the device and
 the password, writes a commented configuration and prints the next three
-commands. It can store a self-signed certificate of the device. It fills
-${DEFAULT_CONFIG} if that is as the package has installed it,
-and overwrites no other file. Tokens and certificate are kept beside the
-configuration; for ${DEFAULT_CONFIG}, in /var/lib/postern.
+commands. It can store a self-signed certificate of the device. Without --config
+it fills ${DEFAULT_CONFIG}, if that is as the package has
+installed it; otherwise it writes postern.yaml in this folder. It overwrites no
+other file. Tokens and certificate are kept beside the configuration; for
+${DEFAULT_CONFIG}, in /var/lib/postern.
 
 What the device needs is found and written: reuse: never, parser: tolerant,
 another Host, fewer fields. A Basic or Digest login of its own, or a login form,
@@ -240,12 +241,13 @@ secret, it asks for the password, or reads it or a token:
   postern issue --for 1h | postern try --token-file - /api/status
 
 Standard output has the body, byte for byte unless it is a terminal; all else is
-on standard error. With oauth.revocation_path the login is ended again, without
-it the login ends by itself.
+on standard error. With oauth.revocation_path the command ends its login again.
+Otherwise the login ends when its tokens expire.
 
 The command finds the sidecar by listen.address, so it needs the same
-configuration: name it with --config or --instance, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+configuration: name it with --config or --instance, unless it is postern.yaml in
+this folder, or ${DEFAULT_CONFIG}. Run it as the sidecar's user or
+as root.
 
 Exit codes: 0 for a status below 400; 1 for another one, or without a response;
 2 for bad usage, or an unusable file or configuration.`

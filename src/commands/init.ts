@@ -272,8 +272,8 @@ To let them, name another path in oauth.revocation_path.
 `
 
 /**
- * Writes files, all or none. They must not exist yet, except one that is replaced. Their mode is 0600. If root writes into a folder of another group, that group can read
- * the file (0640), because the service may run as a user of this group. Throws `SetupError`.
+ * Writes files, all or none. They must not exist yet, except one that is replaced. Their mode is 0600. If root writes into a folder of
+ * another group, that group can read the file (0640), because the service may run as a user of this group. Throws `SetupError`.
  */
 export function writeNewFiles(files: readonly NewFile[]): void {
   const made: string[] = []

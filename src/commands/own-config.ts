@@ -62,7 +62,7 @@ function factsOf(path: string, { permission, statOutside }: PermissionedProcess)
   try {
     return statSync(path)
   } catch (error) {
-    // `serve` has not asked for its permissions yet. Another program looks for it, which saves a restart where there is no file.
+    // `serve` may not look here before it has restarted with more permissions. So another program looks: without a file no restart is needed.
     return isWithheld(error) && mayRestart({ permission }) ? statOutside(path) : undefined
   }
 }

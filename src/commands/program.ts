@@ -188,7 +188,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void, n
         ? (await import('./init/drop-in.ts')).dropInCommand(await located('init', options), io)
         : (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
-    .option('--config <file>', 'the file to write (default: postern.yaml)')
+    .option('--config <file>', 'the file to write (default: see below)')
     .addOption(instanceOption('write that of one of several devices of this host, with free ports'))
     .option('--url <url>', 'address of the device, such as http://192.0.2.7')
     .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')

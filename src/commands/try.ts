@@ -62,7 +62,7 @@ function verdictOn(response: IncomingMessage, { kind }: Given): ExitCode {
   return isError(response) ? 1 : 0
 }
 
-/** The fields that count for who tries a path. */
+/** The fields of a response that are shown. */
 const SHOWN = /^(?:content-type|location|proxy-status|retry-after|x-ratelimit-(?:limit|remaining|reset))$/i
 
 /** Writes a response as it arrives. */

@@ -31,7 +31,7 @@ import { createReload, watchReloads } from './reload.ts'
 import { deriveSettings } from './settings.ts'
 
 export interface Sidecar {
-  /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
+  /** Starts the listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
   start(): Promise<Addresses>
   /**
    * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including

@@ -40,7 +40,7 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
 /** The permissions that a sidecar needs: each file and folder that it reads, watches or writes, and a thread for some hashes. */
 export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
   const { listen, admin, stateDir, store } = config
-  const sockets = [listen.address, admin.address].flatMap((address) =>
+  const sockets = [listen.address, listen.redirect, admin.address].flatMap((address) =>
     address !== 'off' && address.kind === 'unix' ? [address.path] : [],
   )
   const hook = socketOfHook(config)

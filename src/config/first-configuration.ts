@@ -19,7 +19,7 @@ interface FirstSettings extends FirstPassword {
   /** Whether the device itself has the path at which clients log out. */
   readonly hasRevocation?: boolean | undefined
   readonly stateDir: string
-  /** The addresses of both listeners; default: the defaults of their keys. */
+  /** The addresses of the public and the admin listener; default: `auto`, and the default of `admin.address`. */
   readonly addresses?: { readonly listen: string; readonly admin: string } | undefined
   /** The words that start Postern. */
   readonly program?: string

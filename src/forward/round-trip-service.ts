@@ -19,8 +19,8 @@ export interface RoundTripService {
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: number
   /**
-   * How long (ms) the device may take to answer an upload that it has whole, after the client has left. Undefined: the upload is aborted
-   * as every other request.
+   * How long the device may take to answer an upload that it has whole, after the client has left (ms). Undefined: such an upload is
+   * aborted, like every other request.
    */
   readonly finishWithin?: number | undefined
   /** How fast an upload must be to keep its place. */

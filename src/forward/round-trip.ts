@@ -149,7 +149,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     return this.#client.answered
   }
 
-  /** Ends the attempt and all watches of the client, unless the device finishes an upload. */
+  /** Aborts the attempt, and with it all watches of the client, unless the device may finish an upload. */
   #onClientEnd({ connection }: Loan): void {
     const { finishWithin, clock } = this.service
     if (finishWithin === undefined || !this.#isWholeUpload) {

@@ -110,8 +110,8 @@ interface SentRequest {
 const LARGEST_HELD = 64 * 1024
 
 /**
- * Takes the place of the client. Holds a challenge back until it is known whether the request is repeated, and a response whose body may
- * be a challenge until it is known whether it is one: until it is whole, longer than `LARGEST_SIGN` or late.
+ * Takes the place of the client. Holds a challenge back until it is known whether the request is repeated. Holds a response whose body may
+ * show a challenge until the body is whole, longer than `LARGEST_SIGN`, or late.
  */
 export class HoldingClient implements ClientSide {
   readonly #inner: ClientSide
@@ -167,7 +167,7 @@ export class HoldingClient implements ClientSide {
     else this.#held = head
   }
 
-  /** Judges a response whose body may show a challenge, and passes it on if it is none. `body`: the whole body; undefined: not looked at. */
+  /** Judges a response whose body may show a challenge, and passes it on if it is none. `body`: the whole body; undefined if only the head counts. */
   #decide(head: ResponseHead, body?: Buffer): boolean {
     this.#undecided?.cancel()
     this.#undecided = undefined

@@ -37,7 +37,7 @@ type Judge<E> = (exchange: E) => Refusal | undefined
 export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined
   let end: (exchange: E, refusal: Refusal) => void = () => {}
-  /** For each request whose lookup is pending: who judged the requests in flight meanwhile. */
+  /** For each request whose lookup is pending: the judges of the requests in flight that were called meanwhile. */
   const pending = new Set<Judge<E>[]>()
 
   function* all(): Generator<E> {
@@ -116,12 +116,12 @@ export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
     granted,
     /** The grants of the streams and tunnels that are open `now`. */
     streaming: (now: number): ReadonlySet<string> => new Set(streaming(now)),
-    /** Begins to remember for a request whose lookup is pending what ends requests in flight. */
+    /** Begins to collect the judges that are called while the lookup of a request is pending. */
     watch() {
       const judges: Judge<E>[] = []
       pending.add(judges)
       return {
-        /** Why the exchange must end that was admitted by this lookup; undefined if it may go on. */
+        /** Why the exchange that this lookup admitted must end; undefined if it may go on. */
         judge: (exchange: E): Refusal | undefined =>
           judges
             .values()

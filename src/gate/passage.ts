@@ -87,7 +87,7 @@ export function createPassage(deps: PassageDependencies) {
     }
   }
 
-  /** While the lookup is pending, the client may leave, and the grant may be revoked or a reload end what it no longer admits. */
+  /** While the lookup is pending, the client may leave, its grant may be revoked, and a reload may end what it no longer admits. */
   async function passLater(exchange: GateExchange, asked: Promise<GateAdmission>): Promise<void> {
     const meanwhile = live.watch()
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))

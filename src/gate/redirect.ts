@@ -17,15 +17,15 @@ export interface RedirectTarget {
 
 const invalid = (description: string): Refusal => ({ kind: 'invalid-request', description })
 
-/** What the request has sent is not to be sent again: a redirect would hide from its program that it was sent in cleartext. */
+/** A request with a secret is refused: with a redirect its program would never notice that it sends the secret in cleartext. */
 const IN_CLEARTEXT = invalid(
   'This port speaks no TLS and only leads to https: what was sent to it may have been read on the way.',
 )
 const OTHER_HOST = invalid('This port leads only to the names of the certificate, and to IP addresses.')
 
 /**
- * Leads a request without a secret to the same address over https, with 301 (RFC 6797 §7.2). The host is one that the client has named: an
- * IP address, or a name of the certificate. Any other name could be that of an attacker, who has a cache in front store the redirect.
+ * Leads a request without a secret to the same address over https, with 301 (RFC 6797 §7.2). The host has to be an IP address or a name of
+ * the certificate: a cache in front could store a redirect to any other host, and lead other clients to an attacker (cache poisoning).
  */
 export function createRedirect(
   { names, port }: RedirectTarget,
@@ -38,7 +38,7 @@ export function createRedirect(
     const host = canonicalHost(named?.hostname.replace(/^\[|\]$/g, '') ?? '')
     if (named === null || host === undefined) return OTHER_HOST
     if (normalizeAddress(host) === undefined && !coversHost(names(), host)) return OTHER_HOST
-    // Where the client has used another port than it has reached, a NAT or container maps the ports, and that of https is the usual one.
+    // If the client names another port than the one that it reached, a NAT or container maps the ports. Then https has its usual port.
     const isMapped = Number(named.port === '' ? 80 : named.port) !== head.localPort
     const usual = new URL(`https://${named.hostname}:${isMapped ? 443 : (port() ?? 443)}`)
     const fields = ['Location', `${usual.origin}${classified.target}`, 'Cache-Control', 'no-store']
@@ -46,7 +46,7 @@ export function createRedirect(
   }
 }
 
-/** Whether a request may hold a password, a token or an input, and is not only the address of a page. */
+/** Whether a request may hold a password, a token or other input. A GET or HEAD of a page without a token does not. */
 function mayHoldSecret({ head, classified }: Exchange, revocationPath: string | undefined): boolean {
   const { method, upgrade, survey } = head
   const path = pathOf(classified.target)

@@ -16,7 +16,10 @@ export const ALWAYS_COUNTED: Readonly<Record<WindowType, boolean>> = {
   browser: false,
 }
 
-/** The endpoints that the sidecar serves itself. All but `token` must be switched on. `revocation`: RFC 7009. `preflight`: CORS. `redirect`: every path of `listen.redirect`. */
+/**
+ * The endpoints that the sidecar serves itself. All but `token` must be switched on. `revocation`: RFC 7009. `preflight`: CORS. `redirect`:
+ * every path at the port of `listen.redirect`.
+ */
 export type OwnEndpoint = 'token' | 'revocation' | 'login' | 'logout' | 'preflight' | 'redirect'
 
 /** The paths of the sidecar's own endpoints. Any other spelling of such a path is an ordinary path of the device (C1). */

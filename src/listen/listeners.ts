@@ -23,6 +23,11 @@ interface ListenersDependencies {
   readonly clock: Pick<Clock, 'pause'>
 }
 
+/** The keys of the addresses. */
+const KEYS = ['admin.address', 'listen.redirect', 'listen.address'] as const
+
+type Key = (typeof KEYS)[number]
+
 /** The parts of the configuration about listeners. */
 interface ListenerSettings {
   readonly listen: {
@@ -50,7 +55,8 @@ export function createListeners(
   { listen: { address, tls, redirect }, admin }: ListenerSettings,
   { onLate, clock, ...servers }: ListenersDependencies,
 ) {
-  const listening: string[] = []
+  /** The addresses that are open, by their keys. */
+  const bound = new Map<Key, string>()
   const waiting: LateAddress[] = []
   const waits = new AbortController()
   let opening: Promise<Addresses> | undefined
@@ -61,26 +67,27 @@ export function createListeners(
   }
 
   /** Makes the first attempt for an address. `tryOnce` listens, and resolves with the address that the kernel bound. */
-  async function begin(key: string, at: ListenAddress, tryOnce: () => Promise<string>): Promise<Opening> {
+  async function begin(key: Key, at: ListenAddress, tryOnce: () => Promise<string>): Promise<Opening> {
     try {
-      return { opened: Promise.resolve(await opened(tryOnce)) }
+      return { opened: Promise.resolve(await opened(key, tryOnce)) }
     } catch (error) {
       if (onLate === undefined || !mayComeLater(error, at)) throw error
       const late = { key, address: formatAddress(at) }
       waiting.push(late)
       onLate(late, error)
-      return { opened: again(late, at, tryOnce) }
+      return { opened: again(key, late, at, tryOnce) }
     }
   }
 
-  async function opened(tryOnce: () => Promise<string>): Promise<string> {
-    const bound = await tryOnce()
-    listening.push(bound)
+  async function opened(key: Key, tryOnce: () => Promise<string>): Promise<string> {
+    const at = await tryOnce()
+    bound.set(key, at)
     refuseAtEnd()
-    return bound
+    return at
   }
 
   async function again(
+    key: Key,
     late: LateAddress,
     at: ListenAddress,
     tryOnce: () => Promise<string>,
@@ -89,9 +96,9 @@ export function createListeners(
       await clock.pause(AGAIN, waits.signal)
       refuseAtEnd()
       try {
-        const bound = await opened(tryOnce)
+        const found = await opened(key, tryOnce)
         waiting.splice(waiting.indexOf(late), 1)
-        return bound
+        return found
       } catch (error) {
         if (!mayComeLater(error, at)) throw error
       }
@@ -106,7 +113,7 @@ export function createListeners(
     }
     const openings: Promise<void>[] = []
     /** Opens a listener for clients. */
-    function open(key: string, at: ListenAddress, server: Server, onOpen: (bound: string) => void): void {
+    function open(key: Key, at: ListenAddress, server: Server, onOpen: (at: string) => void): void {
       const begun = begin(key, at, () => listen(server, at, key))
       const opening = begun.then(({ opened }) => opened).then(onOpen)
       openings.push(opening.then(tell))
@@ -115,28 +122,30 @@ export function createListeners(
       const at = admin.address
       const begun = await begin('admin.address', at, () => listen(servers.admin, at, 'admin.address'))
       openings.push(
-        begun.opened.then((bound) => {
-          others = { ...others, admin: `${admin.tls === 'on' ? 'https' : 'http'}://${bound}` }
+        begun.opened.then((opened) => {
+          others = { ...others, admin: `${admin.tls === 'on' ? 'https' : 'http'}://${opened}` }
           tell()
         }),
       )
     }
     refuseAtEnd()
     if (redirect !== 'off') {
-      open('listen.redirect', redirect, servers.redirect, (bound) => {
-        others = { ...others, redirect: `http://${bound}` }
+      open('listen.redirect', redirect, servers.redirect, (opened) => {
+        others = { ...others, redirect: `http://${opened}` }
       })
     }
-    open('listen.address', address, servers.public, (bound) => {
-      publicAt = `${tls === 'off' ? 'http' : 'https'}://${bound}`
+    open('listen.address', address, servers.public, (opened) => {
+      publicAt = `${tls === 'off' ? 'http' : 'https'}://${opened}`
     })
     await Promise.all(openings)
     return { public: publicAt ?? '', ...others }
   }
 
   return {
-    /** The addresses that are open, as text. */
-    listening,
+    /** The addresses that are open, as text. That of the public listener is the last one, whichever has opened last. */
+    get listening(): readonly string[] {
+      return KEYS.flatMap((key) => bound.get(key) ?? [])
+    },
     /** The addresses that this machine does not have yet. */
     waiting,
     /** Rejects with a `SetupError` if an address is unusable, or after `endOpening`. A second call has the same result. */

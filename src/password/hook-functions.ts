@@ -23,7 +23,7 @@ async function answerOf(
   question: HookQuestion,
 ): Promise<HookAnswer> {
   try {
-    // Before the verdict: a fingerprint that is older than the verdict ends tokens too early, a newer one too late.
+    // The fingerprint comes first: if the password changes between the two calls, new tokens end too early, and never too late.
     const print = await fingerprint()
     const verdict = 'fingerprint' in question || (await verify(question.user ?? undefined, question.password))
     if (typeof print !== 'string' || print.length > 512 || typeof verdict !== 'boolean')

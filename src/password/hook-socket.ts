@@ -103,8 +103,8 @@ function troubleOf(error: Error): string {
 }
 
 /**
- * Why passwords must not be sent to this path; undefined if they may. Whoever can put a socket there receives them. So socket and folder
- * have to belong to root or to the user of this process, and nobody else may write the folder.
+ * Why passwords must not be sent to this path; undefined if they may. A user who can put a socket there receives them. So socket and folder
+ * have to belong to root or to the user of this process, and no other user may write the folder.
  */
 async function placeFault(path: string): Promise<Fault | undefined> {
   const folder = dirname(path)

@@ -18,7 +18,7 @@ export interface HookPasswordEvents extends DevicePasswordEvents {
   restored(): void
 }
 
-/** Wrong passwords may take the hook seconds each, and must not hold up right ones. `maxWait` in ms. */
+/** A wrong password may take the hook seconds, and must not hold up right ones. `wait` in ms. */
 const BOUNDS = { inside: 8, waiting: 64, wait: { least: 10_000, most: 10_000 } }
 
 /** How often the hook is asked for its fingerprint (ms). */
@@ -31,8 +31,8 @@ const NONE = ''
 
 /**
  * Verifies passwords by a hook. Its fingerprint stands for the password: another one is a changed password (C8). Only the answer to
- * `{fingerprint: true}` decides: the fingerprint beside a right password causes that question. So a late answer about the former password
- * is not taken for a change back.
+ * `{fingerprint: true}` decides. Another fingerprint beside a right password only causes that question, so a late answer about the former
+ * password is not taken for a change back.
  *
  * Rejects with `SetupError` if passwords must not be sent to the hook. A hook that does not answer does not end the start: logins fail
  * until it answers, and the tokens of the last run are valid until then.
@@ -61,7 +61,7 @@ export async function openHookPassword(
   async function ask(question: HookQuestion): Promise<HookAnswer> {
     const asked = hook
     const answer = await asked.ask(question)
-    // Of a hook that a reload has replaced, the answer tells nothing.
+    // The answer of a hook that a reload has replaced says nothing about the present one.
     if (asked === hook && !closed) tell(reasonIn(answer))
     return answer
   }
@@ -86,19 +86,18 @@ export async function openHookPassword(
 
   async function adopt(fingerprint: string): Promise<boolean> {
     if (known === undefined) {
-      await events.learned((salt) => fingerprintOf(lineOf(fingerprint), salt))
+      await events.learned((salt) => fingerprintOf(lineOf(fingerprint, hook), salt))
       known = fingerprint
       if (known === NONE) events.unfollowed()
     } else if (known !== NONE && fingerprint === NONE) {
-      // As of a file that cannot be read any more, the last password stays valid.
+      // The last password stays valid, as with a file that cannot be read any more.
       tell('it does not give its fingerprint any more')
       return false
-    } else change(fingerprint)
+    } else if (fingerprint !== known) change(fingerprint)
     return true
   }
 
   function change(fingerprint: string): void {
-    if (fingerprint === known) return
     known = fingerprint
     generation += 1
     events.changed()
@@ -137,13 +136,13 @@ export async function openHookPassword(
     },
     /** Only the hook knows. */
     has: (_name: string): boolean => true,
-    /** The fingerprint of that of the hook; undefined until the hook has answered. */
+    /** A fingerprint of the hook's fingerprint; undefined until the hook has answered. */
     fingerprint: async (salt: Uint8Array): Promise<string | undefined> =>
-      known === undefined ? undefined : fingerprintOf(lineOf(known), salt),
+      known === undefined ? undefined : fingerprintOf(lineOf(known, hook), salt),
     state: (): PasswordSourceState => ({ readable: problem === undefined, reason: problem }),
     /**
-     * Puts another hook in the place of this one. If it gives another fingerprint, the password has changed. Rejects with `SetupError`, and
-     * changes nothing, if it does not answer.
+     * Puts another hook in the place of this one. The password has changed, unless both give the same fingerprint. Rejects with
+     * `SetupError`, and changes nothing, if it does not answer.
      */
     async replace(next: Hook): Promise<Replacement> {
       if (next.where === hook.where) return { swap() {}, discard() {} }
@@ -157,7 +156,7 @@ export async function openHookPassword(
           hook = next
           tell(undefined)
           if (known === undefined) void follow().catch(onBug)
-          else change(fingerprint)
+          else if (fingerprint === NONE || fingerprint !== known) change(fingerprint)
         },
         discard: next.close,
       }
@@ -171,8 +170,8 @@ export async function openHookPassword(
 }
 
 /**
- * The fingerprint in the answer to the question for it; undefined without an answer. A hook that does not know the question may find that
- * it has no right password.
+ * The fingerprint in the answer to the question for it; undefined without an answer. A hook that does not know the question may answer
+ * `wrong`, because it finds no password in it.
  */
 function fingerprintIn(answer: HookAnswer): string | undefined {
   if ('failed' in answer) return undefined
@@ -183,7 +182,10 @@ function reasonIn(answer: HookAnswer): string | undefined {
   return 'failed' in answer ? answer.failed : undefined
 }
 
-/** What stands for the line of a password file. No such file has a line end within the line. */
-function lineOf(fingerprint: string): string {
-  return `hook\n${fingerprint}`
+/**
+ * The text that takes the place of the line of a password file. It has a line end, so no line of a file is equal to it. Without a fingerprint
+ * the hook itself stands for the password.
+ */
+function lineOf(fingerprint: string, { where }: Hook): string {
+  return fingerprint === NONE ? `hook without fingerprint\n${where}` : `hook\n${fingerprint}`
 }

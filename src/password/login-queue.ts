@@ -12,7 +12,7 @@ interface LoginBounds {
   readonly wait: { readonly least: number; readonly most: number }
 }
 
-/** An unknown client has at least one turn of eight (`WeightedTurns`), so also on a slow machine a login waits for that many. */
+/** An unknown client has at least one turn of eight (`WeightedTurns`), so a login waits for that many turns, on a slow machine, too. */
 const TURNS = 8
 
 /** Registers a listener for the end of the request of a login. */
@@ -74,7 +74,7 @@ export function createLoginQueue<R>(
     })
   }
 
-  /** How long a login may wait (ms), by the last verification and by those that run: the first ones of a slow machine have no predecessor. */
+  /** How long a login may wait (ms), by the last verification and the oldest that runs: the first logins have no last one to go by. */
   function longestWait(): number {
     const now = clock.monotonic()
     const [{ began } = { began: now }] = running

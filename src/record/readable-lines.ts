@@ -13,8 +13,9 @@ const UNESCAPED = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /**
  * Returns a function that turns a line of the log into a readable text: local time, level, message, the other members as JSON, and an error
- * below. A request is one short line: `GET /api/status 200 42 ms 127.0.0.1 monitor`. pino-pretty writes it, but trusts messages and stacks. Here no text of a client begins a line, or reaches the terminal as a
- * control character. A line that is no JSON object is returned unchanged.
+ * below. A request is one short line: `GET /api/status 200 42 ms 127.0.0.1 monitor`. pino-pretty writes the text, but trusts messages and
+ * stacks. Here no text of a client begins a line, or reaches the terminal as a control character. A line that is no JSON object is returned
+ * unchanged.
  */
 export function readableLines(coloured: boolean): (line: string) => string {
   const write = prettyFactory({
@@ -32,7 +33,7 @@ export function readableLines(coloured: boolean): (line: string) => string {
 /** The members of a request that tell why it did not end as usual. */
 const UNUSUAL = ['refusal', 'end', 'ended_for', 'would_refuse'] as const
 
-/** A line of the access log with its members in words. The id is for `postern explain`, so only a request that did not end as usual has it. */
+/** A line of the access log as a message. Only a request that did not end as usual keeps its id, which `postern explain` takes. */
 function shortened(record: LogRecord): LogRecord {
   const { level, time, msg, method, path, status, ms, client, name = '', request_id } = record
   if (msg !== 'request' || status === undefined) return record

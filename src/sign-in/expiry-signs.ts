@@ -9,12 +9,12 @@ export const LARGEST_SIGN: number = 8 * 1024
 /** JSON by its type, also with a suffix such as `application/problem+json` (RFC 6839 §3.1). */
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
 
-/** How a response says that its session has expired: by its status, or by a value in its JSON. */
+/** The signs by which a response says that the session has expired: its status, or a value in its JSON. */
 export function expirySigns({ expired }: Pick<SessionSettings, 'expired'>) {
   const values = expired.filter((sign) => typeof sign !== 'number')
   return {
     hasStatus: ({ status }: Pick<OwnResponse, 'status'>): boolean => expired.includes(status),
-    /** Values in JSON count. */
+    /** Some signs are values in JSON, so own requests keep the body of the response. */
     looksAtBodies: values.length > 0,
     /** Whether the body of a response may have such a value, by its head. */
     mayBeIn({ fields }: Pick<OwnResponse, 'fields'>): boolean {

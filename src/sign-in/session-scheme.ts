@@ -42,7 +42,7 @@ export function createSessionScheme(account: SessionAccount, device: SessionDevi
   const isClients = (request: RequestLine, { status }: OwnResponse): boolean =>
     (byCookies && isLogin(request)) ||
     ((token === undefined || status < 400) && loginPaths.has(loosePathOf(request.target)))
-  // APIs with errors in JSON often have one path for all, the login included, and another code for a wrong password.
+  // An API with errors in JSON often has one path for all requests, and another code for a wrong password. So its path does not show a login.
   const isChallenge: Scheme['isChallenge'] = (request, response) =>
     (asksByHead(request, response) && !isClients(request, response)) ||
     (signs.areIn(response) && !(byCookies && isLogin(request)))

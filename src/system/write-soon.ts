@@ -98,12 +98,12 @@ export function writeSpent(to: Writable, bytes: Buffer): boolean {
   return bytes.length < LARGE_PIECE ? to.write(bytes) : to.write(bytes, (error) => recycle(bytes, error))
 }
 
-/** Up to where (bytes) the pieces that share a memory were spent, one behind the other from its beginning. */
+/** How many bytes of a memory that several pieces share were spent, counted from its beginning and without a gap. */
 const spentUpTo = new WeakMap<ArrayBufferLike, number>()
 
 /**
- * Recycles the memory of bytes that were written or never will be. Several pieces may share it, as those that TLS reads do: it is freed with the
- * last one, if they come in order and leave out no byte. After an error, memory that was not lent is left to the collector.
+ * Recycles the memory of bytes that were written or never will be. Several pieces may share a memory, as those that TLS reads do: it is freed
+ * with the last one, if they come in order and leave out no byte. After an error, memory that was not lent is left to the collector.
  */
 export function recycle(bytes: Buffer, error: Error | null | undefined): void {
   if (giveBack(bytes) || error instanceof Error) return

@@ -75,8 +75,8 @@ export interface NewGrant {
  *
  * - memory, journal: no other process revokes, so it does not apply.
  * - server: `identify` decides by the copies of this sidecar, and the events of other sidecars remove copies. While no event comes, the
- *   copies count for this time, at the least until the sidecar notices the silence. Then
- *   `identify` asks the server, and is `unavailable` without an answer.
+ *   copies count for this time, at the least until the sidecar notices the silence. Then `identify` asks the server, and is `unavailable`
+ *   without an answer.
  */
 export interface Backend {
   /**

@@ -2,6 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { findLoginForm } from '../../src/commands/init/login-form.ts'
+import { nextCommands } from '../../src/commands/next-commands.ts'
 import { shippedConfiguration } from '../../src/config/first-configuration.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
@@ -165,6 +166,15 @@ describe('H369 a login form of the device', () => {
       { '/': pageOf(`<form><input name=q></form><form method=POST><input type=password name=p>`) },
       { login: { path: '/', form: { p: '$password' } } },
     ],
+    [
+      'with references for characters',
+      {
+        '/': pageOf(
+          '<form method=post action="&#x2F;a&#47;b"><input type=hidden name=v value="&#39;&#XE4;&constructor;&#x110000;"><input type=password name=p>',
+        ),
+      },
+      { login: { path: '/a/b', form: { v: "'ä&constructor;&#x110000;", p: '$password' } } },
+    ],
   ])('is found %s', async (_where, pages, form) => {
     expect(await find(pages)).toMatchObject(form)
   })
@@ -181,6 +191,8 @@ describe('H369 a login form of the device', () => {
     ['a form by GET', { '/': pageOf(FORM.replace('method="post"', '')) }],
     ['a form for files', { '/': pageOf(FORM.replace('method', 'enctype="multipart/form-data" method')) }],
     ['a form for another host', { '/': pageOf(FORM.replace('/cgi-bin', 'http://other/cgi-bin')) }],
+    ['a form for another scheme', { '/': pageOf(FORM.replace('/cgi-bin', 'https://device/cgi-bin')) }],
+    ['a redirect to another scheme', { '/': moved('https://device/l'), '/l': pageOf(FORM) }],
     ['a redirect to another host', { '/': moved('http://other/'), '/other': pageOf(FORM) }],
     ['a loop of redirects', { '/': moved('/') }],
     [
@@ -235,7 +247,24 @@ describe('H370 init writes what the device needs', () => {
     expect(written().upstream.parser).toBe('tolerant')
   })
 
-  it('host: target and fields that it refuses, one after the other', async () => {
+  it.each<readonly [string, (head: string) => boolean, object]>([
+    ['version: "1.0"', (head) => head.includes(' HTTP/1.0\r\n'), { version: '1.0' }],
+    [
+      'fields that are left out',
+      (head) => !/^via:/im.test(head),
+      { headers: { 'X-Forwarded-*': null, Via: null, 'X-Request-Id': null } },
+    ],
+  ])('%s', async (_what, fits, settings) => {
+    const device = await startRawDevice(async (peer) => {
+      const status = fits(await nextRequest(peer)) ? 200 : 400
+      peer.end(`HTTP/1.0 ${status} x\r\nContent-Length: 0\r\n\r\n`)
+    })
+    const { code, stderr } = await init(device.url)
+    expect(code, stderr).toBe(0)
+    expect(written().upstream).toMatchObject(settings)
+  })
+
+  it('host: target, and nothing where no single setting helps', async () => {
     const device = await startDevice((request, response) => {
       const { host } = new URL(device.url)
       if (request.headers.host !== host) response.writeHead(421).end()
@@ -243,7 +272,6 @@ describe('H370 init writes what the device needs', () => {
     })
     const { code, stderr } = await init(device.url)
     expect(code, stderr).toBe(0)
-    // No single setting helps at such a device, so none is written.
     expect(written().upstream).toMatchObject({ host: 'preserve', headers: {} })
     config = `${config}2`
     const picky = await startDevice((request, response) => {
@@ -336,6 +364,22 @@ describe('the three commands at the end of init', () => {
     chmodSync(open, 0o775)
     expect((await commands([], { folder: open }))?.[0]).toBe(
       `  postern check --config ${join(open, 'postern.yaml')}`,
+    )
+  })
+
+  it('name the file of the package in a folder with another postern.yaml', async () => {
+    const shipped = join(temporaryDirectory(), 'postern.yaml')
+    writeFileSync(shipped, shippedConfiguration())
+    writeFileSync(config, '')
+    expect((await commands([], { folder, defaultConfig: shipped, systemd: folder }))?.at(-1)).toBe(
+      `  postern try / --config ${shipped}`,
+    )
+  })
+
+  it('are not those of a service that has no --set', () => {
+    const place = { typed: 'postern', env: {} }
+    expect(nextCommands({ instance: 'boiler', set: ['realm=x'] }, place).serve).toMatch(
+      /^postern serve --instance boiler --set /,
     )
   })
 

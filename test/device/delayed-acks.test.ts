@@ -71,7 +71,7 @@ describe('Delayed acknowledgements', () => {
       },
     ],
     ['does not wait', false, { result: 'ok', message: expect.stringContaining('answered 200') }],
-  ])('H180 check finds out whether a device %s for them', async (_name, waits, expected) => {
+  ])('H180 H370 check finds out whether a device %s for them', async (_name, waits, expected) => {
     const clock = stillClock()
     const device = await startWaiting(clock, waits)
     const text = JSON.stringify({ upstream: { url: device.url }, password: { file: '/dev/null' } })

@@ -1,9 +1,11 @@
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createListeners } from '../../src/listen/listeners.ts'
 import { mayComeLater } from '../../src/system/listen.ts'
 import type { LateAddress, ListenAddress } from '../../src/system/listen-address.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 
 const LATE: ListenAddress = { kind: 'tcp', host: '192.0.2.1', port: 8443 }
@@ -11,7 +13,11 @@ const HERE: ListenAddress = { kind: 'tcp', host: '127.0.0.1', port: 0 }
 
 /** Listeners whose pauses the test ends. */
 function prepare(
-  addresses: { readonly listen: ListenAddress; readonly admin: ListenAddress | 'off' },
+  addresses: {
+    readonly listen: ListenAddress
+    readonly admin: ListenAddress | 'off'
+    readonly redirect?: ListenAddress
+  },
   waits = true,
 ) {
   const servers = { public: createServer(), redirect: createServer(), admin: createServer() }
@@ -22,7 +28,7 @@ function prepare(
   const paused = Promise.withResolvers<void>()
   const listeners = createListeners(
     {
-      listen: { address: addresses.listen, tls: 'off', redirect: 'off' },
+      listen: { address: addresses.listen, tls: 'off', redirect: addresses.redirect ?? 'off' },
       admin: { address: addresses.admin, tls: 'off' },
     },
     {
@@ -63,6 +69,17 @@ it('H108 clients do not wait for an address of the admin listener', async () => 
   expect(opened).toEqual([{ public: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), admin: null }])
   await listeners.endOpening()
   expect(await opening).toBeInstanceOf(SetupError)
+})
+
+it('the address of the public listener is the last one, also if the port that redirects opens later', async () => {
+  const path = join(temporaryDirectory(), 'redirect')
+  const { listeners } = prepare({ listen: HERE, admin: HERE, redirect: { kind: 'unix', path } })
+  const bound = await listeners.open()
+  expect(listeners.listening).toEqual([
+    bound.admin?.replace('http://', ''),
+    `unix:${path}`,
+    bound.public.replace('http://', ''),
+  ])
 })
 
 it('H108 another reason ends the start, also while the other address is waited for', async () => {

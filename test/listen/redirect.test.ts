@@ -179,7 +179,7 @@ it('H366 a connection carries several requests, and a stop closes the port', asy
   await expect(rawConnection(plain)).rejects.toThrow('ECONNREFUSED')
 })
 
-it('H366 C18 a browser gets a page in place of JSON, which offers the first page over https', async () => {
+it('H366 C18 a browser gets a page in place of JSON, without a form for the password', async () => {
   const { ask } = await start({ browser: { login: 'on' } })
   const fields = ['Accept', 'text/html', 'Sec-Fetch-Mode', 'navigate', ...FORM]
   const page = await ask({ method: 'POST', path: '/oauth/login', fields, body: 'password=x' })

@@ -165,6 +165,19 @@ describe('C8 The fingerprint of the hook', () => {
     expect(await use(second, token)).toBe(status)
   })
 
+  it.each([
+    ['the same hook', 200],
+    ['another hook', 401],
+  ])('that is missing at %s after a restart: %s', async (which, status) => {
+    const hook = await startHook({ fingerprint: undefined })
+    const first = await startHooked(hook, { config: { tokens: { store: 'file' } } })
+    const config = { tokens: { store: 'file' }, state_dir: `${first.directory}/state` }
+    const token = await first.token()
+    await first.stop()
+    const next = which === 'another hook' ? await startHook({ fingerprint: undefined }) : hook
+    expect(await use(await startHooked(next, { config }), token)).toBe(status)
+  })
+
   it('decides about the tokens of the last run when the hook answers again', async () => {
     const hook = await startHook()
     const first = await startHooked(hook, { config: { tokens: { store: 'file' } } })
@@ -251,11 +264,13 @@ describe('H360 A hook that is gone', () => {
 
 describe('H362 A reload of password.socket', () => {
   it.each([
-    ['keeps the tokens if the fingerprint is the same', 'one', 200],
-    ['ends the tokens if the fingerprint is another', 'two', 401],
-    ['ends the tokens if there is no fingerprint', undefined, 401],
-  ])('%s', async (_what, fingerprint, status) => {
-    const [hook, other] = [await startHook(), await startHook({ password: 'other', fingerprint })]
+    ['keeps the tokens if the fingerprint is the same', 'one', 'one', 200],
+    ['ends the tokens if the fingerprint is another', 'one', 'two', 401],
+    ['ends the tokens if there is no fingerprint any more', 'one', undefined, 401],
+    ['ends the tokens if neither hook gives a fingerprint', undefined, undefined, 401],
+  ])('%s', async (_what, before, fingerprint, status) => {
+    const hook = await startHook({ fingerprint: before })
+    const other = await startHook({ password: 'other', fingerprint })
     const sidecar = await startHooked(hook)
     const token = await sidecar.token()
     expect(await sidecar.reload({ password: { socket: other.socket } })).toEqual({

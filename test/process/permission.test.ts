@@ -1,4 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
@@ -224,6 +226,19 @@ describe('Under the permissions of the shipped unit,', () => {
     // The folder is not watched without permission, so polling notices the change. Permission is by path, not by inode.
     replaceFile(file, 'another\n')
     await sidecar.waitForLog('tokens revoked')
+    await expectClean(sidecar)
+  })
+
+  it('a socket that a killed sidecar has left is replaced, also that of listen.redirect', async () => {
+    const path = join(temporaryDirectory(), 'plain')
+    const former = createServer().listen(`${path}-bound`)
+    await once(former, 'listening')
+    // The end of the server removes the path that it was bound to.
+    renameSync(`${path}-bound`, path)
+    former.close()
+    const site = await shipped({ transport: 'tls', config: { listen: { redirect: `unix:${path}` } } })
+    const sidecar = await serve(site)
+    await sidecar.waitForLog('listening', ({ redirect }) => redirect === `http://unix:${path}`)
     await expectClean(sidecar)
   })
 

@@ -26,8 +26,8 @@ interface Site {
 const MOST_REDIRECTS = 3
 
 /**
- * The login form that a browser is led to that opens `start`. Undefined if there is none that Postern can send as it stands: it is not posted
- * to the device itself, asks for more than a user and a password, or has a hidden value of its own for each visitor.
+ * The login form to which the device leads a browser that opens `start`. Undefined without a form that Postern can send as it stands: one that
+ * is posted to the device itself, asks for a user and a password at most, and has the same hidden values for each visitor.
  */
 export async function findLoginForm(site: Site, start: string): Promise<LoginForm | undefined> {
   let target = start
@@ -52,10 +52,10 @@ export async function findLoginForm(site: Site, start: string): Promise<LoginFor
   return undefined
 }
 
-/** The path and query of a link on a page, if it leads to the device itself. */
+/** The path and query of a link on a page, if it leads to the device itself, by the same scheme. */
 function onDevice(link: string | undefined, page: string): string | undefined {
   const url = link === undefined ? null : URL.parse(link, page)
-  return url === null || url.host !== new URL(page).host ? undefined : `${url.pathname}${url.search}`
+  return url === null || url.origin !== new URL(page).origin ? undefined : `${url.pathname}${url.search}`
 }
 
 interface Tag {
@@ -80,17 +80,25 @@ function tagsIn({ body }: OwnResponse): readonly Tag[] {
   }))
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  '#39': "'",
-}
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ['amp', '&'],
+  ['lt', '<'],
+  ['gt', '>'],
+  ['quot', '"'],
+  ['apos', "'"],
+])
 
+const LAST_CODE_POINT = 0x10ffff
+
+/** Replaces the character references of HTML: numbers, and the names of the characters that HTML itself uses. */
 function unescaped(text: string): string {
-  return text.replace(/&(#39|\w+);/g, (whole, name: string) => ENTITIES[name] ?? whole)
+  return text.replace(
+    /&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi,
+    (whole, decimal: string | undefined, hex = '', name = '') => {
+      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
+      return code <= LAST_CODE_POINT ? String.fromCodePoint(code) : (NAMED.get(name) ?? whole)
+    },
+  )
 }
 
 function refreshIn(tags: readonly Tag[]): string | undefined {

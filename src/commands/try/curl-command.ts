@@ -1,9 +1,10 @@
+import { checkedByDevice } from '../../config/password-fields.ts'
 import type { Config } from '../../config/schema.ts'
 import { isAmbiguousPath, pathOf } from '../../http/request-path.ts'
 import { shellWord } from '../../system/text.ts'
 import type { ListenerOrigin } from './listener-origin.ts'
 
-/** The same request by curl, for a POSIX shell. `source`: words that write the field with the token to a pipe. */
+/** The same request by curl, for a POSIX shell. `source`: a command that writes the field `Authorization`. */
 export function curlCommand(source: string, { curl, origin }: ListenerOrigin, target: string): string {
   const words = [
     ...curl,
@@ -15,20 +16,20 @@ export function curlCommand(source: string, { curl, origin }: ListenerOrigin, ta
 }
 
 /**
- * Words that write `Authorization` with a token, which so is on no command line: of the file that was named, of `postern issue`, or of a
- * variable where neither can have one.
+ * A shell command that writes the field `Authorization`, so that no token is on a command line. The token comes from the file that was named,
+ * or from `postern issue`; where neither has one, from a variable.
  *
- * @param issue the command `postern issue` with these words behind it
+ * @param issue makes the command `postern issue` with these words
  */
 export function tokenSource(
   tokenFile: string | undefined,
-  { password, passwords = [] }: Pick<Config, 'password' | 'passwords'>,
+  config: Pick<Config, 'password' | 'passwords'>,
   issue: (words: string) => string,
 ): string {
-  // The token of standard input was used up, and where the device checks passwords no token is issued.
-  const isUnknown = tokenFile === '-' || (tokenFile === undefined && password && 'device' in password)
+  // Standard input has been read, and where the device checks passwords no token is issued.
+  const isUnknown = tokenFile === '-' || (tokenFile === undefined && checkedByDevice(config))
   if (isUnknown) return `printf 'Authorization: Bearer %s' "$ACCESS_TOKEN"`
-  const [first, ...others] = passwords
+  const [first, ...others] = config.passwords ?? []
   const name = first === undefined ? '' : ` --name ${others.length === 0 ? first.name : 'NAME'}`
   const command = tokenFile === undefined ? issue(`--for 1h${name}`) : `cat ${shellWord(tokenFile)}`
   return `{ printf 'Authorization: Bearer '; ${command}; }`

@@ -14,8 +14,8 @@ export interface ListenerOrigin {
 }
 
 /**
- * Names a listener so that its certificate is valid for the name: `localhost`, its address, or the first name in the certificate, which curl
- * then looks up nowhere.
+ * Names a listener so that its certificate is valid for the name: `localhost`, its address, or the first name in the certificate. curl gets
+ * the address of that name, because DNS may not have it.
  */
 export function originOf(at: ReachedAt, known: KnownCertificate | undefined): ListenerOrigin {
   const scheme = known === undefined ? 'http' : 'https'

@@ -125,7 +125,7 @@ async function boundAddress({ listen: { address }, admin, stateDir }: Config): P
   const status = { method: 'GET', path: '/status' }
   const { listening } = await control<Pick<StatusAnswer, 'listening'>>(stateDir, status)
   const ofAdmin = admin.address === 'off' ? 'off' : formatAddress(admin.address)
-  // The public listener opens after that of the admin.
+  // The address of the public listener is the last one.
   const bound = parseAddress(listening.filter((each) => each !== ofAdmin).at(-1) ?? '')
   if ('value' in bound && bound.value.kind !== 'fd') return bound.value
   throw new SetupError(`${formatAddress(address)} does not say where the sidecar listens`, {

@@ -346,6 +346,13 @@ const ADDRESSES: readonly Case[] = [
           set: [`listen.address=127.0.0.1:${port}`],
         }
       },
+      async 'H106 the same for the port that redirects'() {
+        const port = await takenPort()
+        return {
+          set: ['listen.tls=auto', `listen.redirect=127.0.0.1:${port}`],
+          name: 'listen.redirect',
+        }
+      },
     },
     passed: {
       'a descriptor': () => ({

@@ -3,7 +3,7 @@ export const FIRST_USE = {
   H103: 'A mistake in the configuration file is reported with its file, line and key, and what to write instead.',
   H104: '`init` overwrites no file but the untouched one of a package, and leaves none behind when it fails or is cancelled.',
   H105: 'A configuration that `init` writes loads, and it passes `check` if the device answers.',
-  H106: '`check` tries the addresses of both listeners, and does not fail for one that the running Postern of the same `state_dir` uses.',
+  H106: '`check` tries the addresses of all listeners, and does not fail for one that the running Postern of the same `state_dir` uses.',
   H107: 'Each problem that `check` reports, as text or JSON, says what it means and how to mend it. Cleartext on another address than loopback (unless `listen.trusted_proxies` names a proxy on another machine), an admin listener on all addresses, `enforce: false` and a password in plain text are such problems, and each is a line of the log at the start.',
   H108: 'An address, a file or a folder that cannot be used is reported by `serve` and `check` in the same words: where its key is set, the fault and what to do. `serve` waits for an address that this machine does not have yet.',
   H109: 'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
