@@ -140,7 +140,7 @@ it('H150 the condition has readiness, load, tokens, certificate and password', a
     enforce: true,
     trials: [],
     load: { inFlight: 0, maxInFlight: 2, queued: 0, queueSize: 256, tunnels: 0, maxTunnels: 64 },
-    tokens: { access: 1, refresh: 1, capacity: 1000, unsaved: null, copiedAt: null, unreplaced: [] },
+    tokens: { access: 1, refresh: 1, capacity: 1000, unsaved: null, setAsideAt: null, copiedAt: null, unreplaced: [] },
     certificate: { from: expect.any(Number), until: expect.any(Number), selfSigned: expect.any(Boolean) },
     password: { source: 'file', changedAt: changed.getTime(), problem: null },
     store: null,

@@ -59,7 +59,7 @@ export function calm(now: number): Condition {
       },
       oauth: { requests: 30, window: MINUTE, per: 'client', names: [], usedUp: [], usedUpCount: 0 },
     },
-    tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0, copiedAt: null, unreplaced: [] },
+    tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0, setAsideAt: null, copiedAt: null, unreplaced: [] },
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
     password: { source: 'file', changedAt: now - 19 * DAY, problem: null, absent: null },
     wrongPasswords: { wrong: 3, addresses: 2, from: ['198.51.100.23', '2001:db8:7::/48'] },
