@@ -7,8 +7,8 @@ import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import type { Facts } from '../overview/alarm.ts'
-import { alarmsOf } from '../overview/alarms.ts'
 import { createAlarmLog } from '../overview/alarm-log.ts'
+import { alarmsOf } from '../overview/alarms.ts'
 import { createGrantSearch } from '../overview/grant-search.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition, LimitCondition, RefusedReload } from '../overview/model.ts'
@@ -32,7 +32,10 @@ interface Sources extends Pick<About, 'node'> {
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'setAsideAt' | 'copiedAt' | 'password' | 'store'>
+  readonly state: Pick<
+    State,
+    'tokens' | 'issued' | 'unsaved' | 'setAsideAt' | 'copiedAt' | 'password' | 'store'
+  >
   readonly tables: LimitTables
   readonly history: Pick<LoginHistory, 'guesses'>
   readonly certificate: Pick<ServedCertificate, 'present'>

@@ -52,7 +52,12 @@ it.each(['damaged', 'unread'] as const)(
     expect(await counted('set_aside')).toBe('0')
     listener.setAside(fault, '/var/lib/postern/tokens.db.x')
     expect(lines).toMatchObject([
-      { level: 50, fault, path: '/var/lib/postern/tokens.db.x', remedy: expect.stringContaining('state_dir') },
+      {
+        level: 50,
+        fault,
+        path: '/var/lib/postern/tokens.db.x',
+        remedy: expect.stringContaining('state_dir'),
+      },
     ])
     expect(await counted('set_aside')).toBe('1')
   },
