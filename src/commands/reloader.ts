@@ -61,7 +61,7 @@ export function createReloader(
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
       else {
         const isRepeated = lacksResources(error) && lastReason === reasonOf(error)
-        if (!isRepeated) log.error({ ...faultOf(error), by }, REFUSED.line)
+        if (!isRepeated) log.error({ ...faultOf(error), by, remedy: remedyOf(error) }, REFUSED.line)
         lastReason = reasonOf(error)
         if (lacksResources(error)) reloadLater(by)
       }
@@ -114,9 +114,12 @@ const REFUSED = TROUBLES.PosternReloadFailed
 
 /** The log fields of a failed reload: the problems that the operator has to fix, or the error if it is a bug. */
 function faultOf(error: unknown): object {
-  if (isBug(error)) return causeOf(error)
-  const problems = problemsIn(error)
-  return lacksResources(error) ? { problems } : { problems, remedy: REFUSED.remedy }
+  return isBug(error) ? causeOf(error) : { problems: problemsIn(error) }
+}
+
+/** Undefined where no change of the file would help. */
+function remedyOf(error: unknown): string | undefined {
+  return isBug(error) || lacksResources(error) ? undefined : REFUSED.remedy
 }
 
 /** The time between two reads (ms). Content is used only if two reads agree, so a half-written file is not used. */
