@@ -68,7 +68,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   browser: ['http', 'system', 'tokens'],
   limits: ['http', 'system'],
   tokens: ['config', 'http', 'password', 'record', 'system'],
-  fleet: ['config', 'http', 'limits', 'password', 'system', 'tokens'],
+  fleet: ['config', 'http', 'limits', 'password', 'record', 'system', 'tokens'],
   password: ['http', 'sign-in', 'system'],
   forward: ['config', 'device', 'http', 'http1', 'sign-in', 'system'],
   'sign-in': ['config', 'device', 'http', 'record', 'system'],

@@ -1,6 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { hardeningPage } from './hardening.ts'
+import { operatingPage } from './operating.ts'
 
-const page = new URL('../../docs/hardening.md', import.meta.url)
-
-writeFileSync(page, hardeningPage(readFileSync(page, 'utf8')))
+for (const [name, write] of [
+  ['hardening', hardeningPage],
+  ['operating', operatingPage],
+] as const) {
+  const page = new URL(`../../docs/${name}.md`, import.meta.url)
+  writeFileSync(page, write(readFileSync(page, 'utf8')))
+}

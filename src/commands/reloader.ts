@@ -4,6 +4,7 @@ import { certificateFiles } from '../config/files.ts'
 import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../record/log.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { Clock, Timer } from '../system/clock.ts'
 import { createRetryPauses, type FileWatch, watchFile } from '../system/file-watch.ts'
 import { readWholeFile } from '../system/named-file.ts'
@@ -60,7 +61,7 @@ export function createReloader(
       if (error instanceof SidecarStopped) log.info('configuration not reloaded: the sidecar stops')
       else {
         const isRepeated = lacksResources(error) && lastReason === reasonOf(error)
-        if (!isRepeated) log.error({ ...faultOf(error), by }, NOT_RELOADED)
+        if (!isRepeated) log.error({ ...faultOf(error), by, remedy: remedyOf(error) }, REFUSED.line)
         lastReason = reasonOf(error)
         if (lacksResources(error)) reloadLater(by)
       }
@@ -109,11 +110,16 @@ export function createReloader(
   }
 }
 
-const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
+const REFUSED = TROUBLES.PosternReloadFailed
 
 /** The log fields of a failed reload: the problems that the operator has to fix, or the error if it is a bug. */
 function faultOf(error: unknown): object {
   return isBug(error) ? causeOf(error) : { problems: problemsIn(error) }
+}
+
+/** Undefined where no change of the file would help. */
+function remedyOf(error: unknown): string | undefined {
+  return isBug(error) || lacksResources(error) ? undefined : REFUSED.remedy
 }
 
 /** The time between two reads (ms). Content is used only if two reads agree, so a half-written file is not used. */

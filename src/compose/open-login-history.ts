@@ -1,12 +1,12 @@
 import { createLoginHistory, type LoginHistory } from '../oauth/login-history.ts'
 import type { GuessSummary } from '../oauth/wrong-passwords.ts'
 import type { Logger } from '../record/log.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-store.ts'
 import type { Settings } from './settings.ts'
 
-const GUESSING =
-  'passwords are being guessed: correct the client, or block its address in a firewall; postern status lists the addresses with most wrong passwords'
+const GUESSING = TROUBLES.PosternPasswordGuessing
 const CROWDED =
   'logins are refused, because too many passwords wait beside those that are guessed; clients that have logged in before go first'
 
@@ -17,8 +17,10 @@ export function openLoginHistory(
   settings: Settings,
   onBug: (error: unknown) => void,
 ): LoginHistory {
-  const warn = (text: string) => (guesses: GuessSummary) => log.warn(guesses, text)
-  return createLoginHistory({ clock, settings, onGuessing: warn(GUESSING), onCrowded: warn(CROWDED), onBug })
+  const onGuessing = (guesses: GuessSummary): void =>
+    log.warn({ ...guesses, remedy: GUESSING.remedy }, GUESSING.line)
+  const onCrowded = (guesses: GuessSummary): void => log.warn(guesses, CROWDED)
+  return createLoginHistory({ clock, settings, onGuessing, onCrowded, onBug })
 }
 
 /** The tokens for operators: a revocation also makes the history forget the clients of the grants. */

@@ -7,12 +7,14 @@ import type { Endpoint, WindowType } from '../http/admission.ts'
 import type { ServedCertificate } from '../listen/served-certificate.ts'
 import type { LoginHistory } from '../oauth/login-history.ts'
 import type { Facts } from '../overview/alarm.ts'
+import { createAlarmLog } from '../overview/alarm-log.ts'
 import { alarmsOf } from '../overview/alarms.ts'
 import { createGrantSearch } from '../overview/grant-search.ts'
 import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition, LimitCondition, RefusedReload } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
 import type { Timeline } from '../overview/timeline.ts'
+import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
@@ -24,12 +26,16 @@ import type { LimitTables, State } from './open-state.ts'
 
 interface Sources extends Pick<About, 'node'> {
   readonly clock: Clock
+  readonly log: Logger
   readonly machine: () => MachineNames
   readonly metrics: Pick<Metrics, 'totals' | 'wouldRefuse'>
   readonly timeline: Pick<Timeline, 'entries'>
   readonly current: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
-  readonly state: Pick<State, 'tokens' | 'issued' | 'unsaved' | 'copiedAt' | 'password' | 'store'>
+  readonly state: Pick<
+    State,
+    'tokens' | 'issued' | 'unsaved' | 'setAsideAt' | 'copiedAt' | 'password' | 'store'
+  >
   readonly tables: LimitTables
   readonly history: Pick<LoginHistory, 'guesses'>
   readonly certificate: Pick<ServedCertificate, 'present'>
@@ -41,7 +47,7 @@ interface Sources extends Pick<About, 'node'> {
 /** Where the password is checked, as the live page shows it. */
 const SOURCES = { device: 'device', socket: 'hook', functions: 'hook', names: 'file', file: 'file' } as const
 
-/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history until its disposal. */
+/** Collects the facts that the admin listener shows from all parts of the sidecar. Records the history, and logs alarms, until its disposal. */
 export function openOverview(sources: Sources): Overview & Disposable {
   const { clock, metrics, timeline, current, services, state, tables, certificate } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
@@ -74,6 +80,7 @@ export function openOverview(sources: Sources): Overview & Disposable {
         ...state.tokens.counts(),
         capacity: tokens.capacity,
         unsaved: state.unsaved?.() ?? null,
+        setAsideAt: state.setAsideAt?.() ?? null,
         copiedAt: state.copiedAt?.() ?? null,
         unreplaced: unreplaced(state.issued()).map(({ id, label, expiresAt }) => ({ id, label, expiresAt })),
       },
@@ -94,6 +101,8 @@ export function openOverview(sources: Sources): Overview & Disposable {
     const present = facts()
     return { alarms: alarmsOf(present, history.points(0), clock.wall()), ...present }
   }
+
+  history.onPoint(createAlarmLog({ clock, log: sources.log, alarms: () => condition().alarms }))
 
   return {
     about: {

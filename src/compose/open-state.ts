@@ -48,6 +48,8 @@ export interface State {
   }
   /** In this process: the number of live tokens that a restart would lose; undefined without a token file. */
   unsaved?(): number | undefined
+  /** In this process: when a token file was last set aside (ms, wall clock); undefined if none was. */
+  setAsideAt?(): number | undefined
   /** In this process: when the token file was found to be a copy (ms, wall clock); undefined if no token of a copy is left. */
   copiedAt?(): number | undefined
   /** Only with a shared store. */

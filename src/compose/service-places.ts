@@ -18,6 +18,7 @@ import { createPlaces, type Learner } from '../forward/learner.ts'
 import { LongPaths } from '../forward/long-paths.ts'
 import type { PlacesReason } from '../forward/places-law.ts'
 import type { Logger } from '../record/log.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { StrikeKind, UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
@@ -26,7 +27,7 @@ import { Waits } from './waits.ts'
 
 const STRIKES: Readonly<Record<StrikeKind, string>> = {
   guess: 'the device had no room for more requests at once: it gets no more until one more is tried again',
-  broke: 'one more request at once broke the device: it gets no more until you run postern retry',
+  broke: TROUBLES.PosternDeviceBroke.line,
 }
 
 const DOUBTED =
@@ -209,7 +210,8 @@ export class ServicePlaces {
     metrics.struck(kind)
     const until = nextAttempt(ceiling)
     const triedAgainAt = until === undefined ? undefined : new Date(this.#onWallClock(until)).toISOString()
-    log.warn({ limit: mostUnder(ceiling), reason: cause, triedAgainAt }, STRIKES[kind])
+    const remedy = kind === 'broke' ? TROUBLES.PosternDeviceBroke.remedy : undefined
+    log.warn({ limit: mostUnder(ceiling), reason: cause, triedAgainAt, remedy }, STRIKES[kind])
   }
 
   #onWallClock(time: number): number {

@@ -185,7 +185,7 @@ export async function createSidecar(
     certificate,
     node: versions.node,
   }
-  const overview = opened.use(openOverview({ ...common, ...shown }))
+  const overview = opened.use(openOverview({ ...common, ...shown, log }))
   const hashMemory = memory.hashes
   const admin = opened.use(
     await openAdmin(config, { ...common, overview, requests, tokens, log, onBug, certificate, hashMemory }),

@@ -5,6 +5,7 @@ import { describeStore, type StoreAddress } from '../config/store-fields.ts'
 import { openPasswords } from '../password/sources.ts'
 import type { HashMemory } from '../password/verifier.ts'
 import type { Precedence } from '../password/weighted-turns.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import type { IssuedGrant } from '../tokens/handout.ts'
@@ -29,6 +30,7 @@ import { createSharedTables } from './windows.ts'
 /** How often the store is asked for the issued grants of all sidecars (ms). */
 const LIST_EVERY = 10_000
 
+const GONE = TROUBLES.PosternSharedStoreDown
 const LOST = 'shared store: it was emptied, or restored from a backup, so every client has to log in again'
 const LOST_TOKENS =
   'shared store: it has lost tokens of live grants, whose clients have to log in again: another program has evicted or deleted their keys; set maxmemory-policy to noeviction'
@@ -90,7 +92,7 @@ async function openStore(settings: StoreSettings, { clock, log, metrics }: Fleet
   function fails({ failure, message }: StoreUnavailable, text: string): void {
     up(false)
     reason = message
-    log.error({ store: address, failure, reason }, text)
+    log.error({ store: address, failure, reason, remedy: GONE.remedy }, text)
   }
   const store = await openSharedStore(
     settings,
@@ -100,7 +102,7 @@ async function openStore(settings: StoreSettings, { clock, log, metrics }: Fleet
       up: () => works('the shared store responds'),
       refusing: (error) => fails(error, 'the shared store refuses commands: logins fail'),
       accepting: () => works('the shared store accepts all commands again'),
-      down: (error) => fails(error, 'the shared store does not respond: see tokens.offline_grace'),
+      down: (error) => fails(error, GONE.line),
     },
     clock,
   )

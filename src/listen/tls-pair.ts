@@ -2,6 +2,7 @@ import type { KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { canonicalHost } from '../http/ip.ts'
 import type { Logger } from '../record/log.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { Clock } from '../system/clock.ts'
 import { everySecond } from '../system/every-second.ts'
 import {
@@ -161,11 +162,13 @@ function dateOf({ at }: Bound): string {
   return new Date(at).toISOString()
 }
 
+const EXPIRES = TROUBLES.PosternCertificateExpires
+
 const LOGGED = {
-  'not-yet-valid': ['error', 'the certificate is not valid yet'],
-  expired: ['error', 'the certificate has expired'],
-  expiring: ['warn', 'the certificate expires soon'],
-  valid: ['info', 'the certificate is valid'],
+  'not-yet-valid': ['error', 'the certificate is not valid yet', undefined],
+  expired: ['error', 'the certificate has expired', EXPIRES.remedy],
+  expiring: ['warn', EXPIRES.line, EXPIRES.remedy],
+  valid: ['info', 'the certificate is valid', undefined],
 } as const
 
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
@@ -188,8 +191,8 @@ export function watchValidity(clock: Clock, log: Logger) {
     if (validity === logged && !isDue) return
     logged = validity
     loggedAt = wall
-    const [level, message] = LOGGED[validity]
-    log[level]({ reason: describeValidity(period, wall) }, message)
+    const [level, message, remedy] = LOGGED[validity]
+    log[level]({ reason: describeValidity(period, wall), remedy }, message)
   }
 
   const seconds = everySecond(clock, check)

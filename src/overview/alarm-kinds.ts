@@ -1,4 +1,5 @@
 import { OBSERVING, TRYING } from '../config/unsafe.ts'
+import { TROUBLES } from '../record/troubles.ts'
 import type { AlarmLevel, AlarmName } from './model.ts'
 
 /** The condition under which a figure is an alarm. Times in ms. */
@@ -72,8 +73,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, threshold: 5, over: 5 * MINUTE, for: 10 * MINUTE },
     meaning:
       'requests hold their place at the device, and others wait; past upstream.response_timeout they fail',
-    remedy:
-      'if it breaks down under load, remove upstream.max_in_flight: the number is then learned, up to 4; if it can serve more at once, set a higher number',
+    remedy: TROUBLES.PosternDeviceSlow.remedy,
     follows: DEVICE,
   },
   PosternOverloaded: {
@@ -100,6 +100,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: { ...AT_ONCE, for: 2 * MINUTE },
     meaning: 'clients get an error for every request but those for tokens',
+    remedy: TROUBLES.PosternDeviceDown.remedy,
   },
   PosternRouteDown: {
     level: 'warning',
@@ -107,6 +108,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: { ...AT_ONCE, for: 2 * MINUTE },
     meaning: 'clients get an error for every request to this path; the rest of the device works',
+    remedy: TROUBLES.PosternDeviceDown.remedy,
   },
   PosternSharedStoreDown: {
     level: 'critical',
@@ -115,7 +117,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, for: MINUTE },
     meaning:
       'known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar',
-    remedy: 'run postern check, which says why; the log does, too',
+    remedy: TROUBLES.PosternSharedStoreDown.remedy,
   },
   PosternRateLimiting: {
     level: 'warning',
@@ -124,8 +126,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: { ...AT_ONCE, threshold: 0.5, over: MINUTE, events: 10 },
     alert: { ...AT_ONCE, threshold: 1, over: 5 * MINUTE, for: 10 * MINUTE, severity: 'info' },
     meaning: 'a client asks too often, or the limit is too low for normal use',
-    remedy:
-      '"At the limit" on the live page has the clients: correct the one that asks so often. Raise limits.api.requests, or the limit of the name, only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies',
+    remedy: TROUBLES.PosternRateLimiting.remedy,
   },
   ManyRefusals: {
     level: 'warning',
@@ -182,6 +183,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: { ...AT_ONCE, over: HOUR },
     meaning: 'no more than that number are sent at once now',
+    remedy: TROUBLES.PosternDeviceBroke.remedy,
   },
   PosternReloadFailed: {
     level: 'warning',
@@ -190,8 +192,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: { ...AT_ONCE, over: 15 * MINUTE },
     meaning: 'clients notice nothing, but no change takes effect, and the next start would fail',
-    remedy:
-      'correct it: the file is read again as soon as it changes. postern check --quiet names all that is wrong',
+    remedy: TROUBLES.PosternReloadFailed.remedy,
   },
   PosternCertificateExpires: {
     level: 'warning',
@@ -200,8 +201,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: { ...AT_ONCE, threshold: (29 * DAY) / SECOND },
     alert: { ...AT_ONCE, threshold: (29 * DAY) / SECOND, for: 3 * HOUR },
     meaning: 'clients that check the certificate do not connect while it is not valid',
-    remedy:
-      'renew it and replace both files of listen.tls: a running Postern takes them at once. If an ACME client renews them, find out why it did not',
+    remedy: TROUBLES.PosternCertificateExpires.remedy,
   },
   PosternCertificateInvalid: {
     level: 'critical',
@@ -237,6 +237,7 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     alert: { ...AT_ONCE, threshold: 20, events: 10, over: 10 * MINUTE },
     meaning:
       'an attacker guesses, or a client has an old password; while passwords wait, clients that have logged in before go first',
+    remedy: TROUBLES.PosternPasswordGuessing.remedy,
   },
   PosternTokensUnsaved: {
     level: 'warning',
@@ -244,7 +245,16 @@ export const KINDS: Readonly<Record<AlarmName, AlarmKind>> = {
     here: AT_ONCE,
     alert: { ...AT_ONCE, for: MINUTE },
     meaning: 'clients notice nothing until the sidecar restarts',
-    remedy: 'make room in state_dir before that; the file is then completed within seconds',
+    remedy: TROUBLES.PosternTokensUnsaved.remedy,
+  },
+  PosternTokenFileBroken: {
+    level: 'warning',
+    // Here: the file was set aside within the last day. The alert: the number of such files, which a start with one raises from 0 to 1.
+    figure: 'postern_store_errors_total of the operation set_aside',
+    here: { ...AT_ONCE, over: DAY },
+    alert: { ...AT_ONCE, over: 10 * MINUTE },
+    meaning: 'its tokens are void, and their clients get 401 until they log in again',
+    remedy: TROUBLES.PosternTokenFileBroken.remedy,
   },
   TokenFileCopied: {
     level: 'warning',

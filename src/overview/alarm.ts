@@ -33,7 +33,8 @@ export function raise(name: AlarmName, own: Own): Alarm {
   return { name, key, level, what, since, meaning: sentence(meaning), remedy: sentence(remedy) }
 }
 
-function sentence(clause: string): string {
+/** A clause of `KINDS` as a sentence. */
+export function sentence(clause: string): string {
   return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}${clause.endsWith('?') ? '' : '.'}`
 }
 

@@ -1,3 +1,4 @@
+import { TROUBLES } from '../record/troubles.ts'
 import { count, type Facts, type Rule, raise, serviceName, words } from './alarm.ts'
 import { DAY, HOUR, KINDS, MINUTE, SECOND } from './alarm-kinds.ts'
 import { crowdedLogins, guessing } from './guessing.ts'
@@ -47,7 +48,7 @@ const outage: Rule = function* ({ facts }) {
 }
 
 function outageOf({ url, breaker, failure }: ServiceCondition): { state: string; remedy: string } {
-  const look = `see whether it is on, and whether ${url} is its address (upstream.url): postern check connects to it`
+  const look = `${TROUBLES.PosternDeviceDown.remedy}. The address is ${url}`
   if (breaker === 'open') {
     const remedy = `${look}. One request a second tries again`
     return { state: 'cannot be reached, and requests fail at once', remedy }
@@ -95,8 +96,6 @@ const tolerance: Rule = function* ({ facts }) {
   }
 }
 
-const WALL = 'it gets no more, also after a restart; postern retry lets one more be tried'
-
 const ceilings: Rule = function* ({ facts }) {
   for (const service of facts.services) {
     const { ceiling, route } = service
@@ -104,10 +103,7 @@ const ceilings: Rule = function* ({ facts }) {
     const [name, most] = [serviceName(service, facts), `more than ${count(ceiling.limit)} requests at once`]
     if (ceiling.kind === 'guess')
       yield raise('DeviceCrowded', { of: route, what: `${name} has no room for ${most}` })
-    else {
-      const what = `${name} went away when ${most} came to it`
-      yield raise('PosternDeviceBroke', { of: route, what, remedy: WALL })
-    }
+    else yield raise('PosternDeviceBroke', { of: route, what: `${name} went away when ${most} came to it` })
   }
 }
 
@@ -161,11 +157,15 @@ const password: Rule = function* ({ facts: { password } }) {
   if (absent !== null) yield raise('NoPassword', { what: `No password: ${absent}` })
 }
 
-const tokens: Rule = function* ({ facts: { tokens } }) {
-  const { access, refresh, capacity, unsaved, copiedAt } = tokens
+const tokens: Rule = function* ({ facts: { tokens }, now }) {
+  const { access, refresh, capacity, unsaved, setAsideAt, copiedAt } = tokens
   if (copiedAt !== null) {
     const what = 'The token file is a copy, such as a restored backup'
     yield raise('TokenFileCopied', { what, since: copiedAt })
+  }
+  if (setAsideAt !== null && now - setAsideAt < KINDS.PosternTokenFileBroken.here.over) {
+    const what = 'The token file could not be used, and was set aside'
+    yield raise('PosternTokenFileBroken', { what, since: setAsideAt })
   }
   if (unsaved) {
     const lost = `${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}`

@@ -12,8 +12,6 @@ export const guessing: Rule = function* ({ facts: { wrongPasswords } }) {
   const where = addresses === 1 ? most : `${count(addresses)} addresses (most from ${most})`
   yield raise('PosternPasswordGuessing', {
     what: `${count(wrong)} wrong passwords from ${where} within ten minutes`,
-    remedy:
-      'correct the client if it is yours; to keep others out, list the networks of your clients in listen.allow, or block the addresses in a firewall',
   })
 }
 

@@ -81,6 +81,7 @@ export type AlarmName =
   | 'PosternStoreErrors'
   | 'NoPassword'
   | 'PosternTokensUnsaved'
+  | 'PosternTokenFileBroken'
   | 'TokenFileCopied'
   | 'PosternTokensEvicted'
   | 'PosternIssuedTokenEnds'
@@ -142,6 +143,8 @@ export interface Condition {
     readonly capacity: number
     /** Tokens that a restart would lose; null without a token file. */
     readonly unsaved: number | null
+    /** When this run last set a token file aside that it could not use; null if it never did. */
+    readonly setAsideAt: number | null
     /** When the token file was found to be a copy; null if it is no copy. */
     readonly copiedAt: number | null
     /** The issued tokens that a person has to replace before they end, the first to end first. */

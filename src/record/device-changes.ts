@@ -1,14 +1,13 @@
 import type { Clock, Timer } from '../system/clock.ts'
 import type { Logger } from './log.ts'
+import { TROUBLES } from './troubles.ts'
 
 /** The most lines in a period: a device that comes and goes with every request must not fill a disk. */
 const LINES = 10
 /** The length of a period (ms). */
 const PERIOD = 60_000
 
-/** The level of this line is `error`, because clients get no response of the device, even though the sidecar works. */
-export const DEVICE_DOWN = 'the device is down'
-const REMEDY = 'run postern check: it connects to the device and says what fails'
+const DOWN = TROUBLES.PosternDeviceDown
 
 /**
  * Logs when a service of the device goes down, with the failure, and when it comes up again, with its downtime in whole seconds. At most
@@ -47,7 +46,8 @@ export function createDeviceChanges(log: Logger, url: string, clock: Pick<Clock,
         return
       }
       lines += 1
-      if (wentAway === undefined) log.error({ url, failure, remedy: REMEDY }, DEVICE_DOWN)
+      // An error, because clients get no response of the device, even though the sidecar works.
+      if (wentAway === undefined) log.error({ url, failure, remedy: DOWN.remedy }, DOWN.line)
       else log.info({ seconds: Math.round((clock.monotonic() - wentAway) / 1000) }, 'the device is up again')
     },
     /** Writes the pending sum. */

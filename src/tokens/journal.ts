@@ -65,6 +65,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
   let unwritten = new WeakSet<Token>()
   /** The start could not open the file, and no file was opened since: the one in the folder may have tokens that are not in memory. */
   let isUnread = false
+  /** When a file was last set aside (ms, wall clock). */
+  let setAsideAt: number | undefined
 
   const openFile = (patience: number) =>
     openJournalFile({
@@ -74,6 +76,7 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       wall: clock.wall,
       onSetAside(fault, name) {
         markUnwritten(tokens())
+        setAsideAt = clock.wall()
         listener.setAside(fault, name)
       },
     })
@@ -275,6 +278,8 @@ export function openJournal({ dir, clock, uptime, listener, table, policy, heir 
       const at = Number(meta.get(COPIED) ?? '')
       return at > 0 && clock.wall() < at + policy.refreshLifetime ? at : undefined
     },
+    /** When a file that could not be used was last set aside (ms, wall clock); undefined if none was in this run. */
+    setAsideAt: (): number | undefined => setAsideAt,
     /** The number of live tokens that are not on disk: a crash would lose them. */
     unsaved(): number {
       if (file !== undefined) return 0

@@ -123,6 +123,7 @@ export async function openLocalState(config: Config, deps: LocalDependencies) {
     logIn,
     handOut,
     unsaved: () => journal?.unsaved(),
+    setAsideAt: () => journal?.setAsideAt(),
     copiedAt: () => journal?.copiedAt(),
     async close(): Promise<void> {
       sweeping.close()

@@ -1,4 +1,4 @@
-import { DEVICE_DOWN } from '../../src/record/device-changes.ts'
+import { TROUBLES } from '../../src/record/troubles.ts'
 import { leftBehind } from '../process/at-rest.ts'
 import { stopGrace } from '../process/other-bounds.ts'
 import { prepareSite, type Served } from '../process/serve.ts'
@@ -66,7 +66,7 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
       const lines = served.log.slice(readLog)
       readLog = served.log.length
       const faults = lines
-        .filter(({ level, msg }) => level >= 50 && msg !== DEVICE_DOWN)
+        .filter(({ level, msg }) => level >= 50 && msg !== TROUBLES.PosternDeviceDown.line)
         .map((line) => `logged: ${JSON.stringify(line)}`)
       if (exit !== reportedExit) faults.push(exit)
       reportedExit = exit

@@ -41,7 +41,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'a device that is down',
     main({ up: false, since: NOW - 5_000, failure: 'connection_refused' }),
     [],
-    /^critical The device is down: connection refused .*192\.0\.2\.7.*upstream\.url/,
+    /^critical The device is down: connection refused .*upstream\.url.*192\.0\.2\.7/,
   ],
   [
     'an open breaker',
@@ -235,6 +235,12 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     /^warning A restart would lose 1 token:.*state_dir/,
   ],
   [
+    'a token file that was set aside within a day',
+    { tokens: { ...CALM.tokens, setAsideAt: NOW - DAY + 1 } },
+    [],
+    /^warning The token file could not be used, and was set aside Its tokens are void.*state_dir/,
+  ],
+  [
     'a token file that is a copy',
     { tokens: { ...CALM.tokens, copiedAt: NOW - DAY } },
     [],
@@ -324,6 +330,11 @@ describe('H158 the sidecar', () => {
     expect(of({ requests: 9, refusals: { unauthorized: 9 } })).toEqual([])
     expect(of({ requests: 10, refusals: { unauthorized: 5 } })).toEqual(['ManyRefusals'])
     expect(of({ requests: 11, refusals: { unauthorized: 5 } })).toEqual([])
+  })
+
+  it('tells for a day that a token file was set aside', () => {
+    const of = (ago: number) => found({ tokens: { ...CALM.tokens, setAsideAt: NOW - ago } }).length
+    expect([DAY - 1, DAY].map(of)).toEqual([1, 0])
   })
 
   it('counts wrong passwords as the alert does: past twenty', () => {

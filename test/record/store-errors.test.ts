@@ -20,6 +20,7 @@ describe('H165 every failure of a store moves a series that was 0, so increase()
       'file meta',
       'file open',
       'file revoke',
+      'file set_aside',
       'password absent',
       'password read',
     ])

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { DEVICE_DOWN } from '../../src/record/device-changes.ts'
+import { TROUBLES } from '../../src/record/troubles.ts'
 import { leftBehind } from '../process/at-rest.ts'
 import { prepareSite } from '../process/serve.ts'
 import { figuresOf } from '../support/processes.ts'
@@ -138,7 +138,7 @@ export async function soak({
   const exit = await served.stop()
   const courses = coursesOf(samples)
   // The device restarts.
-  const bugs = served.log.filter(({ level, msg }) => level >= 50 && msg !== DEVICE_DOWN)
+  const bugs = served.log.filter(({ level, msg }) => level >= 50 && msg !== TROUBLES.PosternDeviceDown.line)
   return {
     ledger,
     courses,

@@ -45,6 +45,24 @@ it('H73 a token file that fails each five seconds is one line, with its path and
   ])
 })
 
+it.each(['damaged', 'unread'] as const)(
+  'H165 a token file that is set aside (%s) is a line with what to do, and counted',
+  async (fault) => {
+    const { lines, counted, listener } = start()
+    expect(await counted('set_aside')).toBe('0')
+    listener.setAside(fault, '/var/lib/postern/tokens.db.x')
+    expect(lines).toMatchObject([
+      {
+        level: 50,
+        fault,
+        path: '/var/lib/postern/tokens.db.x',
+        remedy: expect.stringContaining('state_dir'),
+      },
+    ])
+    expect(await counted('set_aside')).toBe('1')
+  },
+)
+
 it('H73 a flush that fails each second is one line until one succeeds', () => {
   const { lines, listener } = start()
   const fault = new Error('i/o error')
