@@ -57,7 +57,7 @@ describe('Another Linux with systemd', () => {
     needsMachine(...TOOLS)
     const journal = (): Promise<string> =>
       type('journalctl --sync; journalctl -u postern -p err -n 20 -o cat')
-    await type('cp -a /etc/postern/postern.yaml . && mv /etc/postern/password .')
+    await type('cp -a /etc/postern/postern.yaml kept.yaml && mv /etc/postern/password .')
     expect((await machine.run('systemctl restart postern')).code).not.toBe(0)
     expect(await type('systemctl is-active postern || true')).toBe('failed\n')
     expect(await type('systemctl show -P NRestarts postern')).toBe('0\n')
@@ -69,7 +69,7 @@ describe('Another Linux with systemd', () => {
     expect((await machine.run('systemctl reload postern')).code).not.toBe(0)
     expect(await journal()).toMatch(/^postern check: .*upstraem/m)
     expect(await ask(token)).toBe('device\n200')
-    await type('cp -a postern.yaml /etc/postern/postern.yaml && systemctl reload postern')
+    await type('cp -a kept.yaml /etc/postern/postern.yaml && systemctl reload postern')
     expect(await type('systemctl show -P MainPID postern')).toBe(running)
 
     // Nothing can be asked then, so the start waits and looks at the process.
@@ -92,7 +92,7 @@ describe('Another Linux with systemd', () => {
     const get = 'curl -sS --cacert /var/lib/postern/tls/cert.pem https://localhost:9464/healthz'
     expect(await type(get)).toContain('"ok"')
     expect((await machine.run('curl -sS http://localhost:9464/healthz')).code).not.toBe(0)
-    await type('cp -a postern.yaml /etc/postern/postern.yaml && systemctl restart postern')
+    await type('cp -a kept.yaml /etc/postern/postern.yaml && systemctl restart postern')
     expect(await type('postern healthy')).toBe('ok: /healthz at 127.0.0.1:9464\n')
   })
 
