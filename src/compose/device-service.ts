@@ -9,6 +9,7 @@ import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import { roomUnder } from '../forward/ceiling.ts'
 import type { Ceilings } from '../forward/ceilings-file.ts'
+import { createFinishingUploads } from '../forward/finishing-uploads.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -40,6 +41,8 @@ export interface ServiceDependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly settings: ServiceSettings
+  /** The requests in flight, which end with their login. */
+  readonly live: Parameters<typeof createFinishingUploads>[0]
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: number
   readonly bounds: DeviceBounds
@@ -138,7 +141,7 @@ export function isUnchanged(
 export async function openDeviceService(
   { path, service }: NamedService,
   { inFleet, ceilings, sharing, downloadTimeout, siblings, leaving }: Shared,
-  { clock, settings, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
+  { clock, settings, live, uploadTimeout, bounds, onBug, ...deps }: ServiceDependencies,
   before?: DeviceService,
 ): Promise<DeviceService> {
   const route = path[2]
@@ -224,7 +227,7 @@ export async function openDeviceService(
     streamAfter,
     upgrading: open.upgrading,
     maxBody: service.maxBody === 'off' ? Number.POSITIVE_INFINITY : service.maxBody,
-    finishWithin: service.finishUploads ? service.responseTimeout : undefined,
+    finishing: service.finishUploads ? createFinishingUploads(live, service.responseTimeout) : undefined,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,

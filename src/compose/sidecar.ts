@@ -3,6 +3,7 @@ import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import type { Changes } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
+import { atGate } from '../gate/gate-exchange.ts'
 import { createLiveExchanges, type LiveExchanges } from '../gate/live-exchanges.ts'
 import { type Addresses, createListeners } from '../listen/listeners.ts'
 import { openCertificate } from '../listen/served-certificate.ts'
@@ -105,6 +106,7 @@ export async function createSidecar(
     log,
     metrics,
     settings,
+    live: { add: atGate(live.add), delete: atGate(live.delete) },
     uploadTimeout: settings.bodyTimeout,
     bounds: deviceBounds(settings.bounds),
     onBug,

@@ -7,6 +7,7 @@ import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
+import type { FinishingUploads } from './finishing-uploads.ts'
 import type { Learner } from './learner.ts'
 import type { LongPaths } from './long-paths.ts'
 import type { Pace } from './pace.ts'
@@ -18,11 +19,8 @@ export interface RoundTripService {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: number
-  /**
-   * How long the device may take to answer an upload that it has whole, after the client has left (ms). Undefined: such an upload is
-   * aborted, like every other request.
-   */
-  readonly finishWithin?: number | undefined
+  /** The uploads that the device has whole, after their clients have left. Undefined: they are aborted, like every other request. */
+  readonly finishing?: FinishingUploads | undefined
   /** How fast an upload must be to keep its place. */
   readonly pace: Pace
   readonly downloadPace: Pace

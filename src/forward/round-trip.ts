@@ -85,8 +85,9 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   /** Gives back the place among the streams; undefined until the response has become a stream. */
   #leaveStreams: Leave | undefined
   #uploadWatch: Timer | undefined
-  /** Ends an upload whose client has left, if the device does not finish it in time. */
+  /** Ends an upload whose client has left, if the device does not finish it in time; and gives back its place among them. */
   #finishing: Timer | undefined
+  #leaveFinishing: Leave | undefined
   /** Undefined until the client first reads more slowly than the device sends. */
   #backpressure: Backpressure | undefined
 
@@ -151,12 +152,15 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
 
   /** Aborts the attempt, and with it all watches of the client, unless the device may finish an upload. */
   #onClientEnd({ connection }: Loan): void {
-    const { finishWithin, clock } = this.service
-    if (finishWithin === undefined || !this.#isWholeUpload) {
-      connection.abort(CLIENT_LEFT)
+    const { finishing, clock } = this.service
+    const abandon = (): void => connection.abort(CLIENT_LEFT)
+    if (finishing !== undefined && this.#isWholeUpload)
+      this.#leaveFinishing = finishing.tryEnter(this.exchange, abandon)
+    if (finishing === undefined || this.#leaveFinishing === undefined) {
+      abandon()
       return
     }
-    this.#finishing = clock.after(finishWithin, () => connection.abort(CLIENT_LEFT))
+    this.#finishing = clock.after(finishing.within, abandon)
     if (this.#backpressure === undefined) return
     // The rest of the response is read, and dropped.
     this.#backpressure.end()
@@ -340,6 +344,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     this.loan = undefined
     this.#uploadWatch?.cancel()
     this.#finishing?.cancel()
+    this.#leaveFinishing?.()
     this.#backpressure?.end()
     this.#leaveStreams?.()
     if (this.#changes) this.service.learner?.changing(-1)

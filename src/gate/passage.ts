@@ -182,7 +182,8 @@ export function createPassage(deps: PassageDependencies) {
 
   function endFor(exchange: GateExchange, refusal: Refusal): void {
     exchange.endedFor = refusal
-    end(exchange, refusal)
+    if (exchange.abandon !== undefined) exchange.abandon()
+    else end(exchange, refusal)
   }
 
   live.onEnd(endFor)

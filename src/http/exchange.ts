@@ -100,6 +100,8 @@ export interface DeviceFacts {
   othersWait: (() => boolean) | undefined
   /** Gives the place at the device back early. Otherwise the end of the exchange gives it back. */
   leavePlace: (() => void) | undefined
+  /** Ends the request at the device although its client has left already; undefined: then it ends with its client. */
+  abandon: (() => void) | undefined
   /** Called when `forward/` has finished with the request. */
   listener: ForwardEnd | undefined
   /** How often the head of the request was sent. */

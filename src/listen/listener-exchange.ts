@@ -58,6 +58,7 @@ export abstract class ListenerExchange implements Exchange {
   readonly places: Exchange['places'] = 0
   readonly othersWait: Exchange['othersWait'] = undefined
   readonly leavePlace: Exchange['leavePlace'] = undefined
+  readonly abandon: Exchange['abandon'] = undefined
   readonly listener: Exchange['listener'] = undefined
   readonly attempts: Exchange['attempts'] = 0
   readonly reused: Exchange['reused'] = false

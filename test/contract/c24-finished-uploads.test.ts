@@ -4,6 +4,7 @@ import { type Device, readBody, startDevice } from '../support/device.ts'
 import type { Exchange } from '../support/message.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
+import { revoke } from './watched-streams.ts'
 
 const FINISH = { finish_uploads: true, max_in_flight: 1, response_timeout: '60s', idle_timeout: '40s' }
 
@@ -141,6 +142,36 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await expect.poll(() => response.writableLength, { interval: 1 }).toBeGreaterThan(0)
     await leave(sidecar, exchange)
     await ended
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
+  })
+
+  it('C8 C24 H364 it ends with its login', async () => {
+    const started = await start()
+    const { sidecar, token, device } = started
+    await leave(sidecar, await upload(started))
+    expect(device.openConnections).toBe(1)
+    expect(await revoke(sidecar, { all: true })).toBe(1)
+    await device.waitForOpenConnections(0)
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
+    expect((await sidecar.request({ token })).status).toBe(401)
+  })
+
+  it('C24 H364 a client has one such upload: a second one ends with its client', async () => {
+    const started = await start({ ...FINISH, max_in_flight: 2 })
+    const { sidecar, token, device, read } = started
+    await leave(sidecar, await upload(started))
+    const client = await sidecar.connect()
+    const second = client.start({
+      path: '/flash',
+      body: 'again',
+      fields: ['Authorization', `Bearer ${token}`],
+    })
+    await read(2)
+    expect(device.openConnections).toBe(2)
+    second.response.catch(() => {})
+    second.abort()
+    await device.waitForOpenConnections(1)
+    started.held[0]?.end('flashed')
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
   })
 
