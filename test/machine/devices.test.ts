@@ -84,8 +84,8 @@ describe('Several devices on one host', () => {
     needsMachine(...TOOLS)
     await type(`apt-get install -y ./postern_${VERSION}_*.deb`)
     await type(ALONE)
-    expect(await add('boiler')).toContain('https://localhost:8501/oauth/token')
-    expect(await add('pump')).toContain('https://localhost:8502/oauth/token')
+    expect(await add('boiler')).toContain('  postern try / --instance boiler\n')
+    expect(await add('pump')).toContain('  postern try / --instance pump\n')
     expect(await type('stat -c "%a %U:%G %n" /etc/postern/devices /etc/postern/devices/pump.yaml')).toBe(
       '750 root:postern /etc/postern/devices\n640 root:postern /etc/postern/devices/pump.yaml\n',
     )
@@ -151,7 +151,7 @@ describe('Several devices on one host', () => {
     // Its ports stay its own.
     await add('saw')
     expect(await type('grep -h "^  address" /etc/postern/devices/saw.yaml')).toBe(
-      '  address: 0.0.0.0:8504\n  address: 127.0.0.1:9504\n',
+      '  address: auto:8504\n  address: 127.0.0.1:9504\n',
     )
     await type('systemctl stop postern-device@saw')
     expect(await pids('boiler', 'pump')).toEqual(before)
