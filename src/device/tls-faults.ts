@@ -1,4 +1,5 @@
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+import { hostOf } from '../http/ip.ts'
 import { codeOf } from '../system/setup-error.ts'
 import { failureOf } from './failure.ts'
 import { PIN_MISMATCH, pinOf, type TlsSettings, type UpstreamTarget } from './target.ts'
@@ -124,7 +125,7 @@ export function explainCertificate(
   key: string,
 ): Diagnosis | undefined {
   const { pin, ca, insecure, weak } = settings
-  const host = new URL(origin).hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(new URL(origin))
   const shown = pinOf(certificate.raw)
   const isAccepted = pin === undefined ? insecure || refusal === undefined : pin === shown
   if (isAccepted) return undefined

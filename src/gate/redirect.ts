@@ -1,6 +1,6 @@
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { canonicalHost, coversHost, normalizeAddress } from '../http/ip.ts'
+import { canonicalHost, coversHost, hostOf, normalizeAddress } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 import { isRead } from '../http/scope.ts'
@@ -35,7 +35,7 @@ export function createRedirect(
     const { head, classified } = exchange
     if (mayHoldSecret(exchange, settings.gate.revocationPath)) return IN_CLEARTEXT
     const named = URL.parse(`http://${classified.host}`)
-    const host = canonicalHost(named?.hostname.replace(/^\[|\]$/g, '') ?? '')
+    const host = named === null ? undefined : canonicalHost(hostOf(named))
     if (named === null || host === undefined) return OTHER_HOST
     if (normalizeAddress(host) === undefined && !coversHost(names(), host)) return OTHER_HOST
     // If the client names another port than the one that it reached, a NAT or container maps the ports. Then https has its usual port.

@@ -153,6 +153,11 @@ export function canonicalHost(given: string): string | undefined {
   return normalizeAddress(name) ?? (name.length <= 253 && DNS_NAME.test(name) ? name : undefined)
 }
 
+/** The host of a URL, without the brackets of an IPv6 address. */
+export function hostOf({ hostname }: Pick<URL, 'hostname'>): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
 /** Whether one of these names is this host, in lower case; `*` may stand for its first label. */
 export function coversHost(names: readonly string[], host: string): boolean {
   const below = host.replace(/^[^.]+/, '*')

@@ -12,6 +12,7 @@ import {
   type SecureContext,
 } from 'node:tls'
 import { type Fields, groupFields } from '../http/fields.ts'
+import { hostOf } from '../http/ip.ts'
 import { abortAfter, type Clock } from '../system/clock.ts'
 import { readPeersSafely } from '../system/peer-certificate.ts'
 import { codeOf } from '../system/setup-error.ts'
@@ -35,12 +36,13 @@ const RESPONSE_TIMEOUT = 10_000
 const EVERY_REQUEST: Fields = ['Accept-Encoding', 'identity']
 
 /** The host, without the brackets of an IPv6 address, and the port of a URL. */
-export function addressOf({ hostname, port, protocol }: URL): {
+export function addressOf(url: URL): {
   readonly host: string
   readonly port: number
 } {
+  const { port, protocol } = url
   const usual = protocol === 'https:' ? 443 : 80
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
+  return { host: hostOf(url), port: port === '' ? usual : Number(port) }
 }
 
 /**
