@@ -14,6 +14,7 @@ interface Quota {
 /** Microseconds: the kernel's default. */
 const PERIOD = 100_000
 
+/** Enters these cgroups and becomes the command behind `--`. */
 const JOIN = `
 while [ "$1" != -- ]; do
   echo $$ > "$1/cgroup.procs"
@@ -22,6 +23,16 @@ done
 shift
 exec "$@"
 `
+
+/** The beginning of a command that starts its further arguments in the cgroups of these folders, as the same process. */
+export const enterCgroups = (folders: readonly string[]): readonly string[] => [
+  'sh',
+  '-ec',
+  JOIN,
+  'sh',
+  ...folders,
+  '--',
+]
 
 /**
  * Makes a cgroup, which is removed when this program ends. Resolves with the beginning of a command that starts its further arguments in it,
@@ -50,7 +61,7 @@ export async function makeCgroup({ processor, memory }: Quota): Promise<readonly
       folders.push(folder)
       for (const [file, value] of Object.entries(files)) await writeFile(join(folder, file), value)
     }
-    return ['sh', '-ec', JOIN, 'sh', ...folders, '--']
+    return enterCgroups(folders)
   } catch (error) {
     return (error as Error).message
   }

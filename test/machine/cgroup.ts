@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { enterCgroups } from '../../bench/cgroup.ts'
 
 /** A cgroup for one program and all that it starts: a folder in each hierarchy that systemd uses. */
 export interface Cgroup {
@@ -9,15 +10,6 @@ export interface Cgroup {
   readonly remove: () => void
 }
 
-const JOIN = `
-while [ "$1" != -- ]; do
-  echo $$ > "$1/cgroup.procs"
-  shift
-done
-shift
-exec "$@"
-`
-
 /**
  * Makes a cgroup at the top of each hierarchy that systemd uses: cgroup v2, and v1's own of systemd. Two systemds in one cgroup would share
  * the groups of all units of the same name: one removes what it finds empty, and the other cannot start a process in it any more.
@@ -26,7 +18,7 @@ export function makeCgroup(name: string): Cgroup {
   const folders = hierarchies().map((hierarchy) => join(hierarchy, name))
   for (const folder of folders) mkdirSync(folder)
   return {
-    prefix: ['sh', '-ec', JOIN, 'sh', ...folders, '--'],
+    prefix: enterCgroups(folders),
     remove() {
       for (const folder of folders) removeFolder(folder)
     },

@@ -1,17 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { runningTest } from '../support/running-test.ts'
 import { isInstalled, type Run, run } from '../support/tools.ts'
-import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { addCheckout, addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
-import { executableFor, PROCESSOR } from './made-once.ts'
+import { PROCESSOR } from './made-once.ts'
 
-const REPOSITORY = join(import.meta.dirname, '..', '..')
 const TOOLS = ['systemd-nspawn', 'nsenter', 'unshare', 'ip']
 
 const INSTALL = shellBlock('docs/installing.md', 'useradd')
@@ -33,10 +32,7 @@ let type: Operator['type']
 
 async function prepare(): Promise<void> {
   const root = await minimalDebian()
-  const checkout = join(root, 'root')
-  cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
-  mkdirSync(join(checkout, 'dist'))
-  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
+  await addCheckout(root)
   writeFileSync(join(root, 'etc/resolv.conf'), 'nameserver 192.0.2.53\nnameserver 127.0.0.53\n')
   writeFileSync(
     join(root, 'etc/hosts'),

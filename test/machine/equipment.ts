@@ -1,11 +1,22 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Machine } from './machine.ts'
+import { executableFor, PROCESSOR } from './made-once.ts'
+
+const REPOSITORY = join(import.meta.dirname, '..', '..')
 
 export const PASSWORD = 'correct horse battery staple'
 
 /** A page's command for the libraries that a minimal Debian lacks. Machines have no network, so apt's files come along. */
 export const LIBRARIES = 'apt-get install -y libatomic1 libstdc++6'
+
+/** Adds to the home of root what the commands of docs/installing.md find in a checkout with a release. */
+export async function addCheckout(root: string): Promise<void> {
+  const checkout = join(root, 'root')
+  cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
+  mkdirSync(join(checkout, 'dist'))
+  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
+}
 
 /** Adds a device behind a socket of systemd, and an `editor` that writes its address into the shipped configuration. */
 export function addDevice(root: string): void {

@@ -1,13 +1,12 @@
 import { once } from 'node:events'
-import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { budgetOf } from '../../src/memory/budget.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
 import { isInstalled } from '../support/tools.ts'
-import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { addCheckout, addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
-import { executableFor, PROCESSOR } from './made-once.ts'
+import { PROCESSOR } from './made-once.ts'
 import { FLOODS } from './memory-floods.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
@@ -44,10 +43,7 @@ let token: string
 
 async function prepare(): Promise<void> {
   const root = await minimalDebian()
-  const checkout = join(root, 'root')
-  cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
-  mkdirSync(join(checkout, 'dist'))
-  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
+  await addCheckout(root)
   addDevice(root)
   machine = await bootMachine(root)
   const operator = operatorOf(machine)

@@ -1,13 +1,12 @@
-import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
 import { isInstalled } from '../support/tools.ts'
-import { addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { addCheckout, addDevice, LIBRARIES, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { bootMachine, type Machine, minimalDebian, needsMachine } from './machine.ts'
-import { executableFor, PROCESSOR } from './made-once.ts'
+import { PROCESSOR } from './made-once.ts'
 
-const REPOSITORY = join(import.meta.dirname, '..', '..')
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
 let machine: Machine
@@ -22,11 +21,7 @@ const installing = (block: string): string =>
 
 async function prepare(): Promise<void> {
   const root = await minimalDebian()
-  // What the commands of the page find in a checkout.
-  const checkout = join(root, 'root')
-  cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
-  mkdirSync(join(checkout, 'dist'))
-  cpSync(await executableFor(), join(checkout, 'dist', `postern-linux-${PROCESSOR}`))
+  await addCheckout(root)
   addDevice(root)
   machine = await bootMachine(root)
   ;({ type, ask, logIn } = operatorOf(machine))
