@@ -18,8 +18,8 @@ const DIRECTIONS = ['up', 'down'] as const
 const NODE = 'node:tls'
 
 /**
- * What is compared with what, and the least that it has to be. Over TLS Node hands an upload over in pieces of 16 KiB, each of which is a write
- * to the device: there its own relay is the measure.
+ * The ratios, each with its threshold. Node hands an upload over TLS to a program in pieces of 16 KiB, and each piece is a write to the device:
+ * there a relay of Node is the measure.
  */
 const PAIRS = [
   { id: 'P9 up', of: OURS, beside: 'nginx', way: 'cleartext, up', reach: 0.85 },

@@ -45,7 +45,7 @@ import { findOwnConfig } from './own-config.ts'
 import { openPrompt, type Terminal } from './prompt.ts'
 
 export interface InitOptions extends PasswordFlags {
-  /** Path of the file to write. If it is left out: that of the package, if nobody has changed it yet, otherwise `postern.yaml`. */
+  /** Path of the file to write. Default: the file of the package while it is as shipped, otherwise `postern.yaml`. */
   readonly config?: string
   /** The name of one of several devices of this host, in place of `config`. */
   readonly instance?: string
@@ -143,7 +143,7 @@ function isShipped(file: string): boolean {
   }
 }
 
-/** The configuration of the package, if nobody has changed it yet and this user may write it. */
+/** The configuration of the package while it is as shipped, if this user may write it. */
 function untouched(file: string | undefined): string | undefined {
   if (file === undefined || !isShipped(file)) return undefined
   try {

@@ -12,7 +12,7 @@ export type FinishingUploads = ReturnType<typeof createFinishingUploads>
 
 /**
  * The uploads that the device finishes although their client has left (`upstream.finish_uploads`). Each is in flight until it ends, so it
- * ends with its login. A client has one: whoever uploads and leaves, again and again, takes one place.
+ * ends with its login. A client has at most one, so a client that uploads and leaves again and again takes one place.
  *
  * @param within how long the device may take to answer after the client has left (ms)
  */

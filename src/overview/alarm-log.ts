@@ -12,10 +12,7 @@ interface Dependencies {
 }
 
 /** The alarms that are logged: they follow from figures, so no event has a line. */
-const LOGGED: Readonly<Partial<Record<AlarmName, { readonly line: string; readonly remedy: string }>>> = {
-  PosternDeviceSlow: TROUBLES.PosternDeviceSlow,
-  PosternRateLimiting: TROUBLES.PosternRateLimiting,
-}
+const LOGGED = ['PosternDeviceSlow', 'PosternRateLimiting'] as const
 
 const LOOK_EVERY = 10 * SECOND
 
@@ -33,11 +30,12 @@ export function createAlarmLog({ clock, log, alarms }: Dependencies): () => void
     if (now < lookAt) return
     lookAt = now + LOOK_EVERY
     for (const { name, what } of alarms()) {
-      const trouble = LOGGED[name]
-      if (trouble === undefined) continue
+      const logged = LOGGED.find((each) => each === name)
+      if (logged === undefined) continue
+      const { line, remedy } = TROUBLES[logged]
       const isNew = now - (seen.get(name) ?? Number.NEGATIVE_INFINITY) >= OVER_AFTER
       seen.set(name, now)
-      if (isNew) log.warn({ what, remedy: trouble.remedy }, trouble.line)
+      if (isNew) log.warn({ what, remedy }, line)
     }
   }
 }
