@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
 import type { Holder, Holding } from '../memory/account.ts'
-import { CONNECTION, TLS_CONNECTION } from '../memory/costs.ts'
+import { CONNECTION, HANDSHAKE, TLS_CONNECTION } from '../memory/costs.ts'
 import type { Clock } from '../system/clock.ts'
 import { tcpHostOf } from '../system/listen.ts'
 import { Sluice } from '../system/sluice.ts'
@@ -63,7 +63,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   /** `applyLimits` replaces its values. */
   const limits = { ...deps.limits }
   const { account } = memory
-  const costOfConnection = deps.tls === undefined ? CONNECTION : TLS_CONNECTION
+  const costOfNew = deps.tls === undefined ? CONNECTION : HANDSHAKE
   const clientOf = (peer: string): ConnectedClient => memory.clientOf(peer, [])
   const caps = capConnections({ clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const places = createConnectionPlaces({
@@ -96,7 +96,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
 
   /** The memory of a connection. If its socket closed during the handshake, the holding is gone, and a new one is opened. */
   function holdingOf(wire: Socket): Holding {
-    return holdings.get(wire) ?? charge(wire, costOfConnection)
+    return holdings.get(wire) ?? charge(wire, costOfNew)
   }
 
   /** The stream from which TLS reads a connection: a `Sluice`, or the socket itself for a trusted proxy or a client with a grant. */
@@ -141,8 +141,12 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   }
 
   function acceptTls(socket: TLSSocket, wire: Socket): void {
-    if (hasLeft(wire, server)) socket.destroy()
-    else if (socket.alpnProtocol === 'h2') {
+    if (hasLeft(wire, server)) {
+      socket.destroy()
+      return
+    }
+    holdingOf(wire).set('connections', TLS_CONNECTION)
+    if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       servers.http2.accept(socket, wire, holdingOf(wire))
     } else acceptHttp1(socket, wire)
@@ -194,7 +198,7 @@ export function createPublicListener(deps: PublicListenerDependencies) {
   }
 
   const server = open(
-    costOfConnection,
+    costOfNew,
     handshakes === undefined ? (socket) => acceptHttp1(socket, socket) : handshakes.begin,
   )
   const redirect = open(CONNECTION, (socket) => acceptHttp1(socket, socket, servers.redirect))

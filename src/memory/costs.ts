@@ -9,8 +9,11 @@ import type { RequestHead } from '../http/exchange.ts'
 /** A connection in cleartext. */
 export const CONNECTION: number = 12 * 1024
 
-/** A TLS connection, from its first byte on: a handshake that stalls within a large ClientHello costs more than a completed one. */
+/** A TLS connection, with a record that is not complete. */
 export const TLS_CONNECTION: number = 92 * 1024
+
+/** A TLS connection until its handshake ends: OpenSSL keeps a large ClientHello in three buffers. */
+export const HANDSHAKE: number = 104 * 1024
 
 /**
  * The additional cost of HTTP/2 for a connection: the session, both HPACK tables (RFC 7541 §4.2), and queued frames. The caller adds the

@@ -38,7 +38,7 @@ export async function startFleet({
       }),
     ),
   )
-  const options = timeout === undefined ? {} : { env: { NODE_OPTIONS: storeTimeout(timeout) } }
+  const options = timeout === undefined ? {} : { bounds: storeTimeout(timeout) }
   return { sites, sidecars: await Promise.all(sites.map((site) => site.serve(options))) }
 }
 

@@ -224,7 +224,7 @@ it('H194 H196 H274 in a fleet a name that is removed and brought back while the 
   const config = { ...names.config, tokens: { store: `valkey://${server.at}` } }
   const site = await prepareSite({ config })
   const [sidecar, two] = await Promise.all([
-    site.serve({ env: { NODE_OPTIONS: storeTimeout(2_000) } }),
+    site.serve({ bounds: storeTimeout(2_000) }),
     startSidecar({ clock, config, bounds: { store: { timeout: 2_000 } } }),
   ])
   const { access_token: token, refresh_token: refresh } = await logInAs(sidecar, 'monitor')

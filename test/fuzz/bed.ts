@@ -41,7 +41,7 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
       tokens: { store: 'memory' },
     },
   })
-  const served = await site.serve({ env: { NODE_OPTIONS: stopGrace(1_000) } })
+  const served = await site.serve({ bounds: stopGrace(1_000) })
   let exit = ''
   void served.exit.then(({ code, signal }) => {
     exit = `the process exited with ${code ?? signal}`

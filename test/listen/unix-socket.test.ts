@@ -3,7 +3,7 @@ import { connect as connectPlain, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
-import { CONNECTION, SESSION, TLS_CONNECTION } from '../../src/memory/costs.ts'
+import { CONNECTION, HANDSHAKE, SESSION, TLS_CONNECTION } from '../../src/memory/costs.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -51,6 +51,16 @@ it('H244 over a Unix socket with TLS a client that leaves around its handshake h
   }
   await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
   await expect.poll(() => held(sidecar)).toBe(0)
+})
+
+it('H244 over a Unix socket with TLS a connection is charged for its handshake until that ends', async () => {
+  const path = join(temporaryDirectory(), 'postern.sock')
+  const sidecar = await startSidecar({ transport: 'tls', config: { listen: { address: `unix:${path}` } } })
+  const begun = await opened(connectPlain(path), 'connect')
+  begun.write(Buffer.from('16030100f8010000f40303', 'hex'))
+  await expect.poll(() => held(sidecar)).toBe(HANDSHAKE)
+  await opened(connect({ path, rejectUnauthorized: false }), 'secureConnect')
+  await expect.poll(() => held(sidecar)).toBe(HANDSHAKE + TLS_CONNECTION)
 })
 
 it('H244 over a Unix socket in cleartext a connection is charged once', async () => {

@@ -182,7 +182,7 @@ it('H209 H210 H275 while the shared store does not answer, a reload ends the sam
     public_paths: ['/log'],
     enforce: false,
   }
-  const started = await start(config, { env: { NODE_OPTIONS: storeTimeout(2_000) } })
+  const started = await start(config, { bounds: storeTimeout(2_000) })
   const { served } = started
   const credential = bearer((await served.grant()).access_token)
   const cookie = await logIn(served)

@@ -27,12 +27,13 @@ import {
 } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
 import { begin, impatientClock, runInProcess } from './in-process.ts'
+import type { OtherBounds } from './other-bounds.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
+const SOURCE = join(REPOSITORY, 'src', 'main.ts')
 /** The program: the bundle in a test, otherwise the source. */
-export const MAIN: string =
-  bundle === undefined ? join(REPOSITORY, 'src', 'main.ts') : join(bundle, 'dist', 'postern.mjs')
+export const MAIN: string = bundle === undefined ? SOURCE : join(bundle, 'dist', 'postern.mjs')
 
 /**
  * The environment of the program. It has no other variable of the test, because a POSTERN_ variable would take effect. An empty
@@ -149,6 +150,8 @@ export interface Site {
 export interface ServeOptions {
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** What the process has in place of its constants. It starts from the source then, because a bundle keeps its own. */
+  readonly bounds?: OtherBounds
   /** A program and arguments to put in front of Node. */
   readonly under?: readonly string[]
 }
@@ -198,8 +201,10 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   replaceFile(configFile, JSON.stringify(yaml)) // JSON is YAML
 
   const command = options.command?.(directory, stateDir) ?? [process.execPath, MAIN]
-  const launchHere = ({ under = [], env = {} }: ServeOptions = {}): Launched =>
-    launch([...under, ...command, 'serve', '--config', configFile], { ...ENV, ...env })
+  function launchHere({ under = [], env = {}, bounds }: ServeOptions = {}): Launched {
+    const program = bounds === undefined ? command : [process.execPath, bounds, SOURCE]
+    return launch([...under, ...program, 'serve', '--config', configFile], { ...ENV, ...env })
+  }
 
   return {
     device: device as Device, // a test that passes only a URL does not use `site.device`
