@@ -11,7 +11,7 @@ import { runProgram } from './commands/program.ts'
 import { typedProgram } from './commands/typed-program.ts'
 import { systemClock } from './system/clock.ts'
 import { isJournal } from './system/journald.ts'
-import type { PermissionedProcess } from './system/permissions.ts'
+import type { PathFacts, PermissionedProcess } from './system/permissions.ts'
 import { keepTicksFast } from './system/tick-objects.ts'
 
 /** The words after the name of the program on the command line. In the single executable there is no script among them. */
@@ -27,7 +27,7 @@ const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
   readOutside,
-  statOutside,
+  lookOutside,
   restart: (env) => process.execve?.(process.execPath, [process.argv0, ...ARGUMENTS], env),
 }
 
@@ -76,11 +76,14 @@ function readOutside(path: string): string | undefined {
   return outputOf('[ -f "$1" ] && exec cat -- "$1"', path)
 }
 
-/** The owner and the mode of a path, by another program. Undefined if there is no such path. */
-function statOutside(path: string): { readonly uid: number; readonly mode: number } | undefined {
-  const [, uid, mode] =
-    /^(\d+) ([\da-f]+)\n$/.exec(outputOf('exec stat -Lc "%u %f" -- "$1"', path) ?? '') ?? []
-  return uid === undefined || mode === undefined ? undefined : { uid: Number(uid), mode: Number(`0x${mode}`) }
+/** Looks at a path with another program. Undefined if there is no such path. */
+function lookOutside(path: string): PathFacts | undefined {
+  const script = 'stat -c "%u %g %f" -- "$1" && if [ -L "$1" ]; then readlink -- "$1"; fi'
+  const [, uid, gid, mode, link] =
+    /^(\d+) (\d+) ([\da-f]+)\n(?:(.*)\n)?$/s.exec(outputOf(script, path) ?? '') ?? []
+  return mode === undefined
+    ? undefined
+    : { uid: Number(uid), gid: Number(gid), mode: Number(`0x${mode}`), link }
 }
 
 /** What a shell command writes about a path; undefined if it fails or writes no text. */

@@ -96,9 +96,9 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     reads: ['node:process'],
     why: 'the version of Node, which `build_info` reports, and the process id for a second sidecar on the folder',
   },
-  'src/password/hook-socket.ts': {
+  'src/system/other-writers.ts': {
     reads: ['node:process'],
-    why: 'the user of the process, who may own the socket to which passwords go',
+    why: 'the user of the process, who may own and write what it trusts',
   },
   'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
   'src/page/grant-search.js': { reads: ['setTimeout', 'clearTimeout'], why: 'timers of the browser' },

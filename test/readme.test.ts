@@ -1,4 +1,12 @@
-import { copyFileSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
@@ -35,6 +43,8 @@ it('the commands of README.md put a sidecar in front of a device and use it, and
   const folder = temporaryDirectory()
   for (const part of ['package.json', 'src', 'node_modules'])
     symlinkSync(join(root, part), join(folder, part))
+  // As a clone under umask 002.
+  chmodSync(folder, 0o775)
   await putBeforeDevice(folder)
   expect(statSync(join(folder, 'password')).mode & 0o777).toBe(0o600)
 

@@ -1,6 +1,6 @@
 /**
  * The flags of Node in the executable. Node's permission model is on: the program may read its configuration, its state, the
- * secrets that a service manager hands over, who owns the socket of a password hook and how much memory it has and uses, and write
+ * secrets that a service manager hands over, who owns the socket of a password hook, which groups have one member, and how much memory it has and uses, and write
  * its state. For a command, or a configuration with files elsewhere, the program restarts itself with more permissions
  * (src/system/permissions.ts), which is what `--allow-child-process` is for: `serve` gives that up before it listens.
  */
@@ -9,6 +9,8 @@ export const NODE_FLAGS: readonly string[] = [
   '--allow-net',
   '--allow-child-process',
   '--allow-fs-read=/etc/hosts',
+  '--allow-fs-read=/etc/passwd',
+  '--allow-fs-read=/etc/group',
   '--allow-fs-read=/proc/self/cgroup',
   '--allow-fs-read=/proc/self/status',
   '--allow-fs-read=/sys/fs/cgroup',

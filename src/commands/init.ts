@@ -112,10 +112,8 @@ export async function initCommand(options: InitOptions, io: InitIo): Promise<Exi
     const files = [answers.password.newFile ?? [], { path: config, text, replaces: isShipped(config) }].flat()
     writeNewFiles(files)
     const login = answers.password.auth === undefined ? answers.device.login : undefined
-    const flags = instance === undefined ? { config, ...ownFlag(config, io) } : { instance: instance.name }
     return {
       config,
-      commands: nextCommands({ set: [], ...flags }, io),
       files: files.map(({ path }) => path),
       login,
       hasRevocation: answers.device.hasRevocation,
@@ -123,7 +121,10 @@ export async function initCommand(options: InitOptions, io: InitIo): Promise<Exi
     }
   }
   const warn = (sentence: string): void => void io.stderr.write(`postern init: ${sentence}\n`)
-  io.stdout.write(nextSteps(instance === undefined ? write() : await withFreeAddresses(io, warn, write)))
+  const made = instance === undefined ? write() : await withFreeAddresses(io, warn, write)
+  const named =
+    instance === undefined ? { config, ...(await ownFlag(config, io, warn)) } : { instance: instance.name }
+  io.stdout.write(nextSteps(made, nextCommands({ set: [], ...named }, io)))
   return 0
 }
 
@@ -154,13 +155,19 @@ function untouched(file: string | undefined): string | undefined {
   }
 }
 
-/** Whether commands find the file where this one was typed. */
-function ownFlag(config: string, io: InitIo): { readonly isOwn?: true } {
+/** Whether commands find the file where this one was typed. If they would find but not take it, says why. */
+async function ownFlag(
+  config: string,
+  io: InitIo,
+  warn: (sentence: string) => void,
+): Promise<{ readonly isOwn?: true }> {
+  if (config !== join(io.folder ?? '', OWN_CONFIG)) return {}
   try {
-    return findOwnConfig(io) === config ? { isOwn: true } : {}
+    return (await findOwnConfig(io)) === config ? { isOwn: true } : {}
   } catch (error) {
-    if (error instanceof SetupError) return {}
-    throw error
+    if (!(error instanceof SetupError)) throw error
+    warn(error.message)
+    return {}
   }
 }
 
@@ -232,7 +239,6 @@ async function requirePassword(choice: PasswordChoice, weak: boolean): Promise<v
 
 interface Made {
   readonly config: string
-  readonly commands: NextCommands
   readonly files: readonly string[]
   /** The login of the device, if `upstream.auth` is not set yet. */
   readonly login?: TriedDevice['login']
@@ -243,7 +249,7 @@ interface Made {
 }
 
 /** The next steps after `init`, with three commands to copy. */
-function nextSteps({ config, commands, files, login, hasRevocation, places }: Made): string {
+function nextSteps({ config, files, login, hasRevocation, places }: Made, commands: NextCommands): string {
   const notes = [
     ...(login === undefined ? [] : [signingIn(login.words, config)]),
     ...(hasRevocation === true ? [LOGGING_OUT] : []),

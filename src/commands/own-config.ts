@@ -1,8 +1,6 @@
-import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { mayRestart, type PermissionedProcess } from '../system/permissions.ts'
-import { isWithheld, SetupError } from '../system/setup-error.ts'
-import { shellWord } from '../system/text.ts'
+import { createLook, otherWriters } from '../system/other-writers.ts'
+import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ProgramIo } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
 import { OWN_CONFIG } from './help.ts'
@@ -16,64 +14,44 @@ interface Naming extends Partial<ConfigOptions> {
 type Place = Pick<CommandIo, 'env' | 'folder' | 'user'> & Pick<ProgramIo, 'permissions'>
 
 /**
- * `postern.yaml` of the working directory, if it exists and `POSTERN_CONFIG` names no other file. Throws a `SetupError` if another user than
- * root may write the file or its folder: the file says which programs get the password, and a command that root types in a folder of another
- * user must not follow it.
+ * `postern.yaml` of the working directory, if it exists and `POSTERN_CONFIG` names no other file. Rejects with a `SetupError` if another user
+ * than root may write it, or put another one in its place: the file says which programs get the password, and a command that root types in
+ * a folder of another user must not follow it.
  */
-export function findOwnConfig({ env, folder, user, permissions }: Place): string | undefined {
+export async function findOwnConfig({ env, folder, user, permissions }: Place): Promise<string | undefined> {
   if (env.POSTERN_CONFIG !== undefined || folder === undefined || user === undefined) return undefined
   const file = join(folder, OWN_CONFIG)
-  const facts = factsOf(file, permissions)
-  if (facts === undefined || (facts.mode & TYPE) !== REGULAR) return undefined
-  requireOwn(file, facts, user)
-  const around = factsOf(folder, permissions)
-  if (around !== undefined) requireOwn(folder, around, user)
+  const look = createLook(permissions)
+  const facts = await look.facts(file)
+  if (facts === undefined || (facts.mode & TYPE) === FOLDER) return undefined
+  // The folder by itself, too: as the end of a path it must not be sticky, because anyone could have put the file there first.
+  for (const path of [folder, file]) {
+    const [writer] = await otherWriters(path, { user, look })
+    if (writer === undefined) continue
+    throw new SetupError(`${file} is not used without --config: ${writer.reason}`, {
+      remedy: `name a file with --config, or ${writer.remedy}`,
+    })
+  }
   return file
 }
+
+/** The bits of a mode for the type of a file, and those of a folder. */
+const [TYPE, FOLDER] = [0o170000, 0o040000]
 
 /**
  * The options with `findOwnConfig` as configuration, unless they name one. Says on standard error which file that is.
  *
  * @param command the name of the command, for the line on standard error
  */
-export function withOwnConfig<Options extends Naming>(
+export async function withOwnConfig<Options extends Naming>(
   options: Options,
   command: string,
   io: Place & Pick<CommandIo, 'stderr'>,
-): Options {
+): Promise<Options> {
   const { config, instance, stateDir, admin } = options
   const isNamed = [config, instance, stateDir, admin].some((each) => each !== undefined)
-  const file = isNamed ? undefined : findOwnConfig(io)
+  const file = isNamed ? undefined : await findOwnConfig(io)
   if (file === undefined) return options
   io.stderr.write(`postern ${command}: the configuration is ${file}\n`)
   return { ...options, config: file, isOwn: true }
-}
-
-interface Facts {
-  readonly uid: number
-  readonly mode: number
-}
-
-/** The bits of a mode for the type of a file, and a regular file among them. */
-const [TYPE, REGULAR] = [0o170000, 0o100000]
-
-/** Undefined if there is no such path, or if this process may not search its folder. */
-function factsOf(path: string, { permission, statOutside }: PermissionedProcess): Facts | undefined {
-  try {
-    return statSync(path)
-  } catch (error) {
-    // `serve` may not look here before it has restarted with more permissions. So another program looks: without a file no restart is needed.
-    return isWithheld(error) && mayRestart({ permission }) ? statOutside(path) : undefined
-  }
-}
-
-function requireOwn(path: string, { uid, mode }: Facts, user: number): void {
-  const shown = (mode & 0o7777).toString(8).padStart(4, '0')
-  const isForeign = uid !== 0 && uid !== user
-  if (!isForeign && (mode & 0o022) === 0) return
-  const mend = isForeign ? `chown ${user} ${shellWord(path)}` : `chmod go-w ${shellWord(path)}`
-  throw new SetupError(
-    `${path} belongs to user ${uid} and has mode ${shown}, so another user than root and you (${user}) may write it`,
-    { remedy: `it is not used without --config: name a file with --config, or ${mend}` },
-  )
 }

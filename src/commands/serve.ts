@@ -64,6 +64,7 @@ async function runSidecar(
     clock: io.clock,
     log,
     destination,
+    configFile,
     ownsProcess: true,
     waitsForAddresses: true,
   })

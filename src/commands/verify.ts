@@ -8,8 +8,9 @@ import { mayColour, planJson, reportJson, textReporter, visible } from '../verif
 import { planOf, verify } from '../verify/run.ts'
 import { columnsOf, wrapped } from './columns.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
+import { exposureWarning } from './exposed-file.ts'
 import { lostReason, type Outputs } from './output.ts'
-import { exposureWarning, type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
+import { type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
 
 export interface VerifyCommandFlags extends VerifyFlags {
   readonly json?: boolean
@@ -69,7 +70,7 @@ async function targetWarnings(
   { url, tls }: VerifyOptions,
   { passwordFile = '' }: VerifyFlags,
 ): Promise<readonly string[]> {
-  const exposure = await exposureWarning(passwordFile)
+  const exposure = await exposureWarning('--password-file', passwordFile)
   const remote = !isLoopback(addressOf(url).host)
   return [
     ...(exposure === undefined ? [] : [exposure]),

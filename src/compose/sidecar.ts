@@ -57,6 +57,8 @@ const COMPARE_EVERY = 60_000
 
 export interface SidecarDependencies extends OpenLog {
   readonly clock: Clock
+  /** The configuration file, if there is one: the log warns if other users can replace it. */
+  readonly configFile?: string | undefined
   /** The names and addresses of this machine; default: read from the system. */
   readonly machine?: () => MachineNames
   /** Whether the start waits for an address that this machine does not have yet. Otherwise such an address is an error. */
@@ -78,6 +80,7 @@ export async function createSidecar(
     clock,
     log,
     destination,
+    configFile,
     ownsProcess = false,
     machine = machineNames,
     waitsForAddresses,
@@ -112,7 +115,7 @@ export async function createSidecar(
     onBug,
   }
   const services = await openDeviceServices(config, parts, opened)
-  const warnOf = createConfigWarnings(log, onBug)
+  const warnOf = createConfigWarnings(log, onBug, configFile)
   const { state, tables, places } = await openState(config, {
     clock,
     log,

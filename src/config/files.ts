@@ -7,15 +7,15 @@ import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 
 /** A file, and the configuration key that names it. */
-export interface SecretFile {
+export interface NamedFile {
   readonly key: string
   readonly file: string
 }
 
 /** Every file of the configuration that holds a secret. */
-export function secretFiles(config: Config): readonly SecretFile[] {
+export function secretFiles(config: Config): readonly NamedFile[] {
   const { admin, listen, upstream, store } = config
-  const files: SecretFile[] = passwordSources(config).map(({ key, file }) => ({ key, file }))
+  const files: NamedFile[] = passwordSources(config).map(({ key, file }) => ({ key, file }))
   if (admin.passwordFile !== undefined) files.push({ key: 'admin.password_file', file: admin.passwordFile })
   const own = ownPair(listen.tls)
   if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
@@ -25,8 +25,8 @@ export function secretFiles(config: Config): readonly SecretFile[] {
   )
 }
 
-function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): SecretFile[] {
-  const files: SecretFile[] = []
+function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): NamedFile[] {
+  const files: NamedFile[] = []
   if (tls.key !== undefined) files.push({ key: `${above}.tls.key`, file: tls.key })
   for (const [name, value] of Object.entries(headers)) {
     if (value !== null && typeof value !== 'string' && !isClientName(value))
@@ -35,6 +35,32 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Se
   if (auth !== 'off' && auth.password !== undefined)
     files.push({ key: `${above}.auth.password.file`, file: auth.password.file })
   return files
+}
+
+/** A path that only root and the user of Postern may replace. */
+export interface TrustedPath extends NamedFile {
+  /** What of it must be safe. The owner is judged only of what this user itself creates: a user namespace shows other owners. */
+  readonly judged: 'folders above' | 'mode' | 'owner and mode'
+}
+
+/** The state folder, and what says which server is the right one: certificates of authorities, and sockets of devices. */
+export function trustedPaths({ stateDir, store, upstream }: Config): readonly TrustedPath[] {
+  const services = servicesOf(upstream).flatMap(({ path, service: { url, tls } }): TrustedPath[] => {
+    const above = path.join('.')
+    return [
+      ...(tls.ca === undefined ? [] : [{ key: `${above}.tls.ca`, file: tls.ca, judged: 'mode' } as const]),
+      ...(url.kind === 'unix'
+        ? [{ key: `${above}.url`, file: url.path, judged: 'folders above' } as const]
+        : []),
+    ]
+  })
+  return [
+    { key: 'state_dir', file: stateDir, judged: 'owner and mode' },
+    ...(store.tls.ca === undefined
+      ? []
+      : [{ key: 'store.tls.ca', file: store.tls.ca, judged: 'mode' } as const]),
+    ...services,
+  ]
 }
 
 /** The permissions that a sidecar needs: each file and folder that it reads, watches or writes, and a thread for some hashes. */

@@ -1,8 +1,9 @@
 import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import type { OtherWriter } from '../system/other-writers.ts'
 import { shellWord } from '../system/text.ts'
 import { isLocal, UNSET_ADDRESS } from './address.ts'
-import type { SecretFile } from './files.ts'
+import type { NamedFile } from './files.ts'
 import type { Config } from './schema.ts'
 import { servicesOf } from './upstream-fields.ts'
 import { areWide } from './wide-ranges.ts'
@@ -21,10 +22,12 @@ export interface UnsafeSetting {
   readonly message?: string
 }
 
-/** A file with a secret. No field quotes the secret. */
-export interface SecretFacts extends SecretFile {
-  /** 0 if it is no file or cannot be read. */
+/** A file that has a secret or that Postern trusts. No field quotes the secret. */
+export interface FileFacts extends NamedFile {
+  /** Of a file with a secret; 0 if it is no file or cannot be read. */
   readonly mode: number
+  /** Who else can replace it. */
+  readonly writer?: OtherWriter | undefined
   /** It is the socket of the password hook. */
   readonly isSocket?: boolean
   /** Set for a password that clients or viewers log in with. */
@@ -56,10 +59,10 @@ interface SettingRow extends Row {
   readonly when: (config: Config) => readonly (Pick<UnsafeSetting, 'reason'> & Partial<UnsafeSetting>)[]
 }
 
-/** A row for each file with a secret. `when` returns the reason. The key of the finding is the key that names the file. */
+/** A row for each file with a secret or that is trusted. `when` returns the reason. The key of the finding is the key that names the file. */
 interface FileRow extends Row {
-  readonly remedy: (facts: SecretFacts) => string
-  readonly when: (facts: SecretFacts) => string | undefined
+  readonly remedy: (facts: FileFacts) => string
+  readonly when: (facts: FileFacts) => string | undefined
 }
 
 /**
@@ -238,7 +241,7 @@ export const UNSAFE_SETTINGS: readonly SettingRow[] = [
 
 const PASSWORD_FILE = 'a password file'
 
-/** The table for files with secrets. The rows for passwords come first. */
+/** The table for files with secrets and trusted ones. The rows for passwords come first. */
 export const UNSAFE_FILES: readonly FileRow[] = [
   {
     key: PASSWORD_FILE,
@@ -299,10 +302,21 @@ export const UNSAFE_FILES: readonly FileRow[] = [
     message: 'the socket of the password hook is open to other users',
     when: ({ mode, isSocket }) => (isSocket && (mode & 0o002) !== 0 ? 'others can connect to it' : undefined),
   },
+  {
+    key: '`state_dir`, a file with a secret or a CA, the configuration, the socket of a device',
+    wanted:
+      'only root and the user of Postern can write it and the folders above it; a sticky one above it, such as `/tmp`, is safe. They own `state_dir`, too',
+    meaning: 'another user can replace it, or what is in it',
+    remedy: ({ writer }) =>
+      writer?.owner === undefined
+        ? (writer?.remedy ?? '')
+        : `${writer.remedy}, or run Postern as user ${writer.owner}`,
+    when: ({ writer }) => writer?.reason,
+  },
 ]
 
 /** The unsafe settings in the order of the table, then the unsafe files one after the other. */
-export function unsafeSettings(config: Config, files: readonly SecretFacts[]): readonly UnsafeSetting[] {
+export function unsafeSettings(config: Config, files: readonly FileFacts[]): readonly UnsafeSetting[] {
   return [
     ...UNSAFE_SETTINGS.flatMap(({ wanted, when, ...row }) =>
       when(config).map((found) => ({ ...row, ...found })),
@@ -345,7 +359,7 @@ export function exposureOf(mode: number): string {
     .join(', ')
 }
 
-function hashAnew({ key, file, password }: SecretFacts): string {
+function hashAnew({ key, file, password }: FileFacts): string {
   if (password?.user !== undefined) {
     return `write the line that postern hash-password prints to a file of its own, and name it in ${key.replace(/\.(?:htpasswd|shadow)\.file$/, '.file')}; it is argon2id`
   }

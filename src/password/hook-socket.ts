@@ -1,10 +1,10 @@
 import type { Stats } from 'node:fs'
-import { lstat, stat } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { dirname } from 'node:path'
-import { geteuid } from 'node:process'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError, type Fault } from '../system/named-file.ts'
+import { otherWriters } from '../system/other-writers.ts'
 import { codeOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { HOOK_DEADLINE, type Hook, type HookAnswer } from './hook.ts'
 
@@ -103,14 +103,13 @@ function troubleOf(error: Error): string {
 }
 
 /**
- * Why passwords must not be sent to this path; undefined if they may. A user who can put a socket there receives them. So socket and folder
- * have to belong to root or to the user of this process, and no other user may write the folder.
+ * Why passwords must not be sent to this path; undefined if they may. A user who can put a socket there receives them. So the socket and its
+ * folder have to belong to root or to the user of this process, and no other user may write the folder or put another one in its place.
  */
 async function placeFault(path: string): Promise<Fault | undefined> {
-  const folder = dirname(path)
-  let found: { readonly folder: Stats; readonly socket: Stats }
+  let found: Stats
   try {
-    found = { folder: await stat(folder), socket: await lstat(path) }
+    found = await lstat(path)
   } catch (error) {
     if (isBug(error)) throw error
     if (codeOf(error) !== 'ENOENT') return explainPathError(error, path)
@@ -119,28 +118,21 @@ async function placeFault(path: string): Promise<Fault | undefined> {
       remedy: 'start the program that listens there, or correct the path',
     }
   }
-  if (!found.socket.isSocket())
+  if (!found.isSocket())
     return { reason: 'it is not a Unix socket', remedy: 'name the socket on which the program listens' }
-  const owner = strangerIn(found.folder)
-  if (owner !== undefined)
+  const [writer] = await otherWriters(dirname(path))
+  if (writer !== undefined) {
+    const who = writer.owner === undefined ? 'so they' : 'who'
     return {
-      reason: `${folder} belongs to user ${owner}, who could put a socket there and receive passwords`,
-      remedy: `put the socket into a folder of root`,
+      reason: `${writer.reason}, ${who} could put a socket there and receive passwords`,
+      remedy: `${writer.remedy}, or put the socket into a folder of root`,
     }
-  if ((found.folder.mode & 0o022) !== 0)
-    return {
-      reason: `other users can write ${folder}, so they could put a socket there and receive passwords`,
-      remedy: `chmod go-w ${folder}, or put the socket into a folder of root`,
-    }
-  const listener = strangerIn(found.socket)
-  if (listener === undefined) return undefined
+  }
+  // The mode of a socket says who may connect. Of its path only the owner is left to judge.
+  const owner = (await otherWriters(path)).find((each) => each.owner !== undefined)?.owner
+  if (owner === undefined) return undefined
   return {
-    reason: `it belongs to user ${listener}, who may be another one than you think and receive passwords`,
+    reason: `it belongs to user ${owner}, who may be another one than you think and receive passwords`,
     remedy: 'let systemd make the socket for the program, or chown it to root',
   }
-}
-
-/** The owner, unless that is root or the user of this process. */
-function strangerIn({ uid }: Stats): number | undefined {
-  return uid === 0 || uid === geteuid?.() ? undefined : uid
 }

@@ -18,6 +18,15 @@ export interface NeededPath {
  */
 export type Needs = readonly (NeededPath | 'thread')[] | 'everything'
 
+/** A file, a folder, or a symbolic link itself. */
+export interface PathFacts {
+  readonly uid: number
+  readonly gid: number
+  readonly mode: number
+  /** The target of a symbolic link. */
+  readonly link?: string | undefined
+}
+
 /** The parts of the process that the permissions depend on. */
 export interface PermissionedProcess {
   /** Undefined if Node runs without `--permission`: then everything is allowed. */
@@ -27,8 +36,8 @@ export interface PermissionedProcess {
   readonly hasPassedSocket?: boolean
   /** Reads a file through another program, which needs no permission of Node. Undefined if it cannot be read or is not text. */
   readonly readOutside: (path: string) => string | undefined
-  /** The owner and the mode of a path, in the same way. Undefined if there is no such path. */
-  readonly statOutside: (path: string) => { readonly uid: number; readonly mode: number } | undefined
+  /** What a path is, in the same way. Undefined if there is no such path. */
+  readonly lookOutside: (path: string) => PathFacts | undefined
   /** Replaces the program in this process. */
   readonly restart: (env: Record<string, string | undefined>) => void
 }

@@ -468,7 +468,10 @@ describe('H225 a password that protects little', () => {
     const { socket } = await startHook()
     chmodSync(socket, 0o666)
     for (const { meaning } of await configWarnings(configOf({ password: { socket } }))) found.add(meaning)
-    // The modes of the file and of the socket are the last rows.
+    const open = temporaryDirectory()
+    chmodSync(open, 0o777)
+    for (const { meaning } of await configWarnings(configOf({ state_dir: open }))) found.add(meaning)
+    // The modes of the file, of the socket and of the folder are the last rows.
     expect(UNSAFE_FILES.filter(({ meaning }) => !found.has(meaning))).toEqual([])
   })
 

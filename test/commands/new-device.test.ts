@@ -361,10 +361,30 @@ describe('the three commands at the end of init', () => {
     const named = [`  postern check ${flag}`, `  postern serve ${flag}`, `  postern try / ${flag}`]
     expect(await commands(['--config', config], { folder: temporaryDirectory() })).toEqual(named)
     const open = temporaryDirectory()
-    chmodSync(open, 0o775)
+    chmodSync(open, 0o777)
     expect((await commands([], { folder: open }))?.[0]).toBe(
       `  postern check --config ${join(open, 'postern.yaml')}`,
     )
+  })
+
+  it('H367 name the file in a folder that others may write, and init says why', async () => {
+    const open = temporaryDirectory()
+    chmodSync(open, 0o777)
+    const { url } = await startDevice()
+    const flags = ['init', '--url', url, '--password-file', password]
+    const around = { env, user: process.getuid?.() }
+    const { stderr } = await runInProcess(flags, { ...around, folder: open })
+    expect(stderr).toContain(
+      `postern init: ${join(open, 'postern.yaml')} is not used without --config: other users can write ${open}; ` +
+        `name a file with --config, or chmod go-w ${open}\n`,
+    )
+    for (const [more, folder] of [
+      [[], temporaryDirectory()],
+      [['--config', join(temporaryDirectory(), 'other.yaml')], open],
+    ] as const)
+      expect((await runInProcess([...flags, ...more], { ...around, folder })).stderr).not.toContain(
+        '--config',
+      )
   })
 
   it('name the file of the package in a folder with another postern.yaml', async () => {

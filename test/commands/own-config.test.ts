@@ -54,6 +54,9 @@ it('H367 another configuration that is named takes its place', async () => {
   expect(await shown([], { defaultConfig: other.configFile, folder: temporaryDirectory() })).toEqual(named)
 })
 
+/** A group with no member on this machine, so that it is not the private one of the user. Only root can give it a file. */
+const SOME_GROUP = 4711
+
 it.each([
   ['the file, for its group', 'file', 0o660],
   ['the file, for everyone', 'file', 0o602],
@@ -62,17 +65,25 @@ it.each([
 ])('H367 is refused if others may write %s', async (_what, which, mode) => {
   const site = await prepareSite()
   const path = which === 'file' ? site.configFile : site.directory
+  if (user === 0) chownSync(path, user, SOME_GROUP)
+  else if ((mode & 0o002) === 0) return
   chmodSync(path, mode)
-  const shown = mode.toString(8).padStart(4, '0')
   expect(await runIn(site.directory, ['check'])).toMatchObject({
     code: 2,
     stdout: '',
     stderr:
-      `postern check: ${path} belongs to user ${user} and has mode ${shown}, so another user than root and you (${user}) may write it; ` +
-      `it is not used without --config: name a file with --config, or chmod go-w ${path}\n`,
+      `postern check: ${site.configFile} is not used without --config: other users can write ${path}; ` +
+      `name a file with --config, or chmod go-w ${path}\n`,
   })
   expect(await runIn(site.directory, ['check', '--config', site.configFile])).toMatchObject({ code: 0 })
   chmodSync(path, which === 'file' ? 0o644 : 0o755)
+  expect(await runIn(site.directory, ['check'])).toMatchObject({ code: 0 })
+})
+
+it('H367 is used if only the private group of the user may write file and folder, as umask 002 makes them', async () => {
+  const site = await prepareSite()
+  chmodSync(site.configFile, 0o664)
+  chmodSync(site.directory, 0o775)
   expect(await runIn(site.directory, ['check'])).toMatchObject({ code: 0 })
 })
 
@@ -86,10 +97,36 @@ it.each(['file', 'folder'])('H367 is refused if the %s belongs to another user',
     expect(await runIn(site.directory, ['check'], asOther)).toMatchObject({ code: 0 })
     chownSync(path, 4711, 0)
     const { code, stderr } = await runIn(site.directory, ['check'])
-    expect([code, stderr]).toEqual([2, expect.stringContaining(`${path} belongs to user 4711 and has mode`)])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(`: ${path} belongs to user 4711; name a file`),
+    ])
     expect(stderr).toContain(`or chown 0 ${path}\n`)
     expect(await runIn(site.directory, ['check'], { user: 4711 })).toMatchObject({ code: 0 })
   } else expect(await runIn(site.directory, ['check'], asOther)).toMatchObject({ code: 2 })
+})
+
+it('H367 is refused if others may write a folder above, also one above the target of a link', async () => {
+  const open = temporaryDirectory()
+  const [inner, elsewhere] = [join(open, 'inner'), temporaryDirectory()]
+  mkdirSync(inner)
+  const site = await prepareSite()
+  renameSync(site.configFile, join(inner, 'postern.yaml'))
+  symlinkSync(join(inner, 'postern.yaml'), join(elsewhere, 'postern.yaml'))
+  for (const mode of [0o777, 0o757]) {
+    chmodSync(open, mode)
+    for (const folder of [inner, elsewhere])
+      expect(await runIn(folder, ['check'])).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(
+          `${join(folder, 'postern.yaml')} is not used without --config: other users can write ${open}; `,
+        ),
+      })
+  }
+  for (const mode of [0o1777, 0o755]) {
+    chmodSync(open, mode)
+    for (const folder of [inner, elsewhere]) expect(await runIn(folder, ['check'])).toMatchObject({ code: 0 })
+  }
 })
 
 it('H367 a link is judged by its target, and a folder of that name is no configuration', async () => {

@@ -16,7 +16,7 @@ async function runWithheld(...args: readonly string[]) {
       permission: { has: (scope: string) => scope === 'child', drop: () => {} },
       env: {},
       readOutside: () => undefined,
-      statOutside: () => undefined,
+      lookOutside: () => undefined,
       restart() {
         throw new Error('execve: out of memory')
       },

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -127,14 +127,17 @@ it('H358 takes a token of a file or of standard input, and keeps it', async () =
   const site = await servedSite()
   const { stdout: token } = await site.postern('issue', '--for', '1h')
   const file = join(site.directory, "the monitor's token")
-  writeFileSync(file, token)
+  writeFileSync(file, token, { mode: 0o600 })
   const ofFile = await tryIt(site, '/a', '', '--token-file', file)
   expect([ofFile.code, ofFile.stdout]).toEqual([0, 'from the device'])
   expect((await pasteCurl(ofFile)).stdout).toBe('from the device')
   const ofInput = await tryIt(site, '/a', token, '--token-file', '-')
   expect(ofInput.stdout).toBe('from the device')
   expect(ofInput.stderr).toContain(`\n  printf 'Authorization: Bearer %s' "$ACCESS_TOKEN" |\n  curl `)
-  for (const { stderr } of [ofFile, ofInput]) expect(stderr).not.toContain(token.trim())
+  for (const { stderr } of [ofFile, ofInput]) {
+    expect(stderr).not.toContain(token.trim())
+    expect(stderr).not.toContain('WARNING')
+  }
   expect(await grants(site)).toHaveLength(1)
 
   await site.postern('revoke', '--all')
@@ -145,6 +148,22 @@ it('H358 takes a token of a file or of standard input, and keeps it', async () =
       /\npostern try: the token is unknown, has expired or is revoked; postern issue makes another one\n$/,
     ),
   ])
+})
+
+it('H358 warns of a token file that other users can read or write', async () => {
+  const site = await servedSite()
+  const { stdout: token } = await site.postern('issue', '--for', '1h')
+  const file = join(site.directory, 'a token')
+  writeFileSync(file, token)
+  for (const [mode, reason] of [
+    [0o644, 'others can read it'],
+    [0o666, 'others can read it, others can write it, its group can write it'],
+  ] as const) {
+    chmodSync(file, mode)
+    const { code, stdout, stderr } = await tryIt(site, '/a', '', '--token-file', file)
+    expect([code, stdout]).toEqual([0, 'from the device'])
+    expect(stderr.split('\n')[0]).toBe(`WARNING --token-file: ${file}: ${reason}; chmod 0600 '${file}'`)
+  }
 })
 
 it('H358 the command for curl works with a certificate for other names, any target and one of several passwords', async () => {

@@ -49,7 +49,8 @@ export async function downloadAndTry(
 export const IN_CLONE = 'npm run -s postern --'
 
 /**
- * Types the commands of README.md for a device of one's own in `folder`, until `try` shows the response of the device.
+ * Types the commands of README.md for a device of one's own in `folder`, until `try` shows the response of the device. The umask is 002, as
+ * Debian and Ubuntu set it for people.
  *
  * @param program where the folder is no clone, the words in place of those of a clone
  */
@@ -57,7 +58,7 @@ export async function putBeforeDevice(folder: string, program = IN_CLONE): Promi
   for (const tool of ['script', 'bash']) needs(tool)
   const device = await startDevice()
   const typed = (block: string): string =>
-    program === IN_CLONE ? block : replaceIn(block, IN_CLONE, program)
+    `umask 002\n${program === IN_CLONE ? block : replaceIn(block, IN_CLONE, program)}`
   // The packages are there, also in a clone of this test: CI types this line on a fresh machine.
   const first = replaceIn(shellBlock('README.md', 'init --url'), 'npm ci\n', '')
   const [port, adminPort] = [await unusedPort(), await unusedPort()]

@@ -1,9 +1,10 @@
-import { chmodSync, chownSync, lchownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createHookSocket } from '../../src/password/hook-socket.ts'
 import { nextTurn } from '../../src/system/clock.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { stillClock } from '../support/clock.ts'
 import { startHook } from './hook.ts'
 
@@ -139,6 +140,9 @@ describe('H361 No password is sent to a socket', () => {
   ])('in a folder of the mode %o', async (mode, reason) => {
     const { hook, folder, lines } = await answering('right\n')
     await hook.ready()
+    // Another group than the private one of the user.
+    if (process.getuid?.() === 0) chownSync(folder, 0, 4711)
+    else if ((mode & 0o002) === 0) return
     chmodSync(folder, mode)
     const whole = `${reason} ${folder}, so they could put a socket there and receive passwords`
     await expect(hook.ready()).rejects.toThrow(`${whole}; chmod go-w ${folder}`)
@@ -162,6 +166,30 @@ describe('H361 No password is sent to a socket', () => {
       expect(lines).toEqual([])
     },
   )
+
+  it('below a folder that others can write, unless it is sticky, nor behind a link there', async () => {
+    const { hook, folder, socket, lines } = await answering('right\n')
+    const above = temporaryDirectory()
+    const inner = join(above, 'inner')
+    mkdirSync(inner)
+    const moved = join(inner, 'check.sock')
+    renameSync(socket, moved)
+    const [below, behind] = [
+      createHookSocket(moved, stillClock()),
+      createHookSocket(join(folder, 'link/check.sock'), stillClock()),
+    ]
+    symlinkSync(inner, join(folder, 'link'))
+    chmodSync(above, 0o1777)
+    for (const each of [below, behind]) await each.ready()
+    chmodSync(above, 0o777)
+    const reason = `other users can write ${above}, so they could put a socket there and receive passwords`
+    for (const each of [below, behind]) {
+      await expect(each.ready()).rejects.toThrow(`${reason}; chmod go-w ${above}, or put the socket`)
+      expect(await each.ask(QUESTION)).toEqual({ failed: reason })
+    }
+    expect(await hook.ask(QUESTION)).toEqual({ failed: 'there is no such socket' })
+    expect(lines).toEqual([])
+  })
 
   it('that a symbolic link names, or that is none', async () => {
     const { folder, socket } = await answering('right\n')

@@ -91,7 +91,7 @@ export function begin(args: readonly string[], surroundings: Surroundings = {}):
       permission: undefined,
       env: ENV,
       readOutside: unused,
-      statOutside: unused,
+      lookOutside: unused,
       restart: unused,
     },
     args,

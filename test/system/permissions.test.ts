@@ -15,7 +15,7 @@ function started({ reads, writes, child = true }: Grants, options?: string) {
     },
     env: { LANG: 'C', NODE_OPTIONS: options },
     readOutside: () => undefined,
-    statOutside: () => undefined,
+    lookOutside: () => undefined,
     restart: ({ LANG, NODE_OPTIONS }) => {
       expect(LANG).toBe('C')
       restarts.push(NODE_OPTIONS)

@@ -53,7 +53,7 @@ export function examine(
   return (async function* () {
     for (const run of runs) yield await run()
     if (isReload) return
-    for (const { key, file, reason, meaning, remedy } of await configWarnings(asked.config)) {
+    for (const { key, file, reason, meaning, remedy } of await configWarnings(asked.config, asked.file)) {
       const message = file === undefined ? reason : `${file}: ${reason}`
       yield { result: { name: key, result: 'warning', message, meaning, remedy }, exitCode: 0 }
     }

@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { readSecretLine } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
+import { columnsOf, wrapped } from '../columns.ts'
+import type { CommandIo } from '../command.ts'
+import { exposureWarning } from '../exposed-file.ts'
 import { readSecret } from '../hash-password.ts'
 import { openPrompt, type Terminal } from '../prompt.ts'
 import { printable, tooMany } from './answer.ts'
@@ -13,20 +16,26 @@ export interface Given {
   readonly secret: string
 }
 
-interface Streams extends Pick<Terminal, 'stderr'> {
+interface Streams extends Pick<CommandIo, 'stderr'> {
   readonly stdin: () => Terminal['stdin']
 }
 
 /** RFC 6750 §2.1. */
 const TOKEN = /^[\w.~+/-]+=*$/
 
-/** Reads a token from a file, or from standard input for `-`; without a file, a password. Rejects with a `SetupError`. */
+/**
+ * Reads a token from a file, or from standard input for `-`; without a file, a password. Warns of a file that other users can read or write.
+ * Rejects with a `SetupError`.
+ */
 export async function readGiven(tokenFile: string | undefined, streams: Streams): Promise<Given> {
   if (tokenFile === undefined) return { kind: 'password', secret: await readPassword(streams) }
   const secret =
     tokenFile === '-'
       ? await readSecret(streams.stdin(), 'the token')
       : await readSecretLine('--token-file', tokenFile)
+  const warning = tokenFile === '-' ? undefined : await exposureWarning('--token-file', tokenFile)
+  if (warning !== undefined)
+    streams.stderr.write(`WARNING ${wrapped(warning, 8, columnsOf(streams.stderr))}\n`)
   if (TOKEN.test(secret)) return { kind: 'token', secret }
   throw new SetupError('what it holds is no token; postern issue prints one', { key: '--token-file' })
 }

@@ -1,5 +1,3 @@
-import { stat } from 'node:fs/promises'
-import { exposureOf } from '../../config/unsafe.ts'
 import { isAmbiguousPath, pathOf } from '../../http/request-path.ts'
 import { readOnlyLine } from '../../password/read-source.ts'
 import { isHash } from '../../password/stored-line.ts'
@@ -102,12 +100,6 @@ function passwordFault(line: string): string | undefined {
   if (line === '') return 'it is empty, and an empty password is never accepted'
   if (line.includes('\0')) return 'it contains a NUL byte'
   return isHash(line) ? 'it holds a hash, and verify has to send the password itself' : undefined
-}
-
-/** A warning if users that do not need the file can read or replace it; otherwise undefined. */
-export async function exposureWarning(file: string): Promise<string | undefined> {
-  const reason = exposureOf((await stat(file)).mode)
-  return reason === '' ? undefined : `--password-file: ${file}: ${reason}; chmod 0600 ${file}`
 }
 
 type Bounds = readonly [least: number, most: number]
