@@ -35,8 +35,8 @@ it as ${PAGES}/operating.md.`
 export const SERVE = `
 Each configuration key can be set in three places: --set overrides the
 environment, which overrides the file. postern.yaml in this folder needs no
---config, if it and the folder belong to root or to you, and nobody else may
-write them. A line on standard error then names it.
+--config, if it and the folders above it belong to root or to you, and nobody
+else may write them. A line on standard error then names it.
   postern serve --config postern.yaml --set limits.api.requests=120
   POSTERN_LIMITS_API_REQUESTS=120 postern serve
   postern serve --set upstream.url=http://192.0.2.7 \\

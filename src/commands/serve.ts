@@ -2,8 +2,17 @@ import { resolve } from 'node:path'
 import { createSidecar } from '../compose/sidecar.ts'
 import { certificateFiles, neededPermissions } from '../config/files.ts'
 import { type ConfigFile, readConfigFile } from '../config/load.ts'
+import { socketOfHook } from '../config/password-fields.ts'
 import type { Config } from '../config/schema.ts'
-import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
+import { requireHook } from '../password/hook-socket.ts'
+import { createLook } from '../system/other-writers.ts'
+import {
+  endRestarts,
+  ensurePermissions,
+  mayRestart,
+  type NeededPath,
+  type PermissionedProcess,
+} from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom, located } from './configuration.ts'
 import { type ConfigurationSource, createReloader, snapshotOf } from './reloader.ts'
@@ -26,11 +35,20 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
   ensurePermissions(needs, { ...io.permissions, hasPassedSocket })
   const daemon = early ?? io.daemon()
-  endRestarts(io.permissions)
   const source = { configFile, seen, load: () => loadedFrom(options, io) }
-  return runSidecar(config, source, daemon).catch((error: unknown) => {
+  try {
+    await judgeHook(config, io.permissions)
+    endRestarts(io.permissions)
+    return await runSidecar(config, source, daemon)
+  } catch (error) {
     throw located(error, locationOf)
-  })
+  }
+}
+
+/** While other programs can be started, they see the folders above the socket, which Node's permission model hides from this process. */
+async function judgeHook(config: Config, permissions: PermissionedProcess): Promise<void> {
+  const socket = socketOfHook(config)
+  if (socket !== undefined && mayRestart(permissions)) await requireHook(socket, createLook(permissions))
 }
 
 const readable = (path: string): NeededPath => ({ path, kind: 'file', write: false })

@@ -310,7 +310,7 @@ export const UNSAFE_FILES: readonly FileRow[] = [
     remedy: ({ writer }) =>
       writer?.owner === undefined
         ? (writer?.remedy ?? '')
-        : `${writer.remedy}, or run Postern as user ${writer.owner}`,
+        : `run Postern as user ${writer.owner}, or ${writer.remedy}`,
     when: ({ writer }) => writer?.reason,
   },
 ]

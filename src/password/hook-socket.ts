@@ -4,12 +4,19 @@ import { connect, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import type { Clock } from '../system/clock.ts'
 import { explainPathError, type Fault } from '../system/named-file.ts'
-import { otherWriters } from '../system/other-writers.ts'
+import { type Look, otherWriters } from '../system/other-writers.ts'
 import { codeOf, isBug, reasonOf, SetupError } from '../system/setup-error.ts'
 import { HOOK_DEADLINE, type Hook, type HookAnswer } from './hook.ts'
 
 /** The longest answer (bytes). */
 const LONGEST_ANSWER = 1024
+
+/** Rejects with a `SetupError` if passwords must not be sent to the socket. */
+export async function requireHook(path: string, look?: Look): Promise<void> {
+  const fault = await placeFault(path, look)
+  if (fault === undefined) return
+  throw new SetupError(`${path}: ${fault.reason}`, { key: 'password.socket', remedy: fault.remedy })
+}
 
 /**
  * The hook at a Unix socket. Each question is one line of JSON on a connection of its own. The answer is all that the program sends until
@@ -19,11 +26,7 @@ export function createHookSocket(path: string, clock: Pick<Clock, 'after'>): Hoo
   const open = new Set<Socket>()
   return {
     where: path,
-    async ready() {
-      const fault = await placeFault(path)
-      if (fault === undefined) return
-      throw new SetupError(`${path}: ${fault.reason}`, { key: 'password.socket', remedy: fault.remedy })
-    },
+    ready: () => requireHook(path),
     async ask(question) {
       const fault = await placeFault(path)
       if (fault !== undefined) return { failed: fault.reason }
@@ -106,7 +109,7 @@ function troubleOf(error: Error): string {
  * Why passwords must not be sent to this path; undefined if they may. A user who can put a socket there receives them. So the socket and its
  * folder have to belong to root or to the user of this process, and no other user may write the folder or put another one in its place.
  */
-async function placeFault(path: string): Promise<Fault | undefined> {
+async function placeFault(path: string, look?: Look): Promise<Fault | undefined> {
   let found: Stats
   try {
     found = await lstat(path)
@@ -120,7 +123,7 @@ async function placeFault(path: string): Promise<Fault | undefined> {
   }
   if (!found.isSocket())
     return { reason: 'it is not a Unix socket', remedy: 'name the socket on which the program listens' }
-  const [writer] = await otherWriters(dirname(path))
+  const [writer] = await otherWriters(dirname(path), { look })
   if (writer !== undefined) {
     const who = writer.owner === undefined ? 'so they' : 'who'
     return {
@@ -129,7 +132,7 @@ async function placeFault(path: string): Promise<Fault | undefined> {
     }
   }
   // The mode of a socket says who may connect. Of its path only the owner is left to judge.
-  const owner = (await otherWriters(path)).find((each) => each.owner !== undefined)?.owner
+  const owner = (await otherWriters(path, { look })).find((each) => each.owner !== undefined)?.owner
   if (owner === undefined) return undefined
   return {
     reason: `it belongs to user ${owner}, who may be another one than you think and receive passwords`,

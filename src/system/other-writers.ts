@@ -59,7 +59,7 @@ interface Judging {
   readonly user?: number | undefined
   /** Owners are not judged: those of another user namespace are not the ones that they seem to be. */
   readonly anyOwner?: boolean
-  readonly look?: Look
+  readonly look?: Look | undefined
 }
 
 /**

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { shippedArguments } from '../build/shipped.ts'
 import { runInProcess, type Surroundings } from '../process/in-process.ts'
@@ -148,18 +149,31 @@ it('H367 a link is judged by its target, and a folder of that name is no configu
 
 it('H367 serve finds it under the permissions of the executable, and reloads it after a change', async () => {
   const site = await prepareSite()
-  const folder = temporaryDirectory()
-  renameSync(site.configFile, join(folder, 'postern.yaml'))
+  const [folder, above] = [temporaryDirectory(), temporaryDirectory()]
+  const target = join(above, 'folder', 'target.yaml')
+  mkdirSync(join(above, 'folder'))
+  renameSync(site.configFile, target)
+  symlinkSync(target, join(folder, 'postern.yaml'))
+  // The umask 002 makes it so.
+  chmodSync(folder, 0o775)
   const program = shippedArguments({ configuration: '/nowhere', state: '/nowhere' })
-  const child = spawn(process.execPath, [...program, 'serve'], {
-    cwd: folder,
-    env: { ...env, NODE_COMPILE_CACHE: '' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  closeLater(() => void child.kill('SIGKILL'))
+  const serve = () => {
+    const child = spawn(process.execPath, [...program, 'serve'], {
+      cwd: folder,
+      env: { ...env, NODE_COMPILE_CACHE: '' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    closeLater(() => void child.kill('SIGKILL'))
+    return child
+  }
+  chmodSync(above, 0o777)
+  const refused = serve()
+  expect(await text(refused.stderr)).toContain(`other users can write ${above}; name a file with --config`)
+  chmodSync(above, 0o755)
+  const child = serve()
   let said = ''
-  child.stderr.on('data', (text) => {
-    said += text
+  child.stderr.on('data', (piece) => {
+    said += piece
   })
   const log = readLog(child, Promise.resolve(''))
   await log.waitForLog('listening')

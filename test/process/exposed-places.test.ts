@@ -16,7 +16,7 @@ async function checked(site: Site) {
   ].map(([, ...found]) => found)
 }
 
-it('H399 the start and `check` warn of a state folder that another user can write', async () => {
+it('H224 the start and `check` warn of a state folder that another user can write', async () => {
   const site = await prepareSite()
   mkdirSync(site.stateDir)
   chmodSync(site.stateDir, 0o777)
@@ -31,7 +31,7 @@ it('H399 the start and `check` warn of a state folder that another user can writ
   expect(await checked(site)).toEqual([])
 })
 
-it('H399 also of one that does not exist yet, in a folder that another user can write', async () => {
+it('H224 also of one that does not exist yet, in a folder that another user can write', async () => {
   const site = await prepareSite()
   const open = temporaryDirectory()
   chmodSync(open, 0o777)
@@ -40,18 +40,18 @@ it('H399 also of one that does not exist yet, in a folder that another user can 
   expect(await checked(site)).toEqual([['state_dir', file, `other users can write ${open}`]])
 })
 
-it.skipIf(process.getuid?.() !== 0)('H399 also of one that belongs to another user', async () => {
+it.skipIf(process.getuid?.() !== 0)('H224 also of one that belongs to another user', async () => {
   const site = await prepareSite()
   mkdirSync(site.stateDir, { mode: 0o700 })
   chownSync(site.stateDir, 4711, 4711)
   const reason = `${site.stateDir} belongs to user 4711`
   expect(await checked(site)).toEqual([['state_dir', site.stateDir, reason]])
   const { stdout } = await site.postern('check')
-  expect(stdout).toContain(`chown 0 ${site.stateDir}, or run Postern as user 4711\n`)
+  expect(stdout).toContain(`run Postern as user 4711, or chown 0 ${site.stateDir}\n`)
   expect(logged(await site.serveHere())).toEqual([['state_dir', site.stateDir, reason]])
 })
 
-it('H399 also of the configuration, an authority, and the folders of secrets and of a socket of the device', async () => {
+it('H224 also of the configuration, an authority, and the folders of secrets and of a socket of the device', async () => {
   const { certFile } = await makeCertificate()
   const folders = { secrets: temporaryDirectory(), sockets: temporaryDirectory() }
   const [secret, socket] = [join(folders.secrets, 'key'), join(folders.sockets, 'device.sock')]

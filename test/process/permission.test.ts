@@ -1,5 +1,13 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -181,6 +189,19 @@ describe('Under the permissions of the shipped unit,', () => {
     expect((await sidecar.login('wrong')).status).toBe(400)
     expect((await site.postern('check')).stdout).toMatch(/^ok +password hook: it answers/m)
     await expectClean(sidecar)
+  })
+
+  it('H361 no password is sent to a socket below a folder that others can write, although the process cannot see that folder', async () => {
+    const above = temporaryDirectory()
+    const [folder, { folder: made }] = [join(above, 'hook'), await startHook()]
+    renameSync(made, folder)
+    const socket = join(folder, 'check.sock')
+    const site = await shipped({ config: { password: { file: undefined, socket } } })
+    chmodSync(above, 0o777)
+    expect(await refusal(site)).toBe(
+      `postern serve: ${site.configFile}:1: password.socket: ${socket}: other users can write ${above}, so they could put a socket there ` +
+        `and receive passwords; chmod go-w ${above}, or put the socket into a folder of root\n`,
+    )
   })
 
   it('a hash that needs a thread is refused with the name of the missing flag, and works with the flag', async () => {

@@ -12,7 +12,7 @@ export const FIRST_USE = {
   H371: '`init` sets `oauth.revocation_path: /oauth/revoke`, unless the device answers that path otherwise than a path that it cannot have.',
   H372: '`init` fills the configuration of a package if no byte of it was changed; an edited one it leaves alone.',
   H368: 'The first line of `check` says that Postern can start and with which command, or how many things there are to mend.',
-  H367: 'In a folder with `postern.yaml` no command needs `--config`, and each says which file it reads. If another user than root may write the file or the folder, it is refused, with its owner, its mode and what to do.',
+  H367: 'In a folder with `postern.yaml` no command needs `--config`, and each says which file it reads. If another user than root may write the file, a folder above it or a link on the way to it, it is refused, with what to do, and `init` says so, too. The private group of the user, whose files umask 002 lets it write, is no other user.',
   H235: '`init` shows what is typed at its menu only if it is one digit, and behind an address that does not answer only what is an answer. Anything else may be the password, is not tried, and is told as such.',
   H236: 'Each command that `npm start` prints works in any folder, and the last one is what comes next: `init` for a device of your own.',
   H237: 'A configuration key that no code reads or no test sets, a metric that no test reads, and a limit that the gate does not count, turn a test red without Prometheus.',
