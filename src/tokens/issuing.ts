@@ -80,7 +80,8 @@ const ATTEMPTS = 4
 
 /**
  * Issues tokens to right passwords and to operators. A token is bound to the passwords of one generation (C8): if these change while a
- * login is verified, or before its tokens are issued, the login begins anew.
+ * login is verified, or before its tokens are issued, the login begins anew. A login with a password that may be verified only once has no
+ * verdict then.
  */
 export function createIssuing(deps: Dependencies) {
   const { hasName, password, agreement, tokens } = deps
@@ -117,11 +118,12 @@ export function createIssuing(deps: Dependencies) {
       if (before !== undefined && before.kind !== 'agreed') return 'unavailable'
       const verified = await password.verify(candidate, client.key, username, (left) => request.onEnd(left))
       if ('unavailable' in verified) return verified
-      const { result, generation, name = '' } = verified
-      if (result !== 'right') return generation === password.generation ? result : 'again'
-      return issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
+      const { result, generation, name = '', once = false } = verified
+      if (result !== 'right') return once || generation === password.generation ? result : 'again'
+      const issued = await issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
         tokens.issue(client.address, grantType, name, epoch),
       )
+      return issued === 'again' && once ? 'unchecked' : issued
     })
 
   const handOut: HandOut = (handout) =>
