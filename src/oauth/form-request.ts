@@ -11,7 +11,10 @@ export interface FormSettings {
   readonly bodyTimeout: number
 }
 
-/** Checks the media type, reads the body, parses the parameters. Returns the first refusal. */
+/**
+ * Checks the media type, reads the body, parses the parameters. Returns the first refusal, also that of a reload or a stop that came while
+ * the body arrived.
+ */
 export async function readForm(
   exchange: Exchange,
   { bodyTimeout }: FormSettings,
@@ -23,7 +26,8 @@ export async function readForm(
   // Refused before the body is read: a client that waits for `100 Continue` then does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
   const body = await readFormBody(exchange, bodyTimeout, clock)
-  return 'kind' in body ? body : parseForm(body, charset)
+  if ('kind' in body) return body
+  return exchange.refusal ?? parseForm(body, charset)
 }
 
 const TOO_LARGE: Refusal = { kind: 'content-too-large' }

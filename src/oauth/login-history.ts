@@ -100,7 +100,7 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
         // The login does not wait for a shared store, so a client that only the store knows has no precedence in this login.
         read()
         const result = await logIn(password, request, grantType, username)
-        if (result !== 'overloaded' || !request.ended) judge(request.client.key, result)
+        if (result !== 'overloaded' || !request.answered) judge(request.client.key, result)
         return result
       }
     },

@@ -10,7 +10,7 @@ import type { TokenStore } from './token-store.ts'
 
 /**
  * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than
- * `username`. `overloaded`: too many passwords are being checked. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
+ * `username`. `overloaded`: too many passwords are being checked, or the request was answered meanwhile: nobody would get the tokens. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
  * not respond. An `UpstreamFailure`: the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after
  * this time (ms).
  */
@@ -25,7 +25,7 @@ export type LogInResult =
   | { readonly slowedFor: number }
 
 /** The request of a login. */
-export type LoginRequest = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
+export type LoginRequest = Pick<Exchange, 'client' | 'answered' | 'onEnd'>
 
 /**
  * Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in
@@ -121,7 +121,7 @@ export function createIssuing(deps: Dependencies) {
       const { result, generation, name = '', once = false } = verified
       if (result !== 'right') return once || generation === password.generation ? result : 'again'
       const issued = await issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
-        tokens.issue(client.address, grantType, name, epoch),
+        request.answered ? 'overloaded' : tokens.issue(client.address, grantType, name, epoch),
       )
       return issued === 'again' && once ? 'unchecked' : issued
     })

@@ -3,8 +3,8 @@ import type { HookAnswer, HookQuestion } from '../../src/password/hook.ts'
 import { openHookPassword } from '../../src/password/hook-source.ts'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/expectations.ts'
-import { accessLines } from '../support/records.ts'
 import type { Response } from '../support/message.ts'
+import { accessLines } from '../support/records.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { startHook, type TestHook } from './hook.ts'
 
@@ -164,21 +164,24 @@ describe('C8 The fingerprint of the hook', () => {
     ['with the present one gets tokens that last', 'right two\n', 200, 0],
     ['without one, about the former, gets none', 'right\n', 500, 0],
     ['that says wrong is one guess', 'wrong\n', 400, 1],
-  ])('that another login brings meanwhile: an answer %s, and is asked for once', async (_what, answer, status, guesses) => {
-    const hook = await startHook()
-    const sidecar = await startHooked(hook)
-    const login = await heldLogin(hook, () => logIn(sidecar, 'mine'))
-    hook.fingerprint = 'two'
-    const other = await sidecar.token()
-    login.answer(answer)
-    const response = await login.response
-    expect(response.status).toBe(status)
-    expect(hook.lines.filter((line) => line.includes('"mine"'))).toHaveLength(1)
-    expect(await sidecar.metric('postern_password_failures_total')).toBe(guesses)
-    await sidecar.clock.advance(MINUTE)
-    if (status === 200) expect(await use(sidecar, String(response.json().access_token))).toBe(200)
-    expect(await use(sidecar, other)).toBe(200)
-  })
+  ])(
+    'that another login brings meanwhile: an answer %s, and is asked for once',
+    async (_what, answer, status, guesses) => {
+      const hook = await startHook()
+      const sidecar = await startHooked(hook)
+      const login = await heldLogin(hook, () => logIn(sidecar, 'mine'))
+      hook.fingerprint = 'two'
+      const other = await sidecar.token()
+      login.answer(answer)
+      const response = await login.response
+      expect(response.status).toBe(status)
+      expect(hook.lines.filter((line) => line.includes('"mine"'))).toHaveLength(1)
+      expect(await sidecar.metric('postern_password_failures_total')).toBe(guesses)
+      await sidecar.clock.advance(MINUTE)
+      if (status === 200) expect(await use(sidecar, String(response.json().access_token))).toBe(200)
+      expect(await use(sidecar, other)).toBe(200)
+    },
+  )
 
   it('that is always another one beside a password gives no token, which the log says once, until it is the same', async () => {
     const hook = await startHook()

@@ -56,7 +56,7 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
   })
   return {
     calls,
-    logIn: (password = 'p') => logIn(password, { client: CLIENT, ended: false, onEnd() {} }, 'password'),
+    logIn: (password = 'p') => logIn(password, { client: CLIENT, answered: false, onEnd() {} }, 'password'),
     handOut: () => handOut({ name: '', label: '', lifetime: 1 }),
   }
 }
