@@ -11,10 +11,7 @@ export interface FormSettings {
   readonly bodyTimeout: number
 }
 
-/**
- * Checks the media type, reads the body, parses the parameters. Returns the first refusal, also that of a reload or a stop that came while
- * the body arrived.
- */
+/** Checks the media type, reads the body, parses the parameters. Returns the first refusal. */
 export async function readForm(
   exchange: Exchange,
   { bodyTimeout }: FormSettings,
@@ -26,8 +23,7 @@ export async function readForm(
   // Refused before the body is read: a client that waits for `100 Continue` then does not send it.
   if (typeof framing === 'number' && framing > LARGEST_BODY) return TOO_LARGE
   const body = await readFormBody(exchange, bodyTimeout, clock)
-  if ('kind' in body) return body
-  return exchange.refusal ?? parseForm(body, charset)
+  return 'kind' in body ? body : parseForm(body, charset)
 }
 
 const TOO_LARGE: Refusal = { kind: 'content-too-large' }

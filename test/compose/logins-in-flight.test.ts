@@ -71,7 +71,12 @@ it.each(transports)(
 
 it.each<readonly [string, YamlPart, readonly string[], string | undefined]>([
   ['its own', {}, [], FROM],
-  ['that of a trusted proxy', BY_PROXY, ['X-Forwarded-For', '192.0.2.66', 'X-Forwarded-Proto', 'https'], undefined],
+  [
+    'that of a trusted proxy',
+    BY_PROXY,
+    ['X-Forwarded-For', '192.0.2.66', 'X-Forwarded-Proto', 'https'],
+    undefined,
+  ],
 ])(
   'H209 a login of a browser that waits for the hook gets no session when a reload removes its address, %s',
   async (_whose, part, fields, from) => {
@@ -123,7 +128,7 @@ it('H209 an attempt that waits because of wrong passwords is refused by a reload
   await expectNoToken(sidecar)
 })
 
-/** Sends a form whose body follows only after `meanwhile`, which ends with the response. */
+/** Sends a form whose body follows the response that comes after `meanwhile`. Resolves when the sidecar has got the body, too. */
 async function sendDuring(
   sidecar: TestSidecar,
   path: string,
@@ -131,42 +136,51 @@ async function sendDuring(
   meanwhile: () => Promise<unknown>,
 ) {
   const connection = await sidecar.connect({ from: FROM })
-  const fields = ['Content-Type', FORM_TYPE, 'Expect', '100-continue']
+  const body = encodeForm(form)
+  const fields = ['Content-Type', FORM_TYPE, 'Content-Length', String(body.length), 'Expect', '100-continue']
   const exchange = connection.start({ method: 'POST', path, fields, open: true })
   await exchange.waitForInformational(100)
   await meanwhile()
   const response = await exchange.response
-  exchange.end(encodeForm(form))
+  exchange.end(body)
+  if (sidecar.transport === 'h2') await connection.send({})
+  else await connection.closed
   connection.close()
   return response
 }
 
-it('H209 a form that arrives while a reload removes its address spends and revokes no token', async () => {
-  const tokens = { rotate_refresh: true }
-  const oauth = { revocation_path: '/oauth/revoke' }
-  const sidecar = await startSidecar({ config: { tokens, oauth } })
-  const { refresh_token } = await sidecar.grant()
-  const forms = [
-    ['/oauth/token', { grant_type: 'refresh_token', refresh_token }],
-    ['/oauth/token', { grant_type: 'password', password: SIDECAR_PASSWORD }],
-    ['/oauth/revoke', { token: refresh_token }],
-  ] as const
-  for (const [path, form] of forms) {
-    const response = await sendDuring(sidecar, path, form, () => sidecar.reload(DENIED))
-    expectError(response, 400, 'invalid_request')
-    await sidecar.reload({})
-  }
-  expect(await sidecar.metric('postern_requests_ended_total', { reason: 'address_denied' })).toBe(3)
-  expect(await sidecar.metric('postern_tokens_issued_total')).toBe(1)
-  expect(await sidecar.metric('postern_tokens_revoked_total')).toBe(0)
-  await sidecar.refresh(refresh_token)
-})
+it.each(transports)(
+  'H209 a form that arrives while a reload removes its address spends and revokes no token: %s',
+  async (transport) => {
+    const tokens = { rotate_refresh: true }
+    const oauth = { revocation_path: '/oauth/revoke' }
+    const sidecar = await startSidecar({ transport, config: { tokens, oauth } })
+    const { refresh_token } = await sidecar.grant()
+    const forms = [
+      ['/oauth/token', { grant_type: 'refresh_token', refresh_token }],
+      ['/oauth/token', { grant_type: 'password', password: SIDECAR_PASSWORD }],
+      ['/oauth/revoke', { token: refresh_token }],
+    ] as const
+    for (const [path, form] of forms) {
+      const response = await sendDuring(sidecar, path, form, () => sidecar.reload(DENIED))
+      expectError(response, 400, 'invalid_request')
+      await sidecar.reload({})
+    }
+    expect(await sidecar.metric('postern_requests_ended_total', { reason: 'address_denied' })).toBe(3)
+    expect(await sidecar.metric('postern_tokens_issued_total')).toBe(1)
+    expect(await sidecar.metric('postern_tokens_revoked_total')).toBe(0)
+    await sidecar.refresh(refresh_token)
+  },
+)
 
-it('H209 a revocation that arrives while a reload takes its path away is refused as if it arrived now', async () => {
-  const sidecar = await startSidecar({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
-  const { refresh_token, access_token } = await sidecar.grant()
-  const reload = () => sidecar.reload({ oauth: { revocation_path: 'off' } })
-  const response = await sendDuring(sidecar, '/oauth/revoke', { token: refresh_token }, reload)
-  expect(response.status).toBe(401)
-  expect((await sidecar.request({ token: access_token })).status).toBe(200)
-})
+it.each(transports)(
+  'H209 a revocation that arrives while a reload takes its path away is refused as if it arrived now: %s',
+  async (transport) => {
+    const sidecar = await startSidecar({ transport, config: { oauth: { revocation_path: '/oauth/revoke' } } })
+    const { refresh_token, access_token } = await sidecar.grant()
+    const reload = () => sidecar.reload({ oauth: { revocation_path: 'off' } })
+    const response = await sendDuring(sidecar, '/oauth/revoke', { token: refresh_token }, reload)
+    expect(response.status).toBe(401)
+    expect((await sidecar.request({ token: access_token })).status).toBe(200)
+  },
+)
