@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { HookAnswer, HookQuestion } from '../../src/password/hook.ts'
+import type { Hook, HookAnswer, HookQuestion } from '../../src/password/hook.ts'
 import { openHookPassword } from '../../src/password/hook-source.ts'
+import { nextTurn } from '../../src/system/clock.ts'
 import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/expectations.ts'
 import type { Response } from '../support/message.ts'
@@ -48,6 +49,11 @@ async function heldLogin(hook: TestHook, begin: () => Promise<Response>) {
   return { response, answer: await held.promise }
 }
 
+const NO_EVENTS = { changed() {}, async learned() {}, unfollowed() {}, unanswered() {}, restored() {} }
+
+/** A hook without a program. */
+const fakeHook = (ask: Hook['ask']): Hook => ({ where: 'here', async ready() {}, ask, close() {} })
+
 const isQuestion = (line: string): boolean => line === '{"fingerprint":true}\n'
 
 describe('H360 A login with password.socket', () => {
@@ -89,17 +95,12 @@ describe('H360 A login with password.socket', () => {
 
   it('H32 shares a question that waits only with the same username and password; at most eight are open', async () => {
     const asked: { readonly user: string | null; readonly answer: (answer: HookAnswer) => void }[] = []
-    const hook = {
-      where: 'here',
-      ready: async () => {},
-      ask: (question: HookQuestion) =>
-        'fingerprint' in question
-          ? Promise.resolve({ verdict: 'right', fingerprint: 'one' } as const)
-          : new Promise<HookAnswer>((answer) => asked.push({ user: question.user, answer })),
-      close() {},
-    }
-    const events = { changed() {}, async learned() {}, unfollowed() {}, unanswered() {}, restored() {} }
-    using source = await openHookPassword(stillClock(), hook, events, () => {})
+    const hook = fakeHook((question) =>
+      'fingerprint' in question
+        ? Promise.resolve({ verdict: 'right', fingerprint: 'one' })
+        : new Promise<HookAnswer>((answer) => asked.push({ user: question.user, answer })),
+    )
+    using source = await openHookPassword(stillClock(), hook, NO_EVENTS, () => {})
     const verify = (password: string, username?: string) => source.verify(password, '192.0.2.1', username)
     const first = Array.from({ length: 8 }, (_, n) => verify(`p${n}`))
     const later = [verify('same', 'a'), verify('same', 'b'), verify('same', 'a'), verify('same')]
@@ -115,6 +116,54 @@ describe('H360 A login with password.socket', () => {
     for (const { user, answer } of asked) answer({ verdict: user === 'a' ? 'right' : 'wrong' })
     const results = await Promise.all(later)
     expect(results.map(({ result }) => result)).toEqual(['right', 'wrong', 'right', 'wrong'])
+  })
+
+  it('H32 is refused only to the client that sends a hundred at once, and another one has its turn', async () => {
+    let open = 0
+    let most = 0
+    const answers: (() => void)[] = []
+    const ask = (question: HookQuestion): Promise<HookAnswer> => {
+      if ('fingerprint' in question) return Promise.resolve({ verdict: 'right', fingerprint: 'one' })
+      open += 1
+      most = Math.max(most, open)
+      return new Promise((resolve) => {
+        answers.push(() => {
+          open -= 1
+          resolve({ verdict: question.password === 'mine' ? 'right' : 'wrong' })
+        })
+      })
+    }
+    using source = await openHookPassword(stillClock(), fakeHook(ask), NO_EVENTS, () => {})
+    const crowd = Array.from({ length: 100 }, (_, n) => source.verify(`p${n}`, '192.0.2.1'))
+    const other = source.verify('mine', '192.0.2.2')
+    while (open > 0) {
+      for (const answer of answers.splice(0)) answer()
+      await nextTurn()
+    }
+    expect(most).toBe(8)
+    expect((await other).result).toBe('right')
+    const results = (await Promise.all(crowd)).map(({ result }) => result)
+    expect(results.filter((result) => result === 'overloaded')).toHaveLength(101 - 8 - 64)
+    expect(results.filter((result) => result === 'wrong')).toHaveLength(8 + 63)
+  })
+
+  it('waits for at most two questions for the fingerprint, however many logins need it', async () => {
+    const questions: ((answer: HookAnswer) => void)[] = []
+    const ask = (): Promise<HookAnswer> => new Promise((answer) => questions.push(answer))
+    const opening = openHookPassword(stillClock(), fakeHook(ask), NO_EVENTS, () => {})
+    await nextTurn()
+    questions.shift()?.({ failed: 'mute' })
+    using source = await opening
+    const logins = Array.from({ length: 8 }, (_, n) => source.verify(`p${n}`, '192.0.2.1'))
+    let asked = 0
+    while (questions.length > 0 || asked === 0) {
+      await nextTurn()
+      asked += questions.length
+      for (const answer of questions.splice(0)) answer({ failed: 'mute' })
+      await nextTurn()
+    }
+    expect((await Promise.all(logins)).map(({ result }) => result)).toEqual(Array(8).fill('unchecked'))
+    expect(asked).toBeLessThanOrEqual(2)
   })
 })
 
