@@ -106,5 +106,5 @@ export function tooLarge(): AdminResponse {
   return errorResponse(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
 }
 
-/** The client left before its request was complete. This is no bug, and no response is possible. */
+/** The client left before its response. This is no bug, and no response is possible. */
 export class ClientGone extends Error {}

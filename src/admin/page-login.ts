@@ -5,7 +5,14 @@ import { prefix64 } from '../http/ip.ts'
 import type { Passwords } from '../password/sources.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { type AdminResponse, clientOf, errorResponse, readSmallBody, tooLarge } from './admin-response.ts'
+import {
+  type AdminResponse,
+  ClientGone,
+  clientOf,
+  errorResponse,
+  readSmallBody,
+  tooLarge,
+} from './admin-response.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import { CHALLENGE } from './page-access.ts'
 import type { PageSessions } from './page-sessions.ts'
@@ -62,6 +69,8 @@ export function createLogin({
     }
     attempt.forgive()
     if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
+    // The client has left, or a reload has closed its connection (`admin.allow`): nobody would get the session.
+    if (req.socket.destroyed) throw new ClientGone()
     const earlier = sessions.carriedBy(req.rawHeaders)
     if (earlier !== undefined) sessions.end([earlier])
     // No await between the comparison above and `begin`: a change of the password ends the sessions that are open then.

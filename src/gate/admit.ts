@@ -294,7 +294,7 @@ const ADDRESS_DENIED: Refusal = { kind: 'address-denied' }
 const NOT_SIGNED_IN: Refusal = { kind: 'unauthorized', cause: 'missing' }
 
 /**
- * Judges a forwarded exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
+ * Judges an admitted exchange in flight by the present settings: by each step of the gate but the limit, which counted it at its arrival.
  * Returns the refusal. Undefined if the exchange stays admitted: it then gets the present scope.
  */
 export function judgeAnew(exchange: GateExchange, settings: GateSettings): Refusal | undefined {

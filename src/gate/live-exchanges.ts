@@ -9,7 +9,7 @@ export const REVOKED: Refusal = { kind: 'unauthorized', cause: 'revoked' }
 /** For a stream whose grant has expired or was evicted. */
 const LAPSED: Refusal = { kind: 'unauthorized', cause: 'expired' }
 
-/** A forwarded exchange in flight: a node of a linked list, with its links. */
+/** An admitted exchange in flight: a node of a linked list, with its links. */
 export interface LiveExchange extends Pick<Exchange, 'start' | 'streamAt'> {
   readonly client: Pick<Client, 'address'>
   grant: string | undefined
@@ -17,7 +17,7 @@ export interface LiveExchange extends Pick<Exchange, 'start' | 'streamAt'> {
   older: this | undefined
 }
 
-/** A request in flight that a grant has admitted. */
+/** A request in flight that a grant has admitted, or a response in flight with its tokens. */
 export interface GrantedExchange {
   readonly grant: string
   readonly client: Pick<Client, 'address'>
@@ -31,7 +31,7 @@ export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<ty
 type Judge<E> = (exchange: E) => Refusal | undefined
 
 /**
- * The forwarded exchanges in flight, in one linked list for all grants: every request is added and deleted, but grants are rarely revoked.
+ * The admitted exchanges in flight, forwarded or served by an own endpoint, in one linked list for all grants: every request is added and deleted, but grants are rarely revoked.
  * A `Set` would take a microsecond to add and delete, mostly to create a hash for the new object.
  */
 export function createLiveExchanges<E extends LiveExchange = GateExchange>() {

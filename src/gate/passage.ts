@@ -48,8 +48,6 @@ const STOPPING: Refusal = { kind: 'overloaded', retryAfter: 5 }
 /** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and recorded when it has ended. */
 export function createPassage(deps: PassageDependencies) {
   const { admit, ownEndpoints, device, live, clock, settings, records } = deps
-  /** The requests that own endpoints serve at present. */
-  const served = new Set<GateExchange>()
   let stopped = false
 
   /** What happens to a request behind the gate. */
@@ -95,7 +93,7 @@ export function createPassage(deps: PassageDependencies) {
     if (admission === undefined) return
     exchange.lookup = clock.monotonic() - exchange.start
     begin(admission)
-    const refusal = admission.kind === 'forward' ? meanwhile.judge(admission) : undefined
+    const refusal = admission.kind === 'refused' ? undefined : meanwhile.judge(admission)
     if (refusal !== undefined) endFor(exchange, refusal)
     if (!exchange.answered) follow(admission, exchange.start + exchange.lookup)
   }
@@ -103,17 +101,15 @@ export function createPassage(deps: PassageDependencies) {
   /** From now on the exchange is recorded, its grant may be revoked, and a reload judges it anew. */
   function begin(exchange: GateAdmission): void {
     exchange.requestId = requestIdOf(exchange.head.survey.requestId, exchange.client.peerTrusted)
-    if (exchange.kind === 'forward') {
-      live.add(exchange)
-      if (exchange.grant !== undefined && exchange.memory !== undefined)
-        exchange.memory.client.grant = exchange.grant
-    }
+    if (exchange.kind !== 'refused') live.add(exchange)
+    if (exchange.kind === 'forward' && exchange.grant !== undefined && exchange.memory !== undefined)
+      exchange.memory.client.grant = exchange.grant
     if (exchange.ended) record(exchange)
     else exchange.recorder = recorder
   }
 
   function record(exchange: GateExchange): void {
-    if (exchange.kind === 'forward') live.delete(exchange)
+    if (exchange.kind !== 'refused') live.delete(exchange)
     exchange.duration = clock.monotonic() - exchange.start
     const wall = clock.wall()
     for (const record of records) record(exchange, wall)
@@ -143,9 +139,7 @@ export function createPassage(deps: PassageDependencies) {
   }
 
   async function serveOwnEndpoint(exchange: GateExchange): Promise<void> {
-    served.add(exchange)
-    const answer = ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
-    const result = await answer.finally(() => served.delete(exchange))
+    const result = await ownEndpoints[exchange.classified.ownEndpoint ?? 'token'](exchange)
     // A body that is too large may have arrived whole, but a request behind it is not read.
     if ('kind' in result) return refuse(exchange, result, result.kind === 'content-too-large')
     exchange.grant = result.grant
@@ -197,9 +191,7 @@ export function createPassage(deps: PassageDependencies) {
      */
     async stop(): Promise<number> {
       stopped = true
-      const waiting = [...served, ...live.all()].filter(
-        ({ answered, attempts }) => !answered && attempts === 0,
-      )
+      const waiting = [...live.all()].filter(({ answered, attempts }) => !answered && attempts === 0)
       const sent = waiting.map((exchange) => new Promise<void>((resolve) => exchange.onEnd(resolve)))
       for (const exchange of waiting) refuse(exchange, STOPPING, true)
       for (const exchange of [...live.all()]) if (exchange.refusal === undefined) exchange.cut()

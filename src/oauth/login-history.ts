@@ -94,13 +94,12 @@ export function createLoginHistory({ clock, settings, onGuessing, onCrowded, onB
     isUnlimited,
     /** `logIn`, which then also remembers its results. Reads the live grants now, and again with later logins. */
     recorded(logIn: LogIn, { recentGrants }: Pick<Tokens, 'recentGrants'>): LogIn {
-      const read = (): void => void readGrants(recentGrants).catch(onBug)
-      read()
+      readGrants(recentGrants).catch(onBug)
       return async (password, request, grantType, username) => {
         // The login does not wait for a shared store, so a client that only the store knows has no precedence in this login.
-        read()
+        readGrants(recentGrants).catch(onBug)
         const result = await logIn(password, request, grantType, username)
-        if (result !== 'overloaded' || !request.ended) judge(request.client.key, result)
+        if (result !== 'overloaded' || !request.answered) judge(request.client.key, result)
         return result
       }
     },

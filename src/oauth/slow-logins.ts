@@ -201,7 +201,7 @@ export function slowLogins(
   return async (password, request, grantType, username) => {
     if (settings.config.limits.wrongPasswords === 'off') return logIn(password, request, grantType, username)
     const guesses = guessesOf(request.client.key)
-    const turn = request.ended ? 'overloaded' : await turnOf(guesses, request)
+    const turn = request.answered ? 'overloaded' : await turnOf(guesses, request)
     if (turn !== 'begins') return turn
     try {
       const result = await logIn(password, request, grantType, username)

@@ -17,6 +17,8 @@ export type Verification = 'right' | 'wrong' | 'other-name' | 'overloaded' | 'un
 export interface Verified {
   readonly result: Verification
   readonly generation: number
+  /** The login must not verify its password again: the hook has got it, and it may be a one-time password. */
+  readonly once?: true
   /** The name of the password that is right; empty or undefined for that of `password`. */
   readonly name?: string
 }

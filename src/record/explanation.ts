@@ -150,7 +150,7 @@ const MEANINGS: Readonly<Record<WithoutSentence, string>> = {
   'cross-origin':
     'It carries the session of a browser, or logs in, and a page of another origin may have caused it: see docs/browsers.md.',
   'password-unchecked':
-    'The program of password.socket, or the function verify, gave no answer: see postern check and the log. It counts as no guess.',
+    'The program of password.socket, or the function verify, gave no answer, or the password changed meanwhile: see postern check and the log. It counts as no guess.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'upstream: unreachable': 'The device cannot be reached: see Device, and postern check.',

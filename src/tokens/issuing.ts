@@ -10,7 +10,7 @@ import type { TokenStore } from './token-store.ts'
 
 /**
  * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than
- * `username`. `overloaded`: too many passwords are being checked. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
+ * `username`. `overloaded`: too many passwords are being checked, or the request was answered meanwhile: nobody would get the tokens. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
  * not respond. An `UpstreamFailure`: the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after
  * this time (ms).
  */
@@ -25,7 +25,7 @@ export type LogInResult =
   | { readonly slowedFor: number }
 
 /** The request of a login. */
-export type LoginRequest = Pick<Exchange, 'client' | 'ended' | 'onEnd'>
+export type LoginRequest = Pick<Exchange, 'client' | 'answered' | 'onEnd'>
 
 /**
  * Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. `username`: as in
@@ -80,7 +80,8 @@ const ATTEMPTS = 4
 
 /**
  * Issues tokens to right passwords and to operators. A token is bound to the passwords of one generation (C8): if these change while a
- * login is verified, or before its tokens are issued, the login begins anew.
+ * login is verified, or before its tokens are issued, the login begins anew. A login with a password that may be verified only once has no
+ * verdict then.
  */
 export function createIssuing(deps: Dependencies) {
   const { hasName, password, agreement, tokens } = deps
@@ -117,11 +118,12 @@ export function createIssuing(deps: Dependencies) {
       if (before !== undefined && before.kind !== 'agreed') return 'unavailable'
       const verified = await password.verify(candidate, client.key, username, (left) => request.onEnd(left))
       if ('unavailable' in verified) return verified
-      const { result, generation, name = '' } = verified
-      if (result !== 'right') return generation === password.generation ? result : 'again'
-      return issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
-        tokens.issue(client.address, grantType, name, epoch),
+      const { result, generation, name = '', once = false } = verified
+      if (result !== 'right') return once || generation === password.generation ? result : 'again'
+      const issued = await issueUnder({ generation, epoch: before?.epoch }, (epoch) =>
+        request.answered ? 'overloaded' : tokens.issue(client.address, grantType, name, epoch),
       )
+      return issued === 'again' && once ? 'unchecked' : issued
     })
 
   const handOut: HandOut = (handout) =>

@@ -39,6 +39,7 @@ it('H152 no session outlives a password that changes while the login ends', asyn
   request.rawHeaders.push('Content-Type', 'application/x-www-form-urlencoded')
   request.push('password=p')
   request.push(null)
+  request.complete = true
   const { status, fields } = await logIn(request)
   expect([status, verifications]).toEqual([303, 1])
   await Promise.resolve()

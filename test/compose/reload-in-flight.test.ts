@@ -6,6 +6,7 @@ import { FROM_PAGE, logIn, startWithLogin, submitLogin } from '../browser/browsi
 import { replaceFile } from '../process/serve.ts'
 import { send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
+import { BrokenTransfer } from '../support/message.ts'
 import { makeNames } from '../support/passwords.ts'
 import { FORM_TYPE, HASHED_PASSWORD, PASSWORD, startSidecar } from '../support/sidecar.ts'
 
@@ -47,10 +48,10 @@ it('H188 H210 a login of a browser that is at the device while a reload switches
   const login = submitLogin(sidecar)
   const answer = await asked.promise
   await sidecar.reload({ browser: { login: 'off' } })
-  answer()
   const refused = await login
   expect([refused.status, refused.values('set-cookie')]).toEqual([401, []])
-  expect(await sidecar.metric('postern_tokens_revoked_total', { reason: 'browser_login_off' })).toBe(1)
+  answer()
+  await sidecar.reload({ browser: { login: 'off' } })
   expect(await sidecar.metric('postern_tokens')).toBe(0)
   await sidecar.reload({})
   const fields = [...FROM_PAGE, 'Cookie', await logIn(sidecar)]
@@ -104,4 +105,37 @@ it('H152 a login to the live page that is verified while a reload removes its pa
   release()
   const refused = await login
   expect([refused.status, refused.values('set-cookie')]).toEqual([401, []])
+})
+
+it('H152 a login to the live page that is verified while a reload removes its address leaves no session', async () => {
+  const page = await startSidecar()
+  const file = join(page.directory, 'page')
+  replaceFile(file, `${HASHED_PASSWORD}\n`)
+  const admin = { password_file: file }
+  await page.reload({ admin })
+  const { begun, release } = holdDerivation()
+  const login = send({
+    transport: 'http1',
+    url: page.adminUrl,
+    from: '127.0.0.2',
+    method: 'POST',
+    path: '/page/login',
+    fields: ['Content-Type', FORM_TYPE, 'Origin', page.adminUrl],
+    body: new URLSearchParams({ password: PASSWORD }).toString(),
+  }).catch((error: unknown) => error)
+  await begun
+  await page.reload({ admin: { ...admin, allow: ['127.0.0.1'] } })
+  expect(await login).toBeInstanceOf(BrokenTransfer)
+  release()
+  const other = await send({
+    transport: 'http1',
+    url: page.adminUrl,
+    method: 'POST',
+    path: '/page/login',
+    fields: ['Content-Type', FORM_TYPE, 'Origin', page.adminUrl],
+    body: new URLSearchParams({ password: PASSWORD }).toString(),
+  })
+  expect(other.status).toBe(303)
+  const signedIn = page.logLines().filter((line) => line.includes('live page: signed in'))
+  expect(signedIn.map((line) => JSON.parse(line).client)).toEqual(['127.0.0.1'])
 })

@@ -68,7 +68,7 @@ async function openMember(at: string) {
 function loginsOf(logIn: LogIn) {
   return async (from: string, password = 'the password'): Promise<string> => {
     const client = { address: from, key: from, peerTrusted: false, admitted: true, hops: 0 }
-    const result = await logIn(password, { client, ended: false, onEnd() {} }, 'password')
+    const result = await logIn(password, { client, answered: false, onEnd() {} }, 'password')
     return typeof result === 'object' && 'grant' in result
       ? (result.grant ?? '')
       : expect.fail(String(result))

@@ -147,8 +147,12 @@ it('C13 a request past the limit causes no token lookup', async () => {
 })
 
 /** An exchange without a connection: records its responses. */
-function recordedExchange(): { exchange: Exchange; responses: readonly LocalResponse[]; leave: () => void } {
-  const exchange = new BareExchange(withToken)
+function recordedExchange(head = withToken): {
+  exchange: Exchange
+  responses: readonly LocalResponse[]
+  leave: () => void
+} {
+  const exchange = new BareExchange(head)
   return { exchange, responses: exchange.responses, leave: () => exchange.finish('aborted') }
 }
 
@@ -168,10 +172,10 @@ interface WaitingPassage {
   readonly unrecorded: readonly Refusal[]
 }
 
-function createWaitingPassage(): WaitingPassage {
+function createWaitingPassage(per: Per = 'client'): WaitingPassage {
   const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
-  const settings = { ...settingsOf(), config: { statusCodes: 'contract', realm: 'device' } as const }
+  const settings = { ...settingsOf(per), config: { statusCodes: 'contract', realm: 'device' } as const }
   const forwarded: Forward[] = []
   const records: Exchange[] = []
   const recorded = Promise.withResolvers<void>()
@@ -289,6 +293,21 @@ it('H209 a request that waits for its lookup while a reload comes is judged by t
   expect(records).toMatchObject([
     { refusal: { kind: 'address-denied' }, endedFor: { kind: 'address-denied' } },
   ])
+})
+
+it('H209 a login that waits for its window while a reload removes its address is refused, and its form not read', async () => {
+  const { pass, lookup, reload, records, bugs } = createWaitingPassage('grant')
+  const { fields } = withToken
+  const { exchange, responses } = recordedExchange(
+    requestHead({ method: 'POST', target: '/oauth/token', fields }),
+  )
+  pass(exchange)
+  reload({ ...settingsOf('grant'), clientOf: createClientAddress([], false, () => false) })
+  lookup.resolve(VALID)
+  await settled()
+  expect(bugs).toEqual([])
+  expect(responses.map(({ status }) => status)).toEqual([400])
+  expect(records).toMatchObject([{ refusal: { kind: 'address-denied' } }])
 })
 
 it('C8 H209 of a reload that admits a request, and a revocation after it, during the lookup, the latter counts', async () => {

@@ -60,7 +60,7 @@ function start(hash: number, wrongPasswords: 'off' | 'slow' = 'off') {
   const logIn = slowLogins(recorded, { clock, settings: { config, bodyTimeout }, history, onSlowed() {} })
   /** A login through the proxy, from this address. */
   const from = (address: string, password: string): Promise<LogInResult> =>
-    logIn(password, { client: clientOf('192.0.2.7', [address]), ended: false, onEnd() {} }, 'password')
+    logIn(password, { client: clientOf('192.0.2.7', [address]), answered: false, onEnd() {} }, 'password')
 
   return {
     history,

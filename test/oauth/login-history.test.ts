@@ -137,10 +137,10 @@ describe('The history of logins', () => {
       clock,
       history,
       told,
-      async logIn(outcome: LogInResult, from = '192.0.2.1', ended = false): Promise<void> {
+      async logIn(outcome: LogInResult, from = '192.0.2.1', answered = false): Promise<void> {
         result = outcome
         const client = { address: from, key: from, peerTrusted: false, admitted: true, hops: 0 }
-        await logIn('p', { client, ended, onEnd() {} }, 'password')
+        await logIn('p', { client, answered, onEnd() {} }, 'password')
       },
     }
   }

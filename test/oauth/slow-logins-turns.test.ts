@@ -11,11 +11,11 @@ const TOKENS: LogInResult = { grant: 'g', accessToken: 'a', refreshToken: 'r', e
 function createRequest(key: string) {
   const client: Client = { address: key, key, peerTrusted: false, hops: 0, admitted: true }
   const listeners: (() => void)[] = []
-  const request = { client, ended: false, onEnd: (listener: () => void) => listeners.push(listener) }
+  const request = { client, answered: false, onEnd: (listener: () => void) => listeners.push(listener) }
   return {
     request,
     leave(): void {
-      request.ended = true
+      request.answered = true
       for (const listener of listeners) listener()
     },
   }

@@ -1,10 +1,20 @@
+<<<<<<< HEAD
 import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+=======
+import { once } from 'node:events'
+import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+>>>>>>> h-hook
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createHookSocket } from '../../src/password/hook-socket.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+<<<<<<< HEAD
+=======
+import { closeLater } from '../support/cleanup.ts'
+>>>>>>> h-hook
 import { stillClock } from '../support/clock.ts'
 import { startHook } from './hook.ts'
 
@@ -14,6 +24,19 @@ async function answering(answer: string | ((peer: Socket) => unknown)) {
   program.answer = (_line, peer) => (typeof answer === 'string' ? peer.end(answer, 'latin1') : answer(peer))
   const clock = stillClock()
   return { ...program, clock, hook: createHookSocket(program.socket, clock) }
+}
+
+/** A hook whose program does this with each connection, and reads nothing. */
+async function unread(work: (peer: Socket) => unknown) {
+  const socket = join(temporaryDirectory(), 'check.sock')
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (peer) => {
+    closeLater(() => void peer.destroy())
+    peer.on('error', () => {})
+    work(peer)
+  })
+  await once(server.listen(socket), 'listening')
+  closeLater(() => void server.close())
+  return { hook: createHookSocket(socket, stillClock()) }
 }
 
 const QUESTION = { user: null, password: 'p' }
@@ -89,6 +112,36 @@ describe('H360 The answer of the hook', () => {
   it('is bounded in bytes', async () => {
     const { hook } = await answering((peer) => peer.write('x'.repeat(1025)))
     expect(await hook.ask(QUESTION)).toEqual({ failed: 'its answer is longer than 1024 bytes' })
+  })
+
+  it('is bounded in bytes also behind a whole line, and the rest is not read', async () => {
+    const closed = Promise.withResolvers<void>()
+    const { hook } = await answering((peer) => {
+      peer.once('close', () => closed.resolve()).write(`right\n${'x'.repeat(8 * 1024 * 1024)}`)
+    })
+    expect(await hook.ask(QUESTION)).toEqual({ failed: 'its answer is longer than 1024 bytes' })
+    await closed.promise
+  })
+
+  it.each([
+    ['answers and closes', 'right\n'],
+    ['closes', ''],
+  ])('is an error if the program %s before it has read the question', async (_what, answer) => {
+    const { hook } = await unread((peer) => {
+      if (answer !== '') peer.write(answer)
+      peer.destroy()
+    })
+    expect(await hook.ask(QUESTION)).toEqual({
+      failed: 'it closed the connection before it had read the question',
+    })
+  })
+
+  it.each([
+    ['right\n', { verdict: 'right' }],
+    ['', { failed: 'it closed the connection without an answer' }],
+  ])('ends when the program half-closes, whatever it has read: %j', async (text, answer) => {
+    const { hook } = await unread((peer) => peer.end(text))
+    expect(await hook.ask(QUESTION)).toEqual(answer)
   })
 
   it.each([
@@ -167,6 +220,7 @@ describe('H361 No password is sent to a socket', () => {
     },
   )
 
+<<<<<<< HEAD
   it('below a folder that others can write, unless it is sticky, nor behind a link there', async () => {
     const { hook, folder, socket, lines } = await answering('right\n')
     const above = temporaryDirectory()
@@ -190,6 +244,21 @@ describe('H361 No password is sent to a socket', () => {
     expect(await hook.ask(QUESTION)).toEqual({ failed: 'there is no such socket' })
     expect(lines).toEqual([])
   })
+=======
+  it.each(['a file', 'a symbolic link to another socket', 'a folder'])(
+    'whose place %s takes at run time',
+    async (what) => {
+      const [{ hook, socket, lines }, other] = [await answering('right\n'), await answering('right\n')]
+      await hook.ready()
+      renameSync(socket, `${socket}.old`)
+      if (what === 'a file') writeFileSync(socket, 'right\n')
+      else if (what === 'a folder') mkdirSync(socket)
+      else symlinkSync(other.socket, socket)
+      expect(await hook.ask(QUESTION)).toEqual({ failed: 'it is not a Unix socket' })
+      expect([...lines, ...other.lines]).toEqual([])
+    },
+  )
+>>>>>>> h-hook
 
   it('that a symbolic link names, or that is none', async () => {
     const { folder, socket } = await answering('right\n')

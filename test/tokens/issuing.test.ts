@@ -13,7 +13,7 @@ const CLIENT = { address: '192.0.2.1', key: '192.0.2.1', peerTrusted: false, hop
  * The password changes `changes` times while it is verified. `epochs` later epochs begin meanwhile, and the sidecar hears of each; of `stale`
  * others it does not hear.
  */
-function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
+function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true, once = false, answered = false } = {}) {
   const calls: string[] = []
   let generation = 0
   let epoch = 0
@@ -43,7 +43,8 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
       has: () => true,
       async verify(password) {
         calls.push('verify')
-        const verified = { result: password === 'p' ? 'right' : 'wrong', generation, name: '' } as const
+        const result = password === 'p' ? 'right' : 'wrong'
+        const verified = { result, generation, name: '', ...(once ? { once } : {}) } as const
         if (generation < changes) generation += 1
         if (epoch < epochs) epoch += 1
         return verified
@@ -56,7 +57,7 @@ function issuing({ changes = 0, epochs = 0, stale = 0, agreed = true } = {}) {
   })
   return {
     calls,
-    logIn: (password = 'p') => logIn(password, { client: CLIENT, ended: false, onEnd() {} }, 'password'),
+    logIn: (password = 'p') => logIn(password, { client: CLIENT, answered, onEnd() {} }, 'password'),
     handOut: () => handOut({ name: '', label: '', lifetime: 1 }),
   }
 }
@@ -68,6 +69,21 @@ it('C8 a login whose password changes while it is verified begins anew, right or
   const wrong = issuing({ changes: 1 })
   expect(await wrong.logIn('q')).toBe('wrong')
   expect(wrong.calls).toEqual(['verify', 'verify'])
+})
+
+it('C8 H360 a password that may be verified only once gets no token if passwords change meanwhile, and a wrong one stays wrong', async () => {
+  const { logIn, calls } = issuing({ changes: 1, once: true })
+  expect(await logIn()).toBe('unchecked')
+  expect(calls).toEqual(['verify'])
+  const wrong = issuing({ changes: 1, once: true })
+  expect(await wrong.logIn('q')).toBe('wrong')
+  expect(wrong.calls).toEqual(['verify'])
+})
+
+it('H209 a login whose request was answered meanwhile issues no token', async () => {
+  const { logIn, calls } = issuing({ answered: true })
+  expect(await logIn()).toBe('overloaded')
+  expect(calls).toEqual(['verify'])
 })
 
 it('C8 a login or handout under an earlier epoch begins anew under the later one', async () => {
