@@ -64,6 +64,11 @@ export function listMembers(values: readonly string[], letterCase: 'kept' | 'low
   return letterCase === 'kept' ? members : members.map((member) => member.toLowerCase())
 }
 
+/** Whether the body of a message is encoded. `identity` names no coding (RFC 9110 §8.4.1), and some programs send it. */
+export function isEncoded(fields: Fields): boolean {
+  return listMembers(fieldValues(fields, 'content-encoding')).some((coding) => coding !== 'identity')
+}
+
 const CLOSE: readonly string[] = ['close']
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
