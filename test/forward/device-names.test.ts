@@ -344,7 +344,7 @@ describeProtocols('upstream.rewrite', (transport) => {
 })
 
 /** The name in `upstream.names` has the device's port, or a port of its own. */
-const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]']
+const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]', 'speedport.ip:80']
 
 describeProtocols('upstream.names', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
@@ -386,6 +386,18 @@ describeProtocols('upstream.names', (transport) => {
     ['http://admin@fritz.box/a', 'POSTERN/a'],
     ['http://[2001:db8::7]:PORT/a', 'POSTERN/a'],
     ['http://[2001:DB8:0::7]:PORT/a', 'POSTERN/a'],
+    // The same names in other spellings.
+    ['http://fritz.box:80/a', 'POSTERN/a'],
+    ['//fritz.box:80/a', '//USED/a'],
+    ['http://Fritz.Box./a', 'POSTERN/a'],
+    ['http://fritz.box.:PORT/a', 'POSTERN/a'],
+    ['http://fritz.box.:80/a', 'POSTERN/a'],
+    ['http://X.LOCAL.:8090/a', 'POSTERN/a'],
+    ['http://[2001:DB8:0::7]/a', 'POSTERN/a'],
+    ['http://[2001:db8::7]:80/a', 'POSTERN/a'],
+    ['http://speedport.ip/a', 'POSTERN/a'],
+    ['http://127.0.0.1.:PORT/a', 'POSTERN/a'],
+    ['http://postern.example.:8443/a', 'POSTERN/a'],
   ])('H363 a Location with a further name of the device names Postern: %s', async (value, expected) => {
     expect(await received('Location', value, 'off')).toBe(expected)
   })
@@ -393,6 +405,10 @@ describeProtocols('upstream.names', (transport) => {
   it.each([
     'https://fritz.box/a',
     'http://fritz.box:81/a',
+    'http://fritz.box:443/a',
+    'https://fritz.box:80/a',
+    'http://fritz.box../a',
+    'http://.fritz.box/a',
     'http://x.local/a',
     'http://a.fritz.box/a',
     'http://fritz.box.evil.example/a',
@@ -406,17 +422,25 @@ describeProtocols('upstream.names', (transport) => {
   it.each([
     ['Set-Cookie', 'a=1; Domain=.Fritz.box', `a=1; Domain=.postern.example${secure}`],
     ['Set-Cookie', 'a=1; domain=x.local; Path=/', `a=1; domain=postern.example; Path=/${secure}`],
+    ['Set-Cookie', 'a=1; Domain=.FRITZ.box.', `a=1; Domain=.postern.example${secure}`],
+    ['Set-Cookie', 'a=1; Domain=fritz.box:80', `a=1; Domain=postern.example${secure}`],
+    ['Set-Cookie', 'a=1; Domain=[2001:DB8:0::7]', `a=1; Domain=postern.example${secure}`],
     ['Link', '<http://fritz.box/a>; rel=next', '<POSTERN/a>; rel=next'],
+    ['Link', '<http://fritz.box:80/a>, <//FRITZ.box./b>', '<POSTERN/a>, <//USED/b>'],
     ['Refresh', '0; url=http://fritz.box/a', '0; url=POSTERN/a'],
+    ['Refresh', '0; url=http://fritz.box.:80/a', '0; url=POSTERN/a'],
   ])('H363 with rewrite, so does %s: %s', async (name, value, expected) => {
     expect(await received(name, value, 'on')).toBe(expected)
     expect(await received(name, value, 'off')).toBe(value)
   })
 
-  it('H363 a cookie of another domain keeps it', async () => {
-    const value = `a=1; Domain=box${secure}`
-    expect(await received('Set-Cookie', value, 'on')).toBe(value)
-  })
+  it.each(['box', 'a.fritz.box', 'fritz.box/a', 'fritz.box@evil.example'])(
+    'H363 a cookie of another domain keeps it: %s',
+    async (domain) => {
+      const value = `a=1; Domain=${domain}${secure}`
+      expect(await received('Set-Cookie', value, 'on')).toBe(value)
+    },
+  )
 })
 
 describeProtocols('upstream.host that is one of upstream.names', (transport) => {
@@ -424,19 +448,21 @@ describeProtocols('upstream.host that is one of upstream.names', (transport) => 
     const device = await startDevice()
     const authority = 'postern.example:8443'
     const own = `${transport === 'http1' ? 'http' : 'https'}://${authority}`
-    for (const [names, origin] of [
-      [['FRITZ.box', 'x.local'], 'http://fritz.box'],
-      [['x.local'], own],
+    for (const [host, names, origin] of [
+      ['fritz.box', ['FRITZ.box', 'x.local'], 'http://fritz.box'],
+      ['fritz.box:80', ['FRITZ.box'], 'http://fritz.box:80'],
+      ['fritz.box', ['fritz.box:80'], 'http://fritz.box'],
+      ['fritz.box', ['x.local'], own],
     ] as const) {
       const sidecar = await startSidecar({
         transport,
         device,
-        config: { upstream: { host: 'fritz.box', names } },
+        config: { upstream: { host, names } },
       })
       const token = await sidecar.token()
       await sidecar.request({ token, authority, fields: ['Origin', own, 'Referer', `${own}/page`] })
       const seen = device.requests.at(-1)
-      expect(seen?.header('host')).toBe('fritz.box')
+      expect(seen?.header('host')).toBe(host)
       expect(seen?.header('origin')).toBe(origin)
       expect(seen?.header('referer')).toBe(`${origin}/page`)
       await sidecar.request({ token, authority, fields: ['Origin', 'https://evil.example'] })
