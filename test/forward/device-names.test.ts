@@ -6,12 +6,16 @@ import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeProtocols } from '../support/transports.ts'
+import { describeProtocols, type Transport } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 const DEFAULT = {}
 const TARGET = { upstream: { host: 'target' } }
 const TRUSTING = { ...TARGET, listen: { trusted_proxies: ['127.0.0.1'] } }
+
+/** The scheme that a client uses, and what Postern adds to a cookie for it: the device speaks http. */
+const clientSide = (transport: Transport) =>
+  transport === 'http1' ? { scheme: 'http', secure: '' } : { scheme: 'https', secure: '; Secure' }
 
 /** A device that refuses a request of a page of another origin, as cockpit, cups and syncthing do. */
 async function startWary(): Promise<Device> {
@@ -31,7 +35,7 @@ interface Shared {
 }
 
 describeProtocols('host: target', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
+  const { scheme } = clientSide(transport)
   const shared = new Map<YamlPart, Shared>()
 
   beforeAll(async () => {
@@ -240,8 +244,7 @@ describe('host: target and WebSockets', () => {
 })
 
 describeProtocols('upstream.rewrite', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
-  const secure = transport === 'http1' ? '' : '; Secure'
+  const { scheme, secure } = clientSide(transport)
 
   const shared = new Map<string, Shared>()
   let device: Device
@@ -347,8 +350,7 @@ describeProtocols('upstream.rewrite', (transport) => {
 const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]', 'speedport.ip:80']
 
 describeProtocols('upstream.names', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
-  const secure = transport === 'http1' ? '' : '; Secure'
+  const { scheme, secure } = clientSide(transport)
   const shared = new Map<string, Shared>()
   let device: Device
 
@@ -447,7 +449,7 @@ describeProtocols('upstream.host that is one of upstream.names', (transport) => 
   it("H363 the device gets its own name in Origin and Referer in place of Postern's, and no other", async () => {
     const device = await startDevice()
     const authority = 'postern.example:8443'
-    const own = `${transport === 'http1' ? 'http' : 'https'}://${authority}`
+    const own = `${clientSide(transport).scheme}://${authority}`
     for (const [host, names, origin] of [
       ['fritz.box', ['FRITZ.box', 'x.local'], 'http://fritz.box'],
       ['fritz.box:80', ['FRITZ.box'], 'http://fritz.box:80'],
