@@ -10,11 +10,13 @@ import type { OwnResponse } from '../../src/device/own-request.ts'
 import { runAtKeyboard, runInProcess, type Surroundings } from '../process/in-process.ts'
 import { ENV } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
 import type { Session, Turn } from '../support/terminal.ts'
+import { drip } from './drip.ts'
 
 let folder: string
 let config: string
@@ -134,6 +136,17 @@ describe('H369 a login form of the device', () => {
     expect(readFileSync(config, 'utf8')).toMatch(
       /^ {2}# auth: \{kind: session, user: admin, password: \{file: .*\}, check_path: \/, session: \{login: \{path: \/cgi-bin\/login, page: \/login\.html, form: \{/m,
     )
+  })
+
+  it('H374 is not waited for if a page of the device does not end', async () => {
+    const clock = stillClock()
+    const begin = clock.monotonic()
+    const device = await startDevice((request, response) =>
+      request.url === '/' ? response.end('ok') : drip(response, clock),
+    )
+    const flags = ['--config', config, '--url', device.url, '--password-file', password]
+    expect(await runInProcess(['init', ...flags], { clock })).toMatchObject({ code: 0 })
+    expect(clock.monotonic() - begin).toBeLessThan(10_000)
   })
 
   const pageOf = (html: string, more: Partial<OwnResponse> = {}): OwnResponse => ({
