@@ -205,6 +205,7 @@ describe('H369 a login form of the device', () => {
         '/l?x=1',
       ],
       'with the method at its button': ['<form action=/go><button formmethod=POST formenctype="">', '/go'],
+      'behind comments': ['<!--><!---><!-- <form> --><form method=post action=/go>', '/go'],
       'beside tags of other names': [
         '<form-x></form-x><form method=post action=/go><input-x name=q></input-x>',
         '/go',
@@ -265,6 +266,8 @@ describe('H369 a login form of the device', () => {
       { '/': pageOf(FORM.replace('<button', '<button formaction=//other/')) },
     ],
     ['a form below a base at another host', { '/': pageOf(`<base href="http://other/">${FORM}`) }],
+    ['a form in a comment without its end', { '/': pageOf(`<!-- ${FORM}`) }],
+    ['a form in a script without its end', { '/': pageOf(`<script>'</script '${FORM}`) }],
     ['a form for files', { '/': pageOf(FORM.replace('method', 'enctype="multipart/form-data" method')) }],
     ['a form for another host', { '/': pageOf(FORM.replace('/cgi-bin', 'http://other/cgi-bin')) }],
     ['a form for another scheme', { '/': pageOf(FORM.replace('/cgi-bin', 'https://device/cgi-bin')) }],

@@ -83,9 +83,15 @@ function pageIn(response: OwnResponse, url: string): Page {
 const TAGS = /<(\/?(?:form|input|button|meta|base))(?=[\s/>])((?:[^<>"']|"[^"]*"|'[^']*'){0,2000})>/gi
 const ATTRIBUTES = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+)))?/g
 
+/**
+ * Comments and scripts. One without its end takes the rest of the page, as in browsers. Otherwise the search would start again behind each
+ * `<!--`, which takes seconds for a page of 128 KB (ReDoS).
+ */
+const HIDDEN = /<!--(?:-?>|.*?(?:-->|$))|<(script|style)(?=[\s/>]).*?(?:<\/\1\s*>|$)/gis
+
 /** The tags of forms in a page, without those in comments and scripts. */
 function tagsIn({ body }: OwnResponse): readonly Tag[] {
-  const shown = String(body ?? '').replace(/<!--.*?-->|<(script|style)\b.*?<\/\1\s*>/gis, '')
+  const shown = String(body ?? '').replace(HIDDEN, '')
   return [...shown.matchAll(TAGS)].map(([, name = '', rest = '']) => ({
     name: name.toLowerCase(),
     // Of two attributes with one name, the first counts.
