@@ -75,7 +75,7 @@ export interface CheckOutcome {
 }
 
 /** A check of one subject that has not begun. */
-interface Run {
+export interface CheckRun {
   readonly name: string
   readonly start: () => Promise<CheckOutcome>
 }
@@ -94,7 +94,7 @@ export function check<Subject, Facts>(part: Part<Subject, Facts>) {
     withReload,
     run,
     /** A run for each subject. */
-    runs: (asked: Asked, locationOf: LocationOf): readonly Run[] =>
+    runs: (asked: Asked, locationOf: LocationOf): readonly CheckRun[] =>
       subjects(asked).map((subject) => ({
         name: about(subject).name,
         start: () => run(subject, locationOf),
