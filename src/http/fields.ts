@@ -66,7 +66,8 @@ export function listMembers(values: readonly string[], letterCase: 'kept' | 'low
 
 /** Whether the body of a message is encoded. `identity` names no coding (RFC 9110 §8.4.1), and some programs send it. */
 export function isEncoded(fields: Fields): boolean {
-  return listMembers(fieldValues(fields, 'content-encoding')).some((coding) => coding !== 'identity')
+  const codings = fieldValues(fields, 'content-encoding')
+  return codings.length > 0 && listMembers(codings).some((coding) => coding !== 'identity')
 }
 
 const CLOSE: readonly string[] = ['close']
