@@ -11,8 +11,9 @@ import { columnsOf, counted } from './columns.ts'
 import type { CommandIo, ExitCode, ProgramIo } from './command.ts'
 import { type ConfigOptions, configPath, loadedFrom } from './configuration.ts'
 import { nextCommands } from './next-commands.ts'
+import { stillWaiting } from './still-waiting.ts'
 
-type CheckIo = CommandIo & Pick<ProgramIo, 'typed'>
+type CheckIo = CommandIo & Pick<ProgramIo, 'typed' | 'clock' | 'stderr'>
 
 export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
@@ -39,8 +40,11 @@ export async function checkCommand(options: CheckOptions, io: CheckIo): Promise<
     return 2
   }
   const { config, tree, locationOf } = loaded
-  const asked = { config, file: configPath(options, io), places: io, pages, uploads }
-  const outcomes = await Array.fromAsync(examine(asked, reload, locationOf))
+  const { clock } = io
+  const asked = { config, file: configPath(options, io), places: io, clock, pages, uploads }
+  const during = <T>(name: string, result: Promise<T>): Promise<T> =>
+    quiet ? result : stillWaiting(name, result, io)
+  const outcomes = await Array.fromAsync(examine(asked, reload, locationOf, during))
   const results = outcomes.map(({ result }) => result).filter(({ result }) => !quiet || result !== 'ok')
   if (json) io.stdout.write(document(effectiveTree(tree), results))
   else {

@@ -66,7 +66,7 @@ interface Answers {
   readonly places: PlacesChoice
 }
 
-type InitIo = CommandIo & Terminal & Pick<ProgramIo, 'typed' | 'permissions'>
+type InitIo = CommandIo & Terminal & Pick<ProgramIo, 'typed' | 'permissions' | 'clock'>
 
 /**
  * Writes a first configuration. On a terminal it asks for the values that the flags leave out, and tries the device and the password before
@@ -196,15 +196,16 @@ async function answersFromTerminal(
   { skipChecks = false, weak = false }: InitOptions,
   given: Given,
   passwordFile: string,
-  io: Terminal,
+  io: Terminal & Pick<InitIo, 'clock'>,
 ): Promise<Answers> {
   using prompt = openPrompt(io, 'cancelled; nothing is written')
   const device =
     skipChecks && given.device !== undefined
       ? given.device
-      : await askForDevice(given.device, given.password?.auth, prompt)
+      : await askForDevice(given.device, given.password?.auth, prompt, io.clock)
   if (given.password !== undefined && !skipChecks) await requirePassword(given.password, weak)
-  const password = given.password ?? (await askForPassword(prompt, { file: passwordFile, weak }, device))
+  const password =
+    given.password ?? (await askForPassword(prompt, { file: passwordFile, weak }, device, io.clock))
   // Flags for the device and its password are a whole command, and ask nothing.
   const isWhole = given.device !== undefined && given.password !== undefined
   return { device, password, places: given.places ?? (isWhole ? 'default' : await askForPlaces(prompt)) }
@@ -213,7 +214,7 @@ async function answersFromTerminal(
 async function answersFromFlags(
   { skipChecks = false, weak = false }: InitOptions,
   given: Given,
-  io: CommandIo,
+  io: CommandIo & Pick<InitIo, 'clock'>,
 ): Promise<Answers> {
   const { device, password, places = 'default' } = given
   const missing: string[] = []
@@ -228,7 +229,7 @@ async function answersFromFlags(
   }
   if (skipChecks) return { device, password, places }
   await requirePassword(password, weak)
-  const tried = await requireDevice(device, password.auth, (text) => void io.stderr.write(text))
+  const tried = await requireDevice(device, password.auth, (text) => void io.stderr.write(text), io.clock)
   return { device: tried, password, places }
 }
 

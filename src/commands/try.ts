@@ -4,6 +4,7 @@ import { SetupError } from '../system/setup-error.ts'
 import { counted } from './columns.ts'
 import type { ExitCode, ProgramIo } from './command.ts'
 import { type ConfigOptions, configFrom, withFlags } from './configuration.ts'
+import { stillWaiting } from './still-waiting.ts'
 import { type Given, openAccess, readGiven } from './try/access.ts'
 import { printable, tooMany } from './try/answer.ts'
 import { createBodyOutput } from './try/body-output.ts'
@@ -35,9 +36,11 @@ export async function tryCommand(path: string, options: TryOptions, io: TryIo): 
   const stop = new AbortController()
   io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')(() => stop.abort())
   try {
-    await using access = await openAccess(client, given, config.oauth.revocationPath, stop.signal)
+    const opening = openAccess(client, given, config.oauth.revocationPath, stop.signal)
+    await using access = await stillWaiting('a token', opening, io)
     const headers = { Authorization: `Bearer ${access.token}` }
-    const response = await client.send({ method: 'GET', target: path, headers }, stop.signal)
+    const sent = client.send({ method: 'GET', target: path, headers }, stop.signal)
+    const response = await stillWaiting('the response', sent, io)
     await show(response, io)
     const id = response.headers['x-request-id']
     if (isError(response) && typeof id === 'string' && /^[\w-]+$/.test(id))

@@ -46,6 +46,8 @@ export interface ConnectionsOptions {
   readonly onQuirk?: (quirk: Quirk, malformed?: Malformed) => void
   /** Resolves the host name of the device. Default: the resolver that the process shares. */
   readonly names?: Names
+  /** Ends all requests: the commands of an operator do not wait for a device as long as a service does. */
+  readonly signal?: AbortSignal
 }
 
 /** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
@@ -88,7 +90,7 @@ export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  { capacity = AMPLE_CAPACITY, onQuirk = ignore, names = NAMES }: ConnectionsOptions = {},
+  { capacity = AMPLE_CAPACITY, onQuirk = ignore, names = NAMES, signal }: ConnectionsOptions = {},
 ) {
   const { version = '1.1', reuse, parser } = target
   const inOrder = (): boolean => reuse === 'never' || capacity.isFull()
@@ -128,6 +130,10 @@ export function createConnections(
   }
   const connections = {
     clock,
+    /** No request is sent any more. */
+    get ended(): boolean {
+      return signal?.aborted === true
+    },
     /** Responses are read by the tolerant rules. */
     tolerant: parser === 'tolerant',
     /** The HTTP version of requests. 1.0 has neither chunks nor upgrades. */
@@ -175,6 +181,7 @@ export function createConnections(
       })
     },
   }
+  signal?.addEventListener('abort', () => void connections.close())
   return connections
 }
 

@@ -25,6 +25,8 @@ export interface OwnRequest {
 export interface OwnResponse {
   readonly status: number
   readonly fields: Fields
+  /** The body did not end within `LONGEST_PAGE`. */
+  readonly goesOn?: true
   /** Undefined for a body longer than `LARGEST_PAGE`, and if the request does not want it. */
   readonly body?: Buffer
 }
@@ -33,7 +35,7 @@ export interface OwnResponse {
 const LARGEST_PAGE = 128 * 1024
 
 /** How long the body of a response may take in all (ms): logins and health checks wait for its end. */
-const LONGEST_PAGE = 5_000
+export const LONGEST_PAGE = 5_000
 
 /**
  * Sends a request to the device and returns the head of its response, with the body if `keepsBody`. Rejects if no response comes.
@@ -48,6 +50,7 @@ export async function sendOwnRequest(
   repeatable: boolean,
   isFirst = true,
 ): Promise<OwnResponse> {
+  if (connections.ended) throw new DeviceFault('http_response_timeout')
   const loan = connections.borrow(repeatable)
   let loss: Loss | undefined
   try {
@@ -98,9 +101,11 @@ export async function isDelayed(
   deadlines: UpstreamDeadlines,
   path: string,
   clock: Clock,
+  signal: AbortSignal,
 ): Promise<boolean> {
   let found = false
   const connections = createConnections(target, deadlines, clock, {
+    signal,
     onQuirk(quirk) {
       if (quirk === 'delayed') found = true
     },
@@ -138,7 +143,7 @@ function exchangeOn(
       inform() {},
       head({ status, fields }) {
         response = { status, fields }
-        timer = clock.after(LONGEST_PAGE, () => connection.abort(keepsBody ? TOO_SLOW : TOO_LONG))
+        timer = clock.after(LONGEST_PAGE, () => connection.abort(TOO_SLOW))
       },
       data(chunk) {
         size += chunk.length
@@ -154,7 +159,9 @@ function exchangeOn(
       failed(error, loss) {
         timer?.cancel()
         onLost(loss)
-        if (error === TOO_LONG && response !== undefined) resolve(response)
+        if (response === undefined) reject(error)
+        else if (error === TOO_LONG) resolve(response)
+        else if (error === TOO_SLOW && !keepsBody) resolve({ ...response, goesOn: true })
         else reject(error)
       },
     }
@@ -167,6 +174,7 @@ function exchangeOn(
 
 /** Ends a body that is too long. The response counts without it. */
 const TOO_LONG = new DeviceFault('http_protocol_error')
+/** Ends a body that takes too long. The response counts without it, unless its body is wanted. */
 const TOO_SLOW = new DeviceFault('http_response_timeout')
 
 async function* piecesOf(body: string | readonly string[]): AsyncGenerator<Buffer, void, void> {

@@ -1,16 +1,7 @@
 import { type Addressed, publicOrigin } from '../http/browsers.ts'
+import { type DeviceNames, isDeviceDomain, isDeviceOrigin } from '../http/device-names.ts'
 import { isOwnAuthority } from '../http/overrides.ts'
 import { splitAbsolute } from '../http/request-path.ts'
-
-/** The names by which the device knows itself. */
-export interface DeviceNames {
-  /** Scheme, host and port by which the sidecar reaches the device, for example `http://127.0.0.1:8080`. */
-  readonly origin: string
-  /** The `Host` that the device received, if it was not the client's own. */
-  readonly host: string | undefined
-  /** Its further names, each with or without a port (`upstream.names`). */
-  readonly names: readonly string[]
-}
 
 /**
  * A URL with an authority: the scheme, which the device may leave out, host and port, and the rest. User information is left out. Browsers
@@ -63,22 +54,13 @@ export function deviceTags(value: string, request: Addressed, device: string): s
  * A URL of the device for the client: its own origin becomes the one that the client used. The device knows only its own address and
  * names, or the `Host` of the request, with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
  */
-export function publicUrl(
-  value: string,
-  request: Addressed,
-  { origin, host = request.classified.host, names }: DeviceNames,
-): string {
+export function publicUrl(value: string, request: Addressed, device: DeviceNames): string {
   const found = WITH_AUTHORITY.exec(value)
   const used = publicOrigin(request)
   if (found === null || used === undefined) return value
-  const device = new URL(origin)
   const [, scheme, authority = '', rest = ''] = found
-  const protocol = scheme?.toLowerCase() ?? device.protocol
-  const named = `${protocol}//${authority}`
-  const isNamed = (name: string): boolean =>
-    isSameOrigin(named, withHostname(device, name).origin) ||
-    (authority.toLowerCase() === name.toLowerCase() && protocol === device.protocol)
-  if (!isSameOrigin(named, device.origin) && ![host, ...names].some(isNamed)) return value
+  const origin = `${scheme ?? new URL(device.origin).protocol}//${authority}`
+  if (!isDeviceOrigin(origin, asKnown(device, request))) return value
   // What the device left out stays out: the client adds the scheme that it used.
   return `${scheme === undefined ? used.replace(/^https?:/, '') : used}${rest}`
 }
@@ -108,31 +90,22 @@ export function publicRefresh(value: string, request: Addressed, names: DeviceNa
  * A cookie of the device for the client. A `Domain` that is the device's becomes the host that the client used. If client and device speak
  * different schemes, `Secure` follows that of the client.
  */
-export function publicCookie(
-  value: string,
-  request: Addressed,
-  { origin, host = request.classified.host, names }: DeviceNames,
-): string {
+export function publicCookie(value: string, request: Addressed, names: DeviceNames): string {
   const used = publicOrigin(request)
   const client = URL.parse(used ?? '')
   if (client === null) return value
-  const device = new URL(origin)
-  const own = [device, ...[host, ...names].map((name) => withHostname(device, name))].map(
-    ({ hostname }) => hostname,
-  )
+  const known = asKnown(names, request)
   const moved = value.replace(/(;\s*domain\s*=\s*\.?)([^;\s]*)/gi, (whole, before: string, domain: string) =>
-    own.includes(domain.toLowerCase()) ? `${before}${client.hostname}` : whole,
+    isDeviceDomain(domain, known) ? `${before}${client.hostname}` : whole,
   )
-  if (device.protocol === client.protocol) return moved
+  if (new URL(names.origin).protocol === client.protocol) return moved
   const plain = moved.replace(/;\s*secure\s*(?=;|$)/gi, '')
   return client.protocol === 'http:' ? plain : plain === moved ? `${moved}; Secure` : moved
 }
 
-/** The device's origin with the host name of `name`, but not its port: nginx adds the port that it listens on. */
-function withHostname(device: URL, name: string): URL {
-  const renamed = new URL(device)
-  renamed.hostname = name.replace(/:\d*$/, '')
-  return renamed
+/** The names of the device. It also knows the `Host` of the request, if that is the client's own. */
+function asKnown(device: DeviceNames, request: Addressed): DeviceNames {
+  return device.host === undefined ? { ...device, host: request.classified.host } : device
 }
 
 function isSameOrigin(candidate: string, origin: string): boolean {

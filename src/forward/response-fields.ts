@@ -1,9 +1,10 @@
 import type { ResponseChanges } from '../config/response-header-field.ts'
 import type { DeviceHead } from '../device/request.ts'
 import { setsSessionCookie } from '../http/browsers.ts'
+import type { DeviceNames } from '../http/device-names.ts'
 import type { Forward, ResponseHead } from '../http/exchange.ts'
 import { connectionMembers, type Fields, fieldValues, isHopByHop } from '../http/fields.ts'
-import { type DeviceNames, publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
+import { publicCookie, publicLinks, publicRefresh, publicUrl } from './origins.ts'
 
 export interface ResponseFieldSettings extends DeviceNames, ResponseChanges {
   /** `Link`, `Refresh` and `Set-Cookie` name Postern where the device names itself, not `Location` and `Content-Location` alone. */

@@ -11,6 +11,7 @@ import {
   type UpstreamTarget,
   unknownGroup,
 } from '../device/target.ts'
+import { isDeviceOrigin } from '../http/device-names.ts'
 import { asCgi, type Fields } from '../http/fields.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
@@ -158,9 +159,13 @@ export function uploadBuffering(
  */
 export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
   const { headers, host, names, responseHeaders, rewrite, url, auth } = service
+  const { origin } = url
   const keeps = requestKeeps(headers)
+  const scheme = origin.startsWith('https:') ? 'https' : 'http'
+  const chosen = host === 'target' ? new URL(origin).host : host
+  const sent = host === 'preserve' ? undefined : chosen
   return {
-    host: host === 'preserve' ? undefined : host === 'target' ? new URL(url.origin).host : host,
+    host: sent,
     added: await readAddedFields(headers, `${key}.headers`),
     named: Object.keys(headers).filter((name) => isClientName(headers[name])),
     set: new Set(
@@ -171,8 +176,9 @@ export async function readRequestFields(service: ServiceConfig, key: string): Pr
     keeps,
     claims: keeps === undefined || OF_THE_CLIENT.every(keeps),
     response: responseChanges(responseHeaders, tokenHeaders(auth)),
-    scheme: url.origin.startsWith('https:') ? 'https' : 'http',
-    referrers: host === 'target' || names.some((name) => name.toLowerCase() === host.toLowerCase()),
+    scheme,
+    referrers:
+      sent !== undefined && isDeviceOrigin(`${scheme}://${sent}`, { origin, host: undefined, names }),
     names,
     rewrite: rewrite === 'on',
   }

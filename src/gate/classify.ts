@@ -50,11 +50,9 @@ export function classify(head: GateExchange['head'], rules: ClassifyRules): Clas
   const { target, authority } = originForm(head)
   const path = pathOf(target)
   const atPath = ownEndpointAt(path, rules)
-  const ownEndpoint = head.redirects
-    ? 'redirect'
-    : rules.cors !== undefined && isPreflight(head, rules.cors)
-      ? 'preflight'
-      : atPath
+  let ownEndpoint = atPath
+  if (head.redirects) ownEndpoint = 'redirect'
+  else if (rules.cors !== undefined && isPreflight(head, rules.cors)) ownEndpoint = 'preflight'
   const fault =
     capFault(head, rules.headerCaps) ??
     methodFault(head, ownEndpoint) ??

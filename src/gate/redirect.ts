@@ -1,5 +1,6 @@
 import { OWN_PATHS } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { fieldValues } from '../http/fields.ts'
 import { canonicalHost, coversHost, hostOf, normalizeAddress } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
@@ -46,12 +47,18 @@ export function createRedirect(
   }
 }
 
-/** Whether a request may hold a password, a token or other input. A GET or HEAD of a page without a token does not. */
+/**
+ * Whether a request may hold a password, a token or other input. A GET or HEAD of a page without credentials and body does not. A cookie
+ * does not count: a browser adds each one without `Secure` by itself, and its user only typed an address.
+ */
 function mayHoldSecret({ head, classified }: Exchange, revocationPath: string | undefined): boolean {
-  const { method, upgrade, survey } = head
+  const { method, upgrade, fields } = head
   const path = pathOf(classified.target)
   const isOAuth = path === OWN_PATHS.token || path === revocationPath
-  return (
-    !isRead(method) || classified.framing !== null || upgrade || survey.authorization.length > 0 || isOAuth
-  )
+  const hasBody = classified.framing !== null && classified.framing !== 0
+  const hasCredentials = CREDENTIALS.some((name) => fieldValues(fields, name).length > 0)
+  return !isRead(method) || hasBody || upgrade || hasCredentials || isOAuth
 }
+
+/** The fields in which programs send a password or a token (RFC 9110 §11). */
+const CREDENTIALS = ['authorization', 'proxy-authorization']

@@ -64,6 +64,12 @@ export function listMembers(values: readonly string[], letterCase: 'kept' | 'low
   return letterCase === 'kept' ? members : members.map((member) => member.toLowerCase())
 }
 
+/** Whether the body of a message is encoded. `identity` names no coding (RFC 9110 §8.4.1), and some programs send it. */
+export function isEncoded(fields: Fields): boolean {
+  const codings = fieldValues(fields, 'content-encoding')
+  return codings.length > 0 && listMembers(codings).some((coding) => coding !== 'identity')
+}
+
 const CLOSE: readonly string[] = ['close']
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 

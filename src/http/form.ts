@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type Fields, fieldValues, TOKEN } from './fields.ts'
+import { type Fields, fieldValues, isEncoded, TOKEN } from './fields.ts'
 import type { Refusal } from './refusal.ts'
 
 /** A form: each parameter has one value. */
@@ -14,10 +14,7 @@ export function formCharset(fields: Fields): string | FormFault {
   const type = types[0]
   const charset = type === undefined || types.length > 1 ? undefined : charsetIn(type)
   if (charset === undefined) return { kind: 'unsupported-media-type' }
-  const codings = fieldValues(fields, 'content-encoding')
-  return codings.every((coding) => coding.toLowerCase() === 'identity')
-    ? charset
-    : invalid('The body must not have a Content-Encoding.')
+  return isEncoded(fields) ? invalid('The body must not have a Content-Encoding.') : charset
 }
 
 /**

@@ -158,8 +158,9 @@ export function hostOf({ hostname }: Pick<URL, 'hostname'>): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
 
-/** Whether one of these names is this host, in lower case; `*` may stand for its first label. */
+/** Whether one of these names is this host, in lower case; `*` may stand for its first label. A name with `*` is no host. */
 export function coversHost(names: readonly string[], host: string): boolean {
+  if (host.startsWith('*')) return false
   const below = host.replace(/^[^.]+/, '*')
   return names.some((each) => each.toLowerCase() === host || each.toLowerCase() === below)
 }

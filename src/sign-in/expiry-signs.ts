@@ -1,6 +1,6 @@
 import type { SessionSettings } from '../config/auth-fields.ts'
 import type { OwnResponse } from '../device/own-request.ts'
-import { fieldValues, lengthIn } from '../http/fields.ts'
+import { fieldValues, isEncoded, lengthIn } from '../http/fields.ts'
 import { jsonAt } from './session-token.ts'
 
 /** An error in JSON is short. The body of a longer response (bytes) is not looked at. */
@@ -20,14 +20,20 @@ export function expirySigns({ expired }: Pick<SessionSettings, 'expired'>) {
     mayBeIn({ fields }: Pick<OwnResponse, 'fields'>): boolean {
       if (values.length === 0) return false
       const length = lengthIn(fieldValues(fields, 'content-length')[0] ?? '') ?? 0
-      const isPlain = fieldValues(fields, 'content-encoding').length === 0
-      return isPlain && length <= LARGEST_SIGN && JSON_TYPE.test(fieldValues(fields, 'content-type')[0] ?? '')
+      const [type = ''] = fieldValues(fields, 'content-type')
+      return !isEncoded(fields) && length <= LARGEST_SIGN && JSON_TYPE.test(type)
     },
     /** Whether the body has such a value. */
     areIn: ({ body }: Pick<OwnResponse, 'body'>): boolean =>
-      values.some(({ json, value }) => {
-        const found = jsonAt(body, json)
-        return (typeof found === 'string' || typeof found === 'boolean') && String(found) === String(value)
-      }),
+      values.some(({ json, value }) => isSame(jsonAt(body, json), value)),
   }
+}
+
+const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i
+
+/** Compares a number as a number, because `2.0` is `2` in JSON, and all else as text, because some devices quote values. */
+function isSame(found: unknown, value: string | number | boolean): boolean {
+  if (typeof found !== 'string' && typeof found !== 'boolean') return false
+  const text = String(found)
+  return typeof value === 'number' && NUMBER.test(text) ? Number(text) === value : text === String(value)
 }

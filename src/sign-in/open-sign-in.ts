@@ -2,6 +2,7 @@ import { type DeviceAccount, loginHas, type UpstreamAuthConfig } from '../config
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { sendOwnRequest } from '../device/own-request.ts'
+import type { DeviceNames } from '../http/device-names.ts'
 import { asCgi, type Fields, fieldNamesIn, keepFields } from '../http/fields.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
@@ -13,9 +14,8 @@ import type { SessionDevice } from './session-logout.ts'
 import { createSessionScheme } from './session-scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
-/** The `Host` and the fields of every request to the device. */
-interface CommonFields {
-  readonly host: string | undefined
+/** The `Host` and the fields of every request to the device, and its further names. */
+interface CommonFields extends Pick<DeviceNames, 'host' | 'names'> {
   readonly added: Fields
 }
 
@@ -64,11 +64,8 @@ export async function openSignIn(
     const { host, added } = common()
     return host === undefined ? added : ['Host', host, ...added]
   })
-  const origins = (): readonly string[] => {
-    const { host } = common()
-    return host === undefined ? [origin] : [origin, origin.replace(/\/\/.*/, `//${host}`)]
-  }
-  const scheme = schemeFor(auth, { ask, clock, origins, onLogoutFailed: events.notSignedOut })
+  const known = (): DeviceNames => ({ ...common(), origin })
+  const scheme = schemeFor(auth, { ask, clock, known, onLogoutFailed: events.notSignedOut })
   const reports: SignInEvents = {
     ...events,
     changing: () => {

@@ -1,6 +1,7 @@
 import type { SessionSettings } from '../config/auth-fields.ts'
 import { DeviceFault } from '../device/failure.ts'
 import type { OwnResponse } from '../device/own-request.ts'
+import { type DeviceNames, isDeviceOrigin } from '../http/device-names.ts'
 import { fieldValues } from '../http/fields.ts'
 import { type Clock, waitAtMost } from '../system/clock.ts'
 import type { Ask, Session } from './scheme.ts'
@@ -8,8 +9,8 @@ import type { Ask, Session } from './scheme.ts'
 export interface SessionDevice {
   readonly ask: Ask
   readonly clock: Clock
-  /** The origin of the device, and the one that it learns from `Host`, if that is another. */
-  readonly origins: () => readonly string[]
+  /** The names of the device. */
+  readonly known: () => DeviceNames
   /** Called when a session could not be ended at the device, once for each reason. The reason holds no secret. */
   readonly onLogoutFailed: (reason: string) => void
 }
@@ -26,7 +27,7 @@ const LONGEST_ORIGIN = 253
  */
 export function createLogout(
   { login, logout, expired }: SessionSettings,
-  { ask, clock, origins, onLogoutFailed }: SessionDevice,
+  { ask, clock, known, onLogoutFailed }: SessionDevice,
 ): ((session: Session, opened: OwnResponse) => Promise<void>) | undefined {
   if (logout === undefined) return undefined
   const { method, path } = logout
@@ -39,10 +40,9 @@ export function createLogout(
   function targetOf({ fields }: OwnResponse): string | undefined {
     if (path !== undefined) return path
     const [location] = fieldValues(fields, 'location')
-    const own = origins()
-    const url = location === undefined ? null : URL.parse(location, own[0] + login.path)
-    if (url !== null && own.some((origin) => new URL(origin).origin === url.origin))
-      return url.pathname + url.search
+    const names = known()
+    const url = location === undefined ? null : URL.parse(location, names.origin + login.path)
+    if (url !== null && isDeviceOrigin(url.origin, names)) return url.pathname + url.search
     // Another server must not get the token. Only the origin is reported, once and cut to a length: the path may be a secret.
     const named = url === null ? 'no address' : `${url.origin.slice(0, LONGEST_ORIGIN)}, not the device`
     report(`Location of the login names ${named}`, 'foreign')

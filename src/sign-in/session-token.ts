@@ -56,6 +56,9 @@ function textAt(body: Buffer | undefined, pointer: string): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
+/** Leaves out a byte order mark, which some firmware writes before JSON (RFC 8259 §8.1). */
+const UTF_8 = new TextDecoder()
+
 /** The value at a JSON Pointer (RFC 6901), a number as it is written. Undefined if there is none, or if the body is not JSON. */
 export function jsonAt(body: Buffer | undefined, pointer: string): unknown {
   let value: unknown
@@ -63,7 +66,7 @@ export function jsonAt(body: Buffer | undefined, pointer: string): unknown {
     // A session id may have more digits than a number of JavaScript.
     const asWritten = (_name: string, each: unknown, written?: { readonly source?: string }): unknown =>
       typeof each === 'number' ? written?.source : each
-    value = JSON.parse(body?.toString() ?? '', asWritten)
+    value = JSON.parse(UTF_8.decode(body), asWritten)
   } catch {
     return undefined
   }

@@ -7,11 +7,13 @@ import { folderToServe, startNginx } from '../devices/webdav-servers.ts'
 import { runInProcess, type Surroundings } from '../process/in-process.ts'
 import { prepareSite, type Run, runPostern, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { needs, underFileModes } from '../support/tools.ts'
+import { drip } from './drip.ts'
 import { runCheck } from './run-check.ts'
 
 let directory: string
@@ -45,6 +47,23 @@ describe('postern check', () => {
     )
     expect(stdout).toContain(`ok      device: ${device.url} answered 200`)
     expect(code).toBe(0)
+  })
+
+  it('H374 ends soon at a page that does not end, and says on a terminal what it waits for', async () => {
+    const clock = stillClock()
+    const begin = clock.monotonic()
+    const device = await startDevice((_request, response) => drip(response, clock))
+    const { configFile } = await prepareSite({ device })
+    for (const [terminal, said] of [
+      [true, 'Still waiting: device ...\n'],
+      [false, ''],
+    ] as const) {
+      const args = ['check', '--config', configFile]
+      const { code, stdout, stderr } = await runInProcess(args, { clock, terminal })
+      expect([code, stderr]).toEqual([0, said])
+      expect(stdout.replaceAll(/\s+/g, ' ')).toContain('its page does not end within 5 s')
+    }
+    expect(clock.monotonic() - begin).toBeLessThan(20_000)
   })
 
   it('prints the effective configuration last with --print, without its secrets', async () => {

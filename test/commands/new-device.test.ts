@@ -10,11 +10,13 @@ import type { OwnResponse } from '../../src/device/own-request.ts'
 import { runAtKeyboard, runInProcess, type Surroundings } from '../process/in-process.ts'
 import { ENV } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { stillClock } from '../support/clock.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { nextRequest, startRawDevice } from '../support/raw-device.ts'
 import { HASHED_PASSWORD, startSidecar } from '../support/sidecar.ts'
 import type { Session, Turn } from '../support/terminal.ts'
+import { drip } from './drip.ts'
 
 let folder: string
 let config: string
@@ -136,6 +138,17 @@ describe('H369 a login form of the device', () => {
     )
   })
 
+  it('H374 is not waited for if a page of the device does not end', async () => {
+    const clock = stillClock()
+    const begin = clock.monotonic()
+    const device = await startDevice((request, response) =>
+      request.url === '/' ? response.end('ok') : drip(response, clock),
+    )
+    const flags = ['--config', config, '--url', device.url, '--password-file', password]
+    expect(await runInProcess(['init', ...flags], { clock })).toMatchObject({ code: 0 })
+    expect(clock.monotonic() - begin).toBeLessThan(10_000)
+  })
+
   const pageOf = (html: string, more: Partial<OwnResponse> = {}): OwnResponse => ({
     status: 200,
     fields: [],
@@ -166,6 +179,47 @@ describe('H369 a login form of the device', () => {
       { '/': pageOf(`<form><input name=q></form><form method=POST><input type=password name=p>`) },
       { login: { path: '/', form: { p: '$password' } } },
     ],
+    ...Object.entries<readonly [string, string, object?]>({
+      'with an action below the base of the page': [
+        '<base target=_top><base href="/cgi/"><base href="/no/"><form method=post action=login>',
+        '/cgi/login',
+      ],
+      'with an empty action: it goes to the page, whatever the base': [
+        '<base href="/cgi/"><form method=post action="">',
+        '/l?x=1',
+      ],
+      'without an action': ['<base href="/cgi/"><form method=post>', '/l?x=1'],
+      'with a fragment as action: it goes to the base': [
+        '<base href="/cgi/"><form method=post action="#f">',
+        '/cgi/',
+      ],
+      'with a query as action': ['<form method=post action="?do=login#f">', '/l?do=login'],
+      'with a base that is no address': ['<base href="http://["><form method=post action=login>', '/login'],
+      'with two actions: the first counts': ['<form method=post action="/a" action="/b">', '/a'],
+      'with another action at its button': [
+        '<form method=post action=/search><button formaction="/go">Log in</button>',
+        '/go',
+      ],
+      'with an empty action at its button': [
+        '<form method=post action=/no><input type=submit formaction="">',
+        '/l?x=1',
+      ],
+      'with the method at its button': ['<form action=/go><button formmethod=POST formenctype="">', '/go'],
+      'behind comments': ['<!--><!---><!-- <form> --><form method=post action=/go>', '/go'],
+      'beside tags of other names': [
+        '<form-x></form-x><form method=post action=/go><input-x name=q></input-x>',
+        '/go',
+      ],
+    }).map(([what, [html, path]]): readonly [string, Readonly<Record<string, OwnResponse>>, object] => [
+      what,
+      { '/': moved('/l?x=1'), '/l?x=1': pageOf(`${html}<input type=password name=p></form>`) },
+      { page: '/l?x=1', login: { path, form: { p: '$password' } }, typed: ['p'] },
+    ]),
+    [
+      'behind a page that refreshes below its base',
+      { '/': pageOf('<base href=/b/><meta http-equiv=refresh content="0; url=l">'), '/b/l': pageOf(FORM) },
+      { page: '/b/l' },
+    ],
     [
       'with references for characters',
       {
@@ -179,6 +233,16 @@ describe('H369 a login form of the device', () => {
     expect(await find(pages)).toMatchObject(form)
   })
 
+  it('sends the first button, also if it has no name and so adds nothing', async () => {
+    const form = async (buttons: string) =>
+      (await find({ '/': pageOf(`<form method=post><input type=password name=p>${buttons}</form>`) }))?.login
+    const named = '<input type=submit name=b value=1>'
+    expect(await form(named)).toEqual({ path: '/', form: { p: '$password', b: '1' } })
+    expect(await form(`<button disabled name=a></button>${named}`)).toMatchObject({ form: { b: '1' } })
+    for (const first of ['<button>Log in</button>', '<input type=submit>'])
+      expect(await form(first + named)).toEqual({ path: '/', form: { p: '$password' } })
+  })
+
   let visits = 0
   it.each<readonly [string, Readonly<Record<string, OwnResponse>>]>([
     ['no form', { '/': pageOf('<input type=password name=p>') }],
@@ -189,6 +253,21 @@ describe('H369 a login form of the device', () => {
     ],
     ['a form with three texts', { '/': pageOf(FORM.replace('<button', '<input name=domain><button')) }],
     ['a form by GET', { '/': pageOf(FORM.replace('method="post"', '')) }],
+    [
+      'a form whose button sends it by GET',
+      { '/': pageOf(FORM.replace('<button', '<button formmethod=get')) },
+    ],
+    [
+      'a form whose button sends files',
+      { '/': pageOf(FORM.replace('<button', '<button formenctype=multipart/form-data')) },
+    ],
+    [
+      'a form whose button leads to another host',
+      { '/': pageOf(FORM.replace('<button', '<button formaction=//other/')) },
+    ],
+    ['a form below a base at another host', { '/': pageOf(`<base href="http://other/">${FORM}`) }],
+    ['a form in a comment without its end', { '/': pageOf(`<!-- ${FORM}`) }],
+    ['a form in a script without its end', { '/': pageOf(`<script>'</script '${FORM}`) }],
     ['a form for files', { '/': pageOf(FORM.replace('method', 'enctype="multipart/form-data" method')) }],
     ['a form for another host', { '/': pageOf(FORM.replace('/cgi-bin', 'http://other/cgi-bin')) }],
     ['a form for another scheme', { '/': pageOf(FORM.replace('/cgi-bin', 'https://device/cgi-bin')) }],

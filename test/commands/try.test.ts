@@ -10,10 +10,13 @@ import { begin, runAtKeyboard, runInProcess } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite, type Run, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
+import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/passwords.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD, type YamlPart } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
+import { drip } from './drip.ts'
 
 /** A sidecar with a self-signed certificate, where clients can end their logins. */
 async function servedSite(config: YamlPart = {}, listen: YamlPart = {}): Promise<Site> {
@@ -284,6 +287,24 @@ it('H359 says that what listens there is no sidecar', async () => {
     'listen.tls=off',
   )
   expect(plain.stderr).toMatch(/^postern try: \S+: what answers there does not speak HTTP \(\w+\); /)
+})
+
+it('H374 ends if the response for a token does not end, and says meanwhile what it waits for', async () => {
+  const site = await servedSite()
+  const clock = stillClock()
+  const posing = await startDevice((_request, response) => drip(response, clock))
+  const sets = [`listen.address=${new URL(posing.url).host}`, 'listen.tls=off'].flatMap((each) => [
+    '--set',
+    each,
+  ])
+  const args = ['try', '/a', '--config', site.configFile, ...sets]
+  const begin = clock.monotonic()
+  const { code, stderr } = await runInProcess(args, { stdin: PASSWORD, clock, terminal: true })
+  expect(clock.monotonic() - begin).toBeLessThan(65_000)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^Still waiting: a token \.\.\.\npostern try: \S+: no response within 60 s\n$/)
+  posing.handle((_request, response) => void response.write('['.repeat(1_000_000)))
+  expect((await runInProcess(args, { stdin: PASSWORD, clock })).stderr).toContain('is not Postern')
 })
 
 it('H359 says that listen.allow shuts out this machine', async () => {

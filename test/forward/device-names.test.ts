@@ -6,12 +6,16 @@ import { makeCertificate } from '../support/certificate.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { growth, LINEAR } from '../support/lived-time.ts'
 import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
-import { describeProtocols } from '../support/transports.ts'
+import { describeProtocols, type Transport } from '../support/transports.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
 const DEFAULT = {}
 const TARGET = { upstream: { host: 'target' } }
 const TRUSTING = { ...TARGET, listen: { trusted_proxies: ['127.0.0.1'] } }
+
+/** The scheme that a client uses, and what Postern adds to a cookie for it: the device speaks http. */
+const clientSide = (transport: Transport) =>
+  transport === 'http1' ? { scheme: 'http', secure: '' } : { scheme: 'https', secure: '; Secure' }
 
 /** A device that refuses a request of a page of another origin, as cockpit, cups and syncthing do. */
 async function startWary(): Promise<Device> {
@@ -31,7 +35,7 @@ interface Shared {
 }
 
 describeProtocols('host: target', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
+  const { scheme } = clientSide(transport)
   const shared = new Map<YamlPart, Shared>()
 
   beforeAll(async () => {
@@ -240,8 +244,7 @@ describe('host: target and WebSockets', () => {
 })
 
 describeProtocols('upstream.rewrite', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
-  const secure = transport === 'http1' ? '' : '; Secure'
+  const { scheme, secure } = clientSide(transport)
 
   const shared = new Map<string, Shared>()
   let device: Device
@@ -344,11 +347,10 @@ describeProtocols('upstream.rewrite', (transport) => {
 })
 
 /** The name in `upstream.names` has the device's port, or a port of its own. */
-const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]']
+const NAMES = ['fritz.box', 'X.local:8090', '[2001:db8::7]', 'speedport.ip:80']
 
 describeProtocols('upstream.names', (transport) => {
-  const scheme = transport === 'http1' ? 'http' : 'https'
-  const secure = transport === 'http1' ? '' : '; Secure'
+  const { scheme, secure } = clientSide(transport)
   const shared = new Map<string, Shared>()
   let device: Device
 
@@ -386,6 +388,18 @@ describeProtocols('upstream.names', (transport) => {
     ['http://admin@fritz.box/a', 'POSTERN/a'],
     ['http://[2001:db8::7]:PORT/a', 'POSTERN/a'],
     ['http://[2001:DB8:0::7]:PORT/a', 'POSTERN/a'],
+    // The same names in other spellings.
+    ['http://fritz.box:80/a', 'POSTERN/a'],
+    ['//fritz.box:80/a', '//USED/a'],
+    ['http://Fritz.Box./a', 'POSTERN/a'],
+    ['http://fritz.box.:PORT/a', 'POSTERN/a'],
+    ['http://fritz.box.:80/a', 'POSTERN/a'],
+    ['http://X.LOCAL.:8090/a', 'POSTERN/a'],
+    ['http://[2001:DB8:0::7]/a', 'POSTERN/a'],
+    ['http://[2001:db8::7]:80/a', 'POSTERN/a'],
+    ['http://speedport.ip/a', 'POSTERN/a'],
+    ['http://127.0.0.1.:PORT/a', 'POSTERN/a'],
+    ['http://postern.example.:8443/a', 'POSTERN/a'],
   ])('H363 a Location with a further name of the device names Postern: %s', async (value, expected) => {
     expect(await received('Location', value, 'off')).toBe(expected)
   })
@@ -393,6 +407,10 @@ describeProtocols('upstream.names', (transport) => {
   it.each([
     'https://fritz.box/a',
     'http://fritz.box:81/a',
+    'http://fritz.box:443/a',
+    'https://fritz.box:80/a',
+    'http://fritz.box../a',
+    'http://.fritz.box/a',
     'http://x.local/a',
     'http://a.fritz.box/a',
     'http://fritz.box.evil.example/a',
@@ -406,37 +424,47 @@ describeProtocols('upstream.names', (transport) => {
   it.each([
     ['Set-Cookie', 'a=1; Domain=.Fritz.box', `a=1; Domain=.postern.example${secure}`],
     ['Set-Cookie', 'a=1; domain=x.local; Path=/', `a=1; domain=postern.example; Path=/${secure}`],
+    ['Set-Cookie', 'a=1; Domain=.FRITZ.box.', `a=1; Domain=.postern.example${secure}`],
+    ['Set-Cookie', 'a=1; Domain=fritz.box:80', `a=1; Domain=postern.example${secure}`],
+    ['Set-Cookie', 'a=1; Domain=[2001:DB8:0::7]', `a=1; Domain=postern.example${secure}`],
     ['Link', '<http://fritz.box/a>; rel=next', '<POSTERN/a>; rel=next'],
+    ['Link', '<http://fritz.box:80/a>, <//FRITZ.box./b>', '<POSTERN/a>, <//USED/b>'],
     ['Refresh', '0; url=http://fritz.box/a', '0; url=POSTERN/a'],
+    ['Refresh', '0; url=http://fritz.box.:80/a', '0; url=POSTERN/a'],
   ])('H363 with rewrite, so does %s: %s', async (name, value, expected) => {
     expect(await received(name, value, 'on')).toBe(expected)
     expect(await received(name, value, 'off')).toBe(value)
   })
 
-  it('H363 a cookie of another domain keeps it', async () => {
-    const value = `a=1; Domain=box${secure}`
-    expect(await received('Set-Cookie', value, 'on')).toBe(value)
-  })
+  it.each(['box', 'a.fritz.box', 'fritz.box/a', 'fritz.box@evil.example'])(
+    'H363 a cookie of another domain keeps it: %s',
+    async (domain) => {
+      const value = `a=1; Domain=${domain}${secure}`
+      expect(await received('Set-Cookie', value, 'on')).toBe(value)
+    },
+  )
 })
 
 describeProtocols('upstream.host that is one of upstream.names', (transport) => {
   it("H363 the device gets its own name in Origin and Referer in place of Postern's, and no other", async () => {
     const device = await startDevice()
     const authority = 'postern.example:8443'
-    const own = `${transport === 'http1' ? 'http' : 'https'}://${authority}`
-    for (const [names, origin] of [
-      [['FRITZ.box', 'x.local'], 'http://fritz.box'],
-      [['x.local'], own],
+    const own = `${clientSide(transport).scheme}://${authority}`
+    for (const [host, names, origin] of [
+      ['fritz.box', ['FRITZ.box', 'x.local'], 'http://fritz.box'],
+      ['fritz.box:80', ['FRITZ.box'], 'http://fritz.box:80'],
+      ['fritz.box', ['fritz.box:80'], 'http://fritz.box'],
+      ['fritz.box', ['x.local'], own],
     ] as const) {
       const sidecar = await startSidecar({
         transport,
         device,
-        config: { upstream: { host: 'fritz.box', names } },
+        config: { upstream: { host, names } },
       })
       const token = await sidecar.token()
       await sidecar.request({ token, authority, fields: ['Origin', own, 'Referer', `${own}/page`] })
       const seen = device.requests.at(-1)
-      expect(seen?.header('host')).toBe('fritz.box')
+      expect(seen?.header('host')).toBe(host)
       expect(seen?.header('origin')).toBe(origin)
       expect(seen?.header('referer')).toBe(`${origin}/page`)
       await sidecar.request({ token, authority, fields: ['Origin', 'https://evil.example'] })

@@ -69,27 +69,47 @@ it.each([
   // A NAT or a container maps the ports.
   ['gate.example', 'https://gate.example'],
   ['192.0.2.7:81', 'https://192.0.2.7'],
+  ['a_b.wild.example', 'https://a_b.wild.example'],
+  ['gate%2Eexample', 'https://gate.example'],
+  ['[2001:DB8:0::7]', 'https://[2001:db8::7]'],
 ])('H366 the host of the request is named: %s leads to %s', async (authority, expected) => {
   const { sidecar, port, ask } = await start()
   const response = await ask({ path: '/x', authority: authority.replace('PLAIN', port) })
   expectLedTo(response, `${expected.replace('SECURE', new URL(sidecar.url).port)}/x`)
 })
 
-it.each(['evil.example', 'gate.example.evil.example', 'a.b.wild.example', 'wild.example', 'gate.example.'])(
-  'H366 no other host is: %s',
-  async (authority) => {
-    const { ask } = await start()
-    const response = await ask({ authority, fields: ['X-Forwarded-Host', 'gate.example'] })
-    expectError(response, 400, 'invalid_request')
-    expect(response.header('location')).toBeUndefined()
-  },
-)
+it.each([
+  ...['evil.example', 'gate.example.evil.example', 'a.b.wild.example', 'wild.example', 'gate.example.'],
+  ...['*.wild.example', '%2a.wild.example', '*', 'a_b', 'gate.example:65536'],
+  ...[
+    'jo@gate.example',
+    'gate.example@evil.example',
+    'gate.example:80:80',
+    '[gate.example]',
+    '[fe80::1%25eth0]',
+  ],
+  ...['gate.example/evil', 'gate.example\\@evil.example', 'evil.example,gate.example', '', ':80'],
+])('H366 no other host is: %s', async (authority) => {
+  const { ask } = await start()
+  const response = await ask({ authority, fields: ['X-Forwarded-Host', 'gate.example'] })
+  expectError(response, 400, 'invalid_request')
+  expect(response.header('location')).toBeUndefined()
+})
 
 it('H366 no host is no host', async () => {
   const { plain } = await start()
   const peer = await rawConnection(plain)
   peer.write('GET / HTTP/1.0\r\n\r\n')
   expect(await peer.closed).toMatch(/^HTTP\/1\.1 400 (?!.*\nlocation:)/is)
+})
+
+it.each<[string, Request]>([
+  ['an empty body', { fields: ['Content-Length', '0'] }],
+  // A browser sends each cookie without `Secure` by itself.
+  ['a cookie', { fields: ['Cookie', 'SID=1'] }],
+])('H366 %s is led on', async (_what, request) => {
+  const { ask } = await start()
+  expectLedTo(await ask({ authority: 'gate.example', ...request }), 'https://gate.example/')
 })
 
 const FORM = ['Content-Type', 'application/x-www-form-urlencoded']
@@ -100,6 +120,7 @@ it.each<[string, Request]>([
   ['a revocation', { method: 'POST', path: '/oauth/revoke', fields: FORM, body: 'token=x' }],
   ['a GET of the revocation endpoint', { path: '/oauth/revoke' }],
   ['a token', { fields: ['Authorization', 'Bearer secret'] }],
+  ['a password for a proxy', { fields: ['Proxy-Authorization', 'Basic eDp5'] }],
   ['another method', { method: 'DELETE', path: '/x' }],
   ['a POST without a body', { method: 'POST', path: '/x' }],
   ['a body', { method: 'GET', path: '/x', body: 'secret' }],

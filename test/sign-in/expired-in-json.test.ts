@@ -94,6 +94,7 @@ describe('H365 auth.session.expired by a field of JSON', () => {
     ['another type', { 'Content-Type': 'text/plain' }],
     ['a JSON-like type', { 'Content-Type': 'application/jsonx' }],
     ['a content coding', { 'Content-Encoding': 'gzip' }],
+    ['a content coding beside none', { 'Content-Encoding': 'identity, gzip' }],
     ['no type', { 'Content-Type': [] }],
   ])('H365 %s is not looked at', async (_name, fields) => {
     const rpc = await startRpcDevice()
@@ -109,19 +110,33 @@ describe('H365 auth.session.expired by a field of JSON', () => {
     expect(rpc.logins).toHaveLength(1)
   })
 
-  it.each(['{"error":{"code":"2"}}', '{ "error" : {"code" : 2 } }'])(
-    'H365 finds the value in %s',
-    async (text) => {
-      const rpc = await startRpcDevice()
-      const { sidecar, token } = await start(rpc)
-      rpc.result = text
-      await sidecar.request({ ...READ, token })
-      expect(rpc.logins).toHaveLength(2)
-    },
-  )
+  it.each<[string, string[]]>([
+    ['{"error":{"code":"2"}}', []],
+    ['{ "error" : {"code" : 2 } }', []],
+    ['{"error":{"code":2.0}}', []],
+    ['{"error":{"code":20E-1}}', []],
+    ['\ufeff{"error":{"code":2}}', []],
+    ['{"error":{"code":2}}', ['']],
+    ['{"error":{"code":2}}', ['identity']],
+    ['{"error":{"code":2}}', [' Identity, ']],
+  ])('H365 finds the value in %j, with the codings %j', async (text, codings) => {
+    const rpc = await startRpcDevice()
+    const { sidecar, token } = await start(rpc)
+    const { send } = rpc
+    rpc.send = (response, body) => {
+      response.setHeader('Content-Encoding', codings)
+      send(response, body)
+    }
+    rpc.result = text
+    await sidecar.request({ ...READ, token })
+    expect(rpc.logins).toHaveLength(2)
+  })
 
   it.each([
     '{"error":{"code":20}}',
+    '{"error":{"code":2.5}}',
+    '{"error":{"code":" 2"}}',
+    '{"error":{"code":"0x2"}}',
     '{"error":{"code":[2]}}',
     '{"error":{"code":null}}',
     '{"code":2}',

@@ -493,10 +493,11 @@ describe('H171 A session', () => {
     ['its path', (path: string) => path, 'preserve'],
     ['its address', (path: string, { url }: Device) => url + path, 'preserve'],
     ['the host that it was asked for', (path: string) => `http://bmc.test${path}`, 'bmc.test'],
+    ['a further name of it', (path: string) => `http://BMC.local.:80${path}`, 'preserve'],
   ])('is ended where the device names %s', async (_what, location, host) => {
     const redfish = await startRedfishDevice()
     redfish.location = (path) => location(path, redfish.device)
-    const sidecar = await start(redfish, redfishAuth, { upstream: { host } })
+    const sidecar = await start(redfish, redfishAuth, { upstream: { host, names: ['bmc.local'] } })
     await sidecar.request({ token: await sidecar.token() })
     await sidecar.stop(10_000)
     expect(redfish.logouts).toEqual(['/redfish/v1/SessionService/Sessions/1'])

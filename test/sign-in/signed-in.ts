@@ -58,7 +58,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
       connections,
       origin: url,
       clock,
-      request: () => ({ host: 'device.test', added: ['X-Extra', 'yes'] }),
+      request: () => ({ host: 'device.test', names: [], added: ['X-Extra', 'yes'] }),
       events: {
         signedIn: () => events.push('signed in'),
         refused: (pause) => events.push(`refused ${pause}`),

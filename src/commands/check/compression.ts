@@ -2,7 +2,7 @@ import { requestKeeps } from '../../config/header-field.ts'
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import type { OwnResponse } from '../../device/own-request.ts'
 import { CURL, type Sample } from '../../forward/sample-heads.ts'
-import { fieldValues, lengthIn } from '../../http/fields.ts'
+import { fieldValues, isEncoded, lengthIn } from '../../http/fields.ts'
 import { isBug } from '../../system/setup-error.ts'
 import type { Warning } from './finding.ts'
 import { leavingOut } from './leaving-out.ts'
@@ -19,13 +19,7 @@ const TEXT = /^(?:text\/|image\/svg|application\/(?:[\w.-]+\+)?(?:json|xml|javas
 function mayShrink({ status, fields }: OwnResponse): boolean {
   const [type = ''] = fieldValues(fields, 'content-type')
   const [length = ''] = fieldValues(fields, 'content-length')
-  return (
-    status === 200 && !isEncoded({ fields }) && TEXT.test(type) && (lengthIn(length) ?? SHORTEST) >= SHORTEST
-  )
-}
-
-function isEncoded({ fields }: Pick<OwnResponse, 'fields'>): boolean {
-  return fieldValues(fields, 'content-encoding').length > 0
+  return status === 200 && !isEncoded(fields) && TEXT.test(type) && (lengthIn(length) ?? SHORTEST) >= SHORTEST
 }
 
 /** Sends `COMPRESSED` with the settings of a service. */
@@ -50,7 +44,7 @@ export async function tryCompression(
   try {
     if (!mayShrink(known ?? (await ask(service)))) return undefined
     const other = await ask({ ...service, ...change })
-    if (other.status !== 200 || !isEncoded(other)) return undefined
+    if (other.status !== 200 || !isEncoded(other.fields)) return undefined
   } catch (error) {
     if (isBug(error)) throw error
     return undefined

@@ -2,7 +2,7 @@ import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import type { Malformed } from '../../device/connections.ts'
 import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { failureOf } from '../../device/failure.ts'
-import { isDelayed, type OwnResponse, probeDevice } from '../../device/own-request.ts'
+import { isDelayed, LONGEST_PAGE, type OwnResponse, probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { sampleFields } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
@@ -10,17 +10,24 @@ import { fieldValues } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
 import { httpLogin } from '../../sign-in/http-schemes.ts'
-import { type Clock, systemClock } from '../../system/clock.ts'
 import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { COMPRESSED, tryCompression } from './compression.ts'
 import { tryHeads } from './heads.ts'
 import { check } from './part.ts'
-import { allServices, failureHint, malformedWarning, pageOf, type Service, withoutText } from './services.ts'
+import {
+  allServices,
+  failureHint,
+  lookBound,
+  malformedWarning,
+  pageOf,
+  type Service,
+  withoutText,
+} from './services.ts'
 
 interface Tried extends Service {
-  /** The clock for the times of responses. */
-  readonly clock: Clock
+  /** The time for the whole look is over. */
+  readonly signal: AbortSignal
   readonly target: UpstreamTarget
   readonly page: string
   /** The response or the failure, as a clause. */
@@ -34,13 +41,15 @@ interface Tried extends Service {
 
 /** The rows for a device that did not respond. */
 const SILENCE = {
-  'TLS fails': async ({ failure, target, service, key, found }: Tried) => {
+  'TLS fails': async (tried: Tried) => {
+    const { failure, target, found } = tried
     if (failure === undefined || !canDiagnose(failure, target)) return undefined
-    const fault = await diagnose(target, key, service.connectTimeout, systemClock)
+    const fault = await diagnoseTls(tried)
     return fault && { failed: `${found}: ${fault.reason}`, remedy: fault.remedy, tls: fault.tls }
   },
-  'head unanswered': async ({ failure, service, key, page, found }: Tried) => {
-    const refused = failure === 'connection_terminated' ? await tryHeads(service, key, page) : undefined
+  'head unanswered': async (tried: Tried) => {
+    const { failure, found, signal } = tried
+    const refused = failure === 'connection_terminated' ? await tryHeads(tried, signal) : undefined
     if (refused === undefined) return undefined
     const { warning, ...hints } = refused
     return { failed: `${found}; ${warning}`, ...hints }
@@ -55,12 +64,16 @@ const SILENCE = {
     failure !== undefined && { failed: found, remedy: failureHint(failure, key) },
 }
 
+function diagnoseTls({ service, key, clock, signal, target }: Tried): ReturnType<typeof diagnose> {
+  return diagnose(target, key, service.connectTimeout, clock, signal)
+}
+
 /** The rows for problems with a response. */
 const FAULTS = {
-  'cleartext to TLS': async ({ response, target, service, key, found }: Tried) => {
+  'cleartext to TLS': async (tried: Tried) => {
+    const { response, found } = tried
     // A TLS server answers a cleartext request with 400.
-    const fault =
-      response.status === 400 ? await diagnose(target, key, service.connectTimeout, systemClock) : undefined
+    const fault = response.status === 400 ? await diagnoseTls(tried) : undefined
     return fault && { warning: `${found}; ${fault.reason}`, remedy: fault.remedy }
   },
   'redirect to https': ({ response: { status, fields }, target, key, found }: Tried) => {
@@ -81,9 +94,9 @@ const FAULTS = {
     },
   malformed: ({ malformed, key, found }: Tried) =>
     malformed !== undefined && malformedWarning(found, malformed, key),
-  'delayed acknowledgements': async ({ target, service, key, page, clock, found }: Tried) =>
+  'delayed acknowledgements': async ({ target, service, key, page, clock, signal, found }: Tried) =>
     service.reuse === 'shared' &&
-    (await isDelayed(target, upstreamDeadlines(service), page, clock)) && {
+    (await isDelayed(target, upstreamDeadlines(service), page, clock, signal)) && {
       warning: `${found}; a kept connection costs 40 ms a request`,
       meaning: 'the device sends head and body apart and waits for an acknowledgement between them',
       remedy: `set ${key}.reuse: never; without it, Postern finds out by itself after some requests`,
@@ -93,10 +106,10 @@ const FAULTS = {
 
 /** The last rows: the device works. */
 const WORKS = {
-  'no compression': ({ service, key, target, page, clock, found }: Tried) =>
+  'no compression': ({ service, key, target, page, clock, signal, found }: Tried) =>
     tryCompression(service, key, found, async (by) => {
       const fields = sampleFields(COMPRESSED, await readRequestFields(by, key))
-      return probeDevice(target, upstreamDeadlines(service), page, clock, fields)
+      return probeDevice(target, upstreamDeadlines(service), page, clock, fields, { signal })
     }),
   'login of its own': ({ response, service, key, found }: Tried) => {
     const login = signsIn(service) ? undefined : httpLogin(response)
@@ -115,20 +128,27 @@ const WORKS = {
 /** What is found at a device. A row whose finding has a line comes before the login, which `init` asks about. */
 const ROWS = {
   ...SILENCE,
-  'head refused': ({ service, key, page }: Tried) => tryHeads(service, key, page),
+  'no end': ({ response, key, found }: Tried) =>
+    response.goesOn === true && {
+      warning: `${found}; its page does not end within ${LONGEST_PAGE / 1000} s`,
+      meaning: 'a look at this page shows little, and a health check of it would take as long each time',
+      remedy: `name a page that ends in ${key}.health.path`,
+    },
+  'head refused': (tried: Tried) => tryHeads(tried, tried.signal),
   ...FAULTS,
   ...WORKS,
 }
 
 /** The address of each service, and how the device takes the requests of clients. */
 export const DEVICE = check({
-  subjects: (asked) => allServices(asked).map((each) => ({ ...each, clock: systemClock })),
+  subjects: allServices,
   about: ({ key, of }) => ({
     name: `device${of}`,
     key: `${key}.url`,
     meaning: KINDS[key === 'upstream' ? 'PosternDeviceDown' : 'PosternRouteDown'].meaning,
     remedy: `correct ${key}`,
   }),
+  bound: lookBound,
   look: askDevice,
   rows: ROWS,
 })
@@ -142,6 +162,7 @@ export const NEW_DEVICE = check({
     meaning: 'clients would get an error for every request but those for tokens',
     remedy: 'correct the address',
   }),
+  bound: lookBound,
   look: askDevice,
   rows: ROWS,
 })
@@ -155,16 +176,19 @@ function signsIn({ auth, headers }: ServiceConfig): boolean {
 }
 
 /** Requests a page of the device. */
-async function askDevice({ service, key, clock }: Service & { readonly clock: Clock }): Promise<Tried> {
+async function askDevice({ service, key, clock }: Service, signal: AbortSignal): Promise<Tried> {
   const target = await upstreamTarget(service, key)
   const page = pageOf(service)
   let malformed: Malformed | undefined
   const onQuirk = (_quirk: unknown, shown?: Malformed): void => {
     malformed ??= shown
   }
-  const tried = { service, key, clock, target, page }
+  const tried = { service, key, clock, signal, target, page }
   try {
-    const response = await probeDevice(target, upstreamDeadlines(service), page, clock, [], { onQuirk })
+    const response = await probeDevice(target, upstreamDeadlines(service), page, clock, [], {
+      onQuirk,
+      signal,
+    })
     const at = target.socketPath ?? target.origin
     const found = `${at} answered ${response.status}${withoutText(response.fields, service)}`
     return { ...tried, response, found, malformed }

@@ -3,9 +3,9 @@ import { probeDevice } from '../../device/own-request.ts'
 import type { UpstreamTarget } from '../../device/target.ts'
 import { CHROMIUM, CURL, type Sample, sampleFields } from '../../forward/sample-heads.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
-import { systemClock } from '../../system/clock.ts'
 import type { Warning } from './finding.ts'
 import { leavingOut } from './leaving-out.ts'
+import type { Service } from './services.ts'
 
 /** Other settings with which the device may accept a request. */
 interface Trial {
@@ -29,9 +29,8 @@ const REFUSED_HOST: ReadonlySet<number | undefined> = new Set([400, 403, 421])
  * device accepts both, or refuses the request with all settings: then the reason is not its head.
  */
 export async function tryHeads(
-  service: ServiceConfig,
-  key: string,
-  page: string,
+  { service, key, clock, page }: Service & { readonly page: string },
+  signal: AbortSignal,
 ): Promise<Warning | undefined> {
   // An unreadable header file is a finding of the check of headers.
   if ((await readRequestFields(service, key).catch(() => true)) === true) return undefined
@@ -40,7 +39,7 @@ export async function tryHeads(
     const changed = { ...service, ...change }
     const device: UpstreamTarget = { ...target, version: changed.version, reuse: 'never' }
     const fields = sampleFields(sample, await readRequestFields(changed, key))
-    return probeDevice(device, upstreamDeadlines(service), page, systemClock, fields).then(
+    return probeDevice(device, upstreamDeadlines(service), page, clock, fields, { signal }).then(
       ({ status }) => status,
       () => undefined,
     )

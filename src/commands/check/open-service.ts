@@ -1,18 +1,20 @@
-import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { createConnections, type Malformed } from '../../device/connections.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/service-settings.ts'
 import { openSignIn } from '../../sign-in/open-sign-in.ts'
-import { systemClock } from '../../system/clock.ts'
+import type { Service } from './services.ts'
 
 /**
  * Opens a service with its login, as `serve` does. `told` collects problems of the login, its end and responses. Its disposal ends the
  * session.
+ *
+ * @param signal ends all requests to the device
  */
-export async function openService(service: ServiceConfig, key: string) {
+export async function openService({ service, key, clock }: Service, signal: AbortSignal) {
   const told: { problem?: string; unended?: string; malformed?: Malformed } = {}
   const target = await upstreamTarget(service, key)
   const settings = await readRequestFields(service, key)
-  const connections = createConnections(target, upstreamDeadlines(service), systemClock, {
+  const connections = createConnections(target, upstreamDeadlines(service), clock, {
+    signal,
     onQuirk(_quirk, malformed) {
       if (malformed !== undefined) told.malformed = malformed
     },
@@ -22,7 +24,7 @@ export async function openService(service: ServiceConfig, key: string) {
     connections,
     origin: target.origin,
     request: () => settings,
-    clock: systemClock,
+    clock,
     events: {
       signedIn() {},
       refused() {

@@ -1,6 +1,6 @@
 import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { failureOf } from '../../device/failure.ts'
-import { type OwnResponse, sendOwnRequest } from '../../device/own-request.ts'
+import { LONGEST_PAGE, type OwnResponse, sendOwnRequest } from '../../device/own-request.ts'
 import { withCredentials } from '../../forward/request-fields.ts'
 import { sampleFields } from '../../forward/sample-heads.ts'
 import { readRequestFields } from '../../forward/service-settings.ts'
@@ -8,7 +8,7 @@ import { isBug, SetupError } from '../../system/setup-error.ts'
 import { COMPRESSED, tryCompression } from './compression.ts'
 import { openService } from './open-service.ts'
 import { check } from './part.ts'
-import { failureHint, malformedWarning, type Service, serviceAt, withoutText } from './services.ts'
+import { failureHint, lookBound, malformedWarning, type Service, serviceAt, withoutText } from './services.ts'
 
 /** Pages that the operator names, requested as a client would, signed in at the device. */
 export const PAGES = check({
@@ -20,6 +20,7 @@ export const PAGES = check({
     meaning: 'clients get an error for this page',
     remedy: 'name a page that clients use, or look at the log of the device',
   }),
+  bound: lookBound,
   look: askPage,
   rows: {
     malformed: ({ malformed, key, found }) =>
@@ -30,8 +31,9 @@ export const PAGES = check({
   },
 })
 
-async function askPage({ service, key, page }: Service & { readonly page: string }) {
-  await using opened = await openService(service, key)
+async function askPage(subject: Service & { readonly page: string }, signal: AbortSignal) {
+  const { service, key, page } = subject
+  await using opened = await openService(subject, signal)
   const { connections, signIn, told } = opened
   const line = { method: 'GET', target: page }
   await signIn?.ready()
@@ -49,10 +51,11 @@ async function askPage({ service, key, page }: Service & { readonly page: string
       cause: error,
     })
   })
-  const { status, fields } = response
-  const found = `answered ${status}${withoutText(fields, service)}`
+  const { status, fields, goesOn = false } = response
+  const more = goesOn ? `; its body goes on after ${LONGEST_PAGE / 1000} s` : ''
+  const found = `answered ${status}${withoutText(fields, service)}${more}`
   const { malformed } = told
   const uncompressed =
-    malformed === undefined ? await tryCompression(service, key, found, ask, response) : undefined
+    malformed === undefined && !goesOn ? await tryCompression(service, key, found, ask, response) : undefined
   return { key, status, malformed, uncompressed, found }
 }

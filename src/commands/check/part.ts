@@ -1,5 +1,6 @@
 import type { Loaded } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { abortAfter, type Clock } from '../../system/clock.ts'
 import { firstOf, isBug, reasonOf, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
 import type { InstancePlaces } from '../instance.ts'
@@ -11,6 +12,8 @@ export interface Asked {
   /** The configuration file, if there is one. */
   readonly file: string | undefined
   readonly places: InstancePlaces
+  /** The clock for the times of devices. */
+  readonly clock: Clock
   /** Pages of the device to request. */
   readonly pages: readonly string[]
   /** A path of the device to post to. */
@@ -26,8 +29,14 @@ interface Part<Subject, Facts> {
   readonly about: (subject: Subject) => About
   /** The reason if nothing is tried on a subject, which counts as ok; undefined if it is tried. */
   readonly untried?: (subject: Subject) => string | undefined
-  /** Tries a subject, and collects the facts for the rows. An error is the result `failed`; a bug is thrown on. */
-  readonly look: (subject: Subject) => Facts | Promise<Facts>
+  /** How long a look with its rows may take in all. Default: it ends by itself. */
+  readonly bound?: (subject: Subject) => Bound
+  /**
+   * Tries a subject, and collects the facts for the rows. An error is the result `failed`; a bug is thrown on.
+   *
+   * @param signal the time is over
+   */
+  readonly look: (subject: Subject, signal: AbortSignal) => Facts | Promise<Facts>
   /**
    * The findings by name, in order. The first row that applies is the result, and the last row always applies. A row may try more. That
    * costs nothing if an earlier row applies.
@@ -36,6 +45,12 @@ interface Part<Subject, Facts> {
 }
 
 type Found = Finding | false | undefined
+
+interface Bound {
+  readonly clock: Pick<Clock, 'after'>
+  /** In ms. */
+  readonly time: number
+}
 
 interface About {
   readonly name: string
@@ -49,7 +64,7 @@ interface About {
 /** The result of a check. */
 export interface CheckOutcome {
   readonly result: CheckResult
-  /** The name of the finding, also `nothing tried` and `look failed`; undefined for a warning of the start. */
+  /** The name of the finding, also `nothing tried`, `look failed` and `not finished`; undefined for a warning of the start. */
   readonly row?: string
   /** 2 if `serve` would not start. */
   readonly exitCode: ExitCode
@@ -57,6 +72,12 @@ export interface CheckOutcome {
   /** A line of YAML for the section of the service that removes the problem. */
   readonly line?: string | undefined
   readonly login?: DeviceLogin | undefined
+}
+
+/** A check of one subject that has not begun. */
+export interface CheckRun {
+  readonly name: string
+  readonly start: () => Promise<CheckOutcome>
 }
 
 /** Where a key is set, for the message of a failure. */
@@ -73,32 +94,49 @@ export function check<Subject, Facts>(part: Part<Subject, Facts>) {
     withReload,
     run,
     /** A run for each subject. */
-    runs: (asked: Asked, locationOf: LocationOf): readonly (() => Promise<CheckOutcome>)[] =>
-      subjects(asked).map((subject) => () => run(subject, locationOf)),
+    runs: (asked: Asked, locationOf: LocationOf): readonly CheckRun[] =>
+      subjects(asked).map((subject) => ({
+        name: about(subject).name,
+        start: () => run(subject, locationOf),
+      })),
   }
 }
 
 async function outcomeOf<Subject, Facts>(
-  { untried, look, rows }: Part<Subject, Facts>,
+  { untried, bound, look, rows }: Part<Subject, Facts>,
   subject: Subject,
   about: About,
   locationOf: LocationOf,
 ): Promise<CheckOutcome> {
   const instead = untried?.(subject)
   if (instead !== undefined) return { row: 'nothing tried', ...resultOf(about, instead, locationOf) }
+  const limit = bound?.(subject)
+  using deadline = limit && abortAfter(limit.clock, limit.time)
+  const { signal } = deadline ?? new AbortController()
+  const late = () => ({ row: 'not finished', ...resultOf(about, tooLate(limit?.time ?? 0), locationOf) })
   try {
-    const facts = await look(subject)
+    const facts = await look(subject, signal)
     for (const [row, find] of Object.entries(rows)) {
       const found = await find(facts)
+      if (signal.aborted) return late()
       if (found !== false && found !== undefined) return { row, ...resultOf(about, found, locationOf) }
     }
     throw new TypeError(`no row of ${about.name} applies`)
   } catch (failure) {
     const error = firstOf(failure)
     if (isBug(error)) throw error
+    if (signal.aborted) return late()
     const { key, reason, remedy } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
     const found = { failed: reason, remedy, exitCode: exitCodeOf(error) }
     return { row: 'look failed', ...resultOf(about, found, locationOf, key) }
+  }
+}
+
+function tooLate(time: number): Finding {
+  return {
+    warning: `not finished within ${time / 1000} s, so not everything was tried`,
+    meaning: 'the device is slow, or does not end its responses, and clients wait as long',
+    remedy: 'look at the log of the device; a longer response_timeout gives it more time',
   }
 }
 

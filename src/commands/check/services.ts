@@ -3,10 +3,12 @@ import { fits } from '../../config/name-pattern.ts'
 import { responseChanges } from '../../config/response-header-field.ts'
 import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
 import type { Malformed } from '../../device/connections.ts'
+import { LONGEST_PAGE } from '../../device/own-request.ts'
 import { createRouter } from '../../forward/routes.ts'
 import { type Fields, fieldNamesIn } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { KINDS } from '../../overview/alarm-kinds.ts'
+import type { Clock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import type { Warning } from './finding.ts'
 import type { Asked } from './part.ts'
@@ -15,23 +17,29 @@ import type { Asked } from './part.ts'
 export interface Service {
   readonly service: ServiceConfig
   readonly key: string
+  readonly clock: Clock
+}
+
+/** As long as one request may take in all: to connect, to wait for the head of the response, and to read a page. */
+export function lookBound({ service, clock }: Service): { readonly clock: Clock; readonly time: number } {
+  return { clock, time: service.connectTimeout + service.responseTimeout + LONGEST_PAGE }
 }
 
 /** All services. `of`: the end of a check's name for a route. */
-export function allServices({ config: { upstream } }: Asked) {
+export function allServices({ config: { upstream }, clock }: Asked) {
   return servicesOf(upstream).map(({ path, service }) => {
     const [, , route] = path
-    return { service, key: path.join('.'), of: route === undefined ? '' : ` of ${route}` }
+    return { service, key: path.join('.'), clock, of: route === undefined ? '' : ` of ${route}` }
   })
 }
 
 /** The service that gets requests for this path. Throws `SetupError` if the text is no path, or belongs to no single service. */
-export function serviceAt({ config: { upstream } }: Asked, path: string, argument: string): Service {
+export function serviceAt({ config: { upstream }, clock }: Asked, path: string, argument: string): Service {
   const [main, ...routes] = servicesOf(upstream).map((each) => [each.path[2] ?? '', each] as const)
   const isPath = /^\/[!-~]*$/.test(path) && !path.includes('#')
   const named = isPath && main && createRouter(main[1], new Map(routes))(path)
   if (!named) throw new SetupError(`${argument} must be a path of one service of the device, such as /upload`)
-  return { service: named.service, key: named.path.join('.') }
+  return { service: named.service, key: named.path.join('.'), clock }
 }
 
 export function pageOf({ health }: ServiceConfig): string {

@@ -6,7 +6,7 @@ import { tokenPlace } from '../../sign-in/session-token.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { type OpenService, openService } from './open-service.ts'
 import { check } from './part.ts'
-import { allServices, failureHint, pageOf, type Service } from './services.ts'
+import { allServices, failureHint, lookBound, pageOf, type Service } from './services.ts'
 
 /** How the sidecar signs in at the device. */
 export const SIGNING_IN = check({
@@ -25,6 +25,7 @@ export const SIGNING_IN = check({
     if (isByGrant) return 'with the password of the last password grant, once there is one'
     return service.auth === 'off' ? 'off' : undefined
   },
+  bound: lookBound,
   look: tryLogin,
   rows: {
     'no response': ({ failure, key }) =>
@@ -55,11 +56,12 @@ export const SIGNING_IN = check({
 })
 
 /** Signs in, asks for a page, and signs out. `failure`: why the device did not respond to the login. */
-async function tryLogin({ service, key }: Service) {
+async function tryLogin(subject: Service, signal: AbortSignal) {
+  const { service, key } = subject
   const { auth } = service
   const settings = auth !== 'off' && auth.kind === 'session' ? auth : undefined
   const page = settings?.checkPath ?? pageOf(service)
-  const { told, ...asked } = await askBehindLogin(service, key, page)
+  const { told, ...asked } = await askBehindLogin(subject, signal, page)
   const { login, token } = settings?.session ?? {}
   const accepted =
     login !== undefined && token !== undefined
@@ -69,8 +71,8 @@ async function tryLogin({ service, key }: Service) {
 }
 
 /** When it resolves, the session has ended, so `told` is complete. */
-async function askBehindLogin(service: Service['service'], key: string, page: string) {
-  await using opened = await openService(service, key)
+async function askBehindLogin(subject: Service, signal: AbortSignal, page: string) {
+  await using opened = await openService(subject, signal)
   const { signIn, told } = opened
   const failure = await signIn?.ready()
   return { failure, isChanging: await changesSession(opened, page), told }

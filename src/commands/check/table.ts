@@ -39,6 +39,7 @@ export const TABLE = {
  * Runs the table, then yields the warnings of a start. Throws `SetupError` before the first result if a path of `asked` does not belong to
  * one service.
  *
+ * @param during awaits the result of a check, by its name
  * @param isReload only the parts that a reload reads and that `ExecReload` can judge: systemd gives it no credentials, so it may be unable to
  *   read the files of passwords, which the sidecar judges at its reload
  */
@@ -46,12 +47,13 @@ export function examine(
   asked: Asked,
   isReload: boolean,
   locationOf: Loaded['locationOf'],
+  during: <T>(name: string, result: Promise<T>) => Promise<T>,
 ): AsyncIterable<CheckOutcome> {
   const runs = Object.values(TABLE)
     .filter(({ withReload }) => withReload || !isReload)
     .flatMap((part) => part.runs(asked, locationOf))
   return (async function* () {
-    for (const run of runs) yield await run()
+    for (const { name, start } of runs) yield await during(name, start())
     if (isReload) return
     for (const { key, file, reason, meaning, remedy } of await configWarnings(asked.config, asked.file)) {
       const message = file === undefined ? reason : `${file}: ${reason}`

@@ -8,7 +8,7 @@ import { AUTO_BUFFER } from '../../forward/service-settings.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { openService } from './open-service.ts'
 import { check } from './part.ts'
-import { type Service, serviceAt } from './services.ts'
+import { lookBound, type Service, serviceAt } from './services.ts'
 
 /** Compares the responses to two POSTs of 4 KiB, or of at most `max_body`: one with its length, one in chunks. */
 export const UPLOADS = check({
@@ -25,6 +25,7 @@ export const UPLOADS = check({
   }),
   untried: ({ service }) =>
     service.version === '1.0' ? 'nothing was sent, because HTTP/1.0 has no chunks' : undefined,
+  bound: lookBound,
   look: postTwice,
   rows: {
     'not signed in': ({ whole, key }) =>
@@ -81,9 +82,9 @@ interface Subject extends Service {
 }
 
 /** `whole`, `chunked`: the statuses; undefined if there was no answer or nothing was sent. */
-async function postTwice({ service, key, path }: Subject) {
+async function postTwice({ service, key, clock, path }: Subject, signal: AbortSignal) {
   // Bytes of one body that the device leaves unread must not reach the next request.
-  await using opened = await openService({ ...service, reuse: 'never' }, key)
+  await using opened = await openService({ service: { ...service, reuse: 'never' }, key, clock }, signal)
   const { connections, settings, signIn } = opened
   const line = { method: 'POST', target: path }
   const post = async (body: string | readonly string[], nonce?: string): Promise<OwnResponse> => {

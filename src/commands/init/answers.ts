@@ -9,6 +9,7 @@ import type { Parsed, YamlMapping } from '../../config/yaml.ts'
 import { hashPassword } from '../../password/key-derivation.ts'
 import { readSource } from '../../password/read-source.ts'
 import { weaknessOf } from '../../password/strength.ts'
+import type { Clock } from '../../system/clock.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { type CheckResult, describeResult } from '../check/finding.ts'
 import { PASSWORD } from '../check/passwords.ts'
@@ -36,10 +37,11 @@ export async function requireDevice(
   address: DeviceAddress,
   auth: FirstPassword['auth'],
   say: (text: string) => void,
+  clock: Clock,
 ): Promise<TriedDevice> {
   const told = (found: CheckResult, line: string | undefined): void =>
     say(described(found, line, Number.POSITIVE_INFINITY))
-  const { device, result, tls } = await tryDevice(address, auth, told)
+  const { device, result, tls } = await tryDevice(address, auth, told, clock)
   if (result.result !== 'failed') return device
   const trust =
     tls === undefined
@@ -65,6 +67,7 @@ export async function askForDevice(
   given: DeviceAddress | undefined,
   auth: FirstPassword['auth'],
   prompt: Prompt,
+  clock: Clock,
 ): Promise<TriedDevice> {
   let address = given
   for (;;) {
@@ -72,7 +75,7 @@ export async function askForDevice(
     prompt.say(`Trying ${address.url} ...\n`)
     const told = (found: CheckResult, line: string | undefined): void =>
       prompt.say(described(found, line, WIDTH))
-    const { device, result, tls } = await prompt.during(tryDevice(address, auth, told))
+    const { device, result, tls } = await prompt.during(tryDevice(address, auth, told, clock))
     if (result.result !== 'failed') return device
     const instead = await askInstead(tls, prompt)
     if (instead === 'use') return address
@@ -231,12 +234,13 @@ export async function askForPassword(
   prompt: Prompt,
   stored: Stored,
   device: TriedDevice,
+  clock: Clock,
 ): Promise<PasswordChoice> {
   prompt.say(menu(stored.file, device.login))
   const usual = device.login === undefined ? '1' : '5'
   for (;;) {
     const digit = (await prompt.askUnseen(`Choice [${usual}]: `, isDigit)) || usual
-    const chosen = await choose(digit, stored, device, prompt)
+    const chosen = await choose(digit, stored, device, prompt, clock)
     if (chosen === undefined) continue
     if (chosen.newFile !== undefined) return chosen
     const { result, message } = await tryPassword(chosen, stored.weak)
@@ -256,6 +260,7 @@ async function choose(
   { file, weak }: Stored,
   device: TriedDevice,
   prompt: Prompt,
+  clock: Clock,
 ): Promise<PasswordChoice | undefined> {
   switch (choice) {
     case '1':
@@ -267,7 +272,7 @@ async function choose(
     case '4':
       return { password: { shadow: await askForEntry('/etc/shadow', prompt) } }
     case '5':
-      return loginOfDevice(device, prompt)
+      return loginOfDevice(device, prompt, clock)
     default:
       if (isDigit(choice)) {
         prompt.say('  Type 1, 2, 3, 4 or 5\n')
@@ -279,7 +284,11 @@ async function choose(
 }
 
 /** The login by which the device checks passwords, after a try with the account. */
-async function loginOfDevice(device: TriedDevice, prompt: Prompt): Promise<PasswordChoice | undefined> {
+async function loginOfDevice(
+  device: TriedDevice,
+  prompt: Prompt,
+  clock: Clock,
+): Promise<PasswordChoice | undefined> {
   const login = device.login ?? (await askForLogin(prompt))
   if (login === undefined) return undefined
   const checkPath = login.auth.kind === 'session' ? await askForCheckPath(login.auth, prompt) : {}
@@ -288,7 +297,8 @@ async function loginOfDevice(device: TriedDevice, prompt: Prompt): Promise<Passw
   const auth = { kind, ...user, ...checkPath, ...keys }
   for (;;) {
     const password = await prompt.askHidden('Its password, to try it now (Enter: do not try it): ')
-    const problem = password === '' ? undefined : await prompt.during(tryAccount(device, auth, password))
+    const problem =
+      password === '' ? undefined : await prompt.during(tryAccount(device, auth, password, clock))
     if (problem === undefined) {
       if (password !== '') prompt.say('ok      signing in: the device accepts it\n')
       return { password: { device: true }, auth }

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { type FirstPassword, REVOCATION_PATH } from '../../config/first-configuration.ts'
 import { loadConfig } from '../../config/load.ts'
+import type { ServiceConfig } from '../../config/upstream-fields.ts'
 import { parseYaml, type YamlMapping, type YamlValue } from '../../config/yaml.ts'
 import type { OwnResponse } from '../../device/own-request.ts'
 import { sendOwnRequest } from '../../device/own-request.ts'
-import { systemClock } from '../../system/clock.ts'
+import { abortAfter, type Clock } from '../../system/clock.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { NEW_DEVICE } from '../check/device.ts'
 import type { CheckResult, DeviceLogin } from '../check/finding.ts'
 import { openService } from '../check/open-service.ts'
+import { lookBound, type Service } from '../check/services.ts'
 import { findLoginForm } from './login-form.ts'
 
 /** The URL of the device, the value of `upstream.tls` as YAML, and further lines of YAML for `upstream`. */
@@ -58,15 +60,12 @@ export async function tryDevice(
   address: DeviceAddress,
   auth: FirstPassword['auth'],
   told: (result: CheckResult, line: string | undefined) => void,
+  clock: Clock,
 ): Promise<Attempts> {
   let device = address
   for (let attempt = 1; ; attempt += 1) {
-    const service = serviceOf(device, auth)
-    const { result, tls, line, login } = await NEW_DEVICE.run({
-      service,
-      key: 'upstream',
-      clock: systemClock,
-    })
+    const service = serviceOf(device, auth, clock)
+    const { result, tls, line, login } = await NEW_DEVICE.run(service)
     const isNew = line !== undefined && attempt < MOST_ATTEMPTS && device.lines?.includes(line) !== true
     told(result, isNew ? line : undefined)
     if (isNew) device = { ...device, lines: withLine(device.lines, line) }
@@ -81,13 +80,15 @@ function withLine(lines: readonly string[] = [], line: string): readonly string[
   return [...lines.filter((each) => !each.startsWith(`${key}:`)), line]
 }
 
-type Service = ReturnType<typeof serviceOf>
-
-function serviceOf({ url, tls, lines = [] }: DeviceAddress, auth: FirstPassword['auth']) {
+function serviceOf(
+  { url, tls, lines = [] }: DeviceAddress,
+  auth: FirstPassword['auth'],
+  clock: Clock,
+): Service {
   const own = [...lines, ...(tls === undefined ? [] : [`tls: ${tls}`])].map(yaml)
   const upstream = Object.assign({ url, ...(auth && { auth }) }, ...own)
   const password = auth === undefined ? { file: 'none' } : { device: true }
-  return loadConfig({ object: { upstream, password } }).upstream
+  return { service: loadConfig({ object: { upstream, password } }).upstream, key: 'upstream', clock }
 }
 
 /** The value of a line that this program has made. */
@@ -99,11 +100,14 @@ function yaml(line: string): YamlValue {
 
 /** What else there is at a device that works. A device that stops answering meanwhile has none of it. */
 async function look(
-  service: Service,
+  tried: Service,
   login: DeviceLogin | undefined,
   auth: FirstPassword['auth'],
 ): Promise<Pick<TriedDevice, 'login' | 'hasRevocation'>> {
-  await using opened = await openService({ ...service, auth: 'off' }, 'upstream')
+  const { clock, time } = lookBound(tried)
+  using deadline = abortAfter(clock, time)
+  const service: ServiceConfig = { ...tried.service, auth: 'off' }
+  await using opened = await openService({ ...tried, service }, deadline.signal)
   const { connections, settings } = opened
   const fields = settings.host === undefined ? [] : ['Host', settings.host]
   const get = (target: string): Promise<OwnResponse> =>
@@ -157,8 +161,11 @@ export async function tryAccount(
   device: DeviceAddress,
   auth: YamlMapping,
   password: string,
+  clock: Clock,
 ): Promise<string | undefined> {
-  await using opened = await openService(serviceOf(device, auth), 'upstream')
+  const service = serviceOf(device, auth, clock)
+  using deadline = abortAfter(clock, lookBound(service).time)
+  await using opened = await openService(service, deadline.signal)
   const checked = await opened.signIn?.check(password)
   if (checked?.kind === 'right') checked.discard()
   if (checked?.kind === 'right') return undefined

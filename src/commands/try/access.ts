@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { json } from 'node:stream/consumers'
 import { readSecretLine } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { columnsOf, wrapped } from '../columns.ts'
@@ -67,8 +66,8 @@ export async function openAccess(
 ): Promise<Access> {
   if (kind === 'token') return { token: secret, [Symbol.asyncDispose]: async () => {} }
   const form = { grant_type: 'password', password: secret }
-  const response = await client.send({ method: 'POST', target: '/oauth/token', form }, stop)
-  const answer = await json(response).catch(() => undefined)
+  const { response, text } = await client.ask({ method: 'POST', target: '/oauth/token', form }, stop)
+  const answer = parsed(text)
   const [token, refreshToken] = [member(answer, 'access_token'), member(answer, 'refresh_token')]
   if (token === undefined || refreshToken === undefined) throw refusal(response, answer)
   return {
@@ -79,6 +78,14 @@ export async function openAccess(
       const ended = await client.send(revocation).catch(() => undefined)
       ended?.destroy()
     },
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -31,9 +31,20 @@ export interface PublicListenerClient extends ListenerOrigin {
    * @param stop ends the request, and a response that has begun
    */
   readonly send: (request: ClientRequest, stop?: AbortSignal) => Promise<IncomingMessage>
+  /** As `send`, and resolves when the whole response has arrived. */
+  readonly ask: (request: ClientRequest, stop?: AbortSignal) => Promise<WholeResponse>
 }
 
-/** The longest time to the head of a response (ms): longer than the queue and the device take by default. */
+interface WholeResponse {
+  readonly response: IncomingMessage
+  /** The body; empty if it is longer than `LONGEST_TEXT`. */
+  readonly text: string
+}
+
+/** Postern's own responses are shorter (bytes). */
+const LONGEST_TEXT = 64 * 1024
+
+/** The longest time to the head of a response, or to its end if that is awaited (ms): longer than the queue and the device take by default. */
 const PATIENCE = 60_000
 
 /**
@@ -91,30 +102,51 @@ export async function openPublicListenerClient(
     return reasonOf(error)
   }
 
+  async function sendOver(
+    socket: Socket,
+    { method, target, headers = {}, form }: ClientRequest,
+  ): Promise<IncomingMessage> {
+    const body = form === undefined ? undefined : String(new URLSearchParams(form))
+    const content = body !== undefined && {
+      'Content-Type': 'application/x-www-form-urlencoded',
+      'Content-Length': Buffer.byteLength(body),
+    }
+    const sent = request({
+      createConnection: () => socket,
+      method,
+      path: target,
+      headers: { Host: new URL(named.origin).host, Accept: '*/*', ...headers, ...content },
+    })
+    // After the head, the response reports a broken connection.
+    sent.on('error', () => {})
+    sent.end(body)
+    // Proof of the cast: the event has one argument, the response.
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    return response
+  }
+
   return {
     ...named,
     tryToConnect: () => overConnection(async (socket) => void socket.destroy()),
-    send: ({ method, target, headers = {}, form }, stop) =>
+    send: (given, stop) => overConnection((socket) => sendOver(socket, given), stop),
+    ask: (given, stop) =>
       overConnection(async (socket) => {
-        const body = form === undefined ? undefined : String(new URLSearchParams(form))
-        const content = body !== undefined && {
-          'Content-Type': 'application/x-www-form-urlencoded',
-          'Content-Length': Buffer.byteLength(body),
-        }
-        const sent = request({
-          createConnection: () => socket,
-          method,
-          path: target,
-          headers: { Host: new URL(named.origin).host, Accept: '*/*', ...headers, ...content },
-        })
-        // After the head, the response reports a broken connection.
-        sent.on('error', () => {})
-        sent.end(body)
-        // Proof of the cast: the event has one argument, the response.
-        const [response] = (await once(sent, 'response')) as [IncomingMessage]
-        return response
+        const response = await sendOver(socket, given)
+        return { response, text: await textOf(response) }
       }, stop),
   }
+}
+
+/** The body of a response. A longer one than `LONGEST_TEXT` is not read to its end. */
+async function textOf(response: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of response) {
+    length += chunk.length
+    if (length > LONGEST_TEXT) return ''
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 type KnownAddress = Exclude<ListenAddress, { readonly kind: 'fd' }>

@@ -6,6 +6,7 @@ import type { Asked } from '../../../src/commands/check/part.ts'
 import { TABLE } from '../../../src/commands/check/table.ts'
 import { columnsOf } from '../../../src/commands/columns.ts'
 import { loadWithLocations } from '../../../src/config/load.ts'
+import { systemClock } from '../../../src/system/clock.ts'
 import { temporaryDirectory } from '../../support/certificate.ts'
 import { HASHED_PASSWORD } from '../../support/sidecar.ts'
 
@@ -64,9 +65,17 @@ export async function tryCase({ part, row, given }: Case): Promise<string> {
   const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
   const usual = ['upstream.url=http://127.0.0.1:1', 'listen.tls=off', `state_dir=${directory}`, ...addresses]
   const { config } = loadWithLocations({ sets: [...password, ...usual, ...set] })
-  const all = { config, file: undefined, places: {}, pages: [], uploads: undefined, ...asked }
+  const all = {
+    config,
+    file: undefined,
+    places: {},
+    clock: systemClock,
+    pages: [],
+    uploads: undefined,
+    ...asked,
+  }
   const outcomes = []
-  for (const run of TABLE[part].runs(all, () => undefined)) outcomes.push(await run())
+  for (const { start } of TABLE[part].runs(all, () => undefined)) outcomes.push(await start())
   const found = outcomes.find((each) => name === undefined || each.result.name === name)
   const { result, exitCode } = found ?? expect.fail('no result')
   expect(found?.row).toBe(row)

@@ -23,13 +23,13 @@ const startHeads = (answer: (head: string) => string) =>
 const response = (status: number, ...fields: readonly string[]): string =>
   [`HTTP/1.1 ${status} x`, 'Content-Length: 0', ...fields, '', ''].join('\r\n')
 
-/** A device that compresses its page if a request fits. */
+/** A device that compresses its page if a request fits, and names `identity` otherwise. */
 const startCompressing = (fits: (head: string) => boolean) =>
   startHeads((head) => {
     const packs = /^accept-encoding:.*gzip/im.test(head) && fits(head)
-    const fields = packs ? 'Content-Encoding: gzip\r\n' : ''
+    const coding = packs ? 'gzip' : 'identity'
     const body = 'long enough '.repeat(100)
-    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`
+    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   })
 
 /** A TLS server that answers cleartext with 400. */

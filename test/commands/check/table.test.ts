@@ -6,10 +6,11 @@ import { type Case, tryCase } from './case.ts'
 import { DEVICE_CASES } from './device-cases.ts'
 import { HOST_CASES } from './host-cases.ts'
 import { LOGIN_CASES } from './login-cases.ts'
+import { SLOW_CASES } from './slow-cases.ts'
 import { STORE_CASES } from './store-cases.ts'
 import { UPLOAD_CASES } from './upload-cases.ts'
 
-const CASES = [...HOST_CASES, ...STORE_CASES, ...DEVICE_CASES, ...LOGIN_CASES, ...UPLOAD_CASES]
+const CASES = [...HOST_CASES, ...STORE_CASES, ...DEVICE_CASES, ...LOGIN_CASES, ...UPLOAD_CASES, ...SLOW_CASES]
 
 const printed = golden(join(import.meta.dirname, 'check.txt'))
 const titleOf = ({ part, row, title }: Case): string => `${part}, ${row}: ${title}`
