@@ -1,20 +1,12 @@
-<<<<<<< HEAD
-import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
-=======
 import { once } from 'node:events'
 import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
->>>>>>> h-hook
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createHookSocket } from '../../src/password/hook-socket.ts'
 import { nextTurn } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-<<<<<<< HEAD
-=======
 import { closeLater } from '../support/cleanup.ts'
->>>>>>> h-hook
 import { stillClock } from '../support/clock.ts'
 import { startHook } from './hook.ts'
 
@@ -220,7 +212,6 @@ describe('H361 No password is sent to a socket', () => {
     },
   )
 
-<<<<<<< HEAD
   it('below a folder that others can write, unless it is sticky, nor behind a link there', async () => {
     const { hook, folder, socket, lines } = await answering('right\n')
     const above = temporaryDirectory()
@@ -244,7 +235,7 @@ describe('H361 No password is sent to a socket', () => {
     expect(await hook.ask(QUESTION)).toEqual({ failed: 'there is no such socket' })
     expect(lines).toEqual([])
   })
-=======
+
   it.each(['a file', 'a symbolic link to another socket', 'a folder'])(
     'whose place %s takes at run time',
     async (what) => {
@@ -258,7 +249,6 @@ describe('H361 No password is sent to a socket', () => {
       expect([...lines, ...other.lines]).toEqual([])
     },
   )
->>>>>>> h-hook
 
   it('that a symbolic link names, or that is none', async () => {
     const { folder, socket } = await answering('right\n')
