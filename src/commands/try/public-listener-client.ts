@@ -31,9 +31,19 @@ export interface PublicListenerClient extends ListenerOrigin {
    * @param stop ends the request, and a response that has begun
    */
   readonly send: (request: ClientRequest, stop?: AbortSignal) => Promise<IncomingMessage>
+  /** Resolves when the whole response has arrived. Rejects as `send` does. */
+  readonly ask: (request: ClientRequest, stop?: AbortSignal) => Promise<Answer>
 }
 
-/** The longest time to the head of a response (ms): longer than the queue and the device take by default. */
+export interface Answer {
+  readonly response: IncomingMessage
+  /** The body, if it is JSON of up to `LARGEST_ANSWER` bytes. */
+  readonly json: unknown
+}
+
+const LARGEST_ANSWER = 16 * 1024
+
+/** The longest time to the head of a response, or to all of an `Answer` (ms): longer than the queue and the device take by default. */
 const PATIENCE = 60_000
 
 /**
@@ -91,29 +101,57 @@ export async function openPublicListenerClient(
     return reasonOf(error)
   }
 
+  async function exchange(
+    socket: Socket,
+    { method, target, headers = {}, form }: ClientRequest,
+  ): Promise<IncomingMessage> {
+    const body = form === undefined ? undefined : String(new URLSearchParams(form))
+    const content = body !== undefined && {
+      'Content-Type': 'application/x-www-form-urlencoded',
+      'Content-Length': Buffer.byteLength(body),
+    }
+    const sent = request({
+      createConnection: () => socket,
+      method,
+      path: target,
+      headers: { Host: new URL(named.origin).host, Accept: '*/*', ...headers, ...content },
+    })
+    // After the head, the response reports a broken connection.
+    sent.on('error', () => {})
+    const switched = once(sent, 'upgrade').then(() => {
+      socket.destroy()
+      throw new SetupError('the answer switches to another protocol')
+    })
+    sent.end(body)
+    // Proof of the cast: the event has one argument, the response.
+    const [response] = (await Promise.race([once(sent, 'response'), switched])) as [IncomingMessage]
+    return response
+  }
+
   return {
     ...named,
     tryToConnect: () => overConnection(async (socket) => void socket.destroy()),
-    send: ({ method, target, headers = {}, form }, stop) =>
+    send: (request, stop) => overConnection((socket) => exchange(socket, request), stop),
+    ask: (request, stop) =>
       overConnection(async (socket) => {
-        const body = form === undefined ? undefined : String(new URLSearchParams(form))
-        const content = body !== undefined && {
-          'Content-Type': 'application/x-www-form-urlencoded',
-          'Content-Length': Buffer.byteLength(body),
-        }
-        const sent = request({
-          createConnection: () => socket,
-          method,
-          path: target,
-          headers: { Host: new URL(named.origin).host, Accept: '*/*', ...headers, ...content },
-        })
-        // After the head, the response reports a broken connection.
-        sent.on('error', () => {})
-        sent.end(body)
-        // Proof of the cast: the event has one argument, the response.
-        const [response] = (await once(sent, 'response')) as [IncomingMessage]
-        return response
+        const response = await exchange(socket, request)
+        return { response, json: await jsonOf(response) }
       }, stop),
+  }
+}
+
+async function jsonOf(response: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > LARGEST_ANSWER) return undefined
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString())
+  } catch {
+    return undefined
   }
 }
 
