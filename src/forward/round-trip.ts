@@ -241,7 +241,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     const { connections, fields, breaker, events, longPaths, streamAfter } = service
     this.#responded = true
     this.#answered(now)
-    const time = this.#silence(now)
+    const time = this.#sentAt === 0 ? 0 : now - this.#sentAt
     if (longPaths !== undefined && (longPaths.any || time > streamAfter))
       longPaths.answered(this.outgoing.target, time, streamAfter)
     exchange.deviceStatus = head.status
@@ -269,16 +269,11 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     events.responded(now - this.#start)
   }
 
-  /** How long the device has been silent behind the last byte of the request; 0 if it is not sent whole. */
-  #silence(now: number): number {
-    return this.#sentAt === 0 ? 0 : now - this.#sentAt
-  }
-
   /** A long poll whose client gives up before it is answered is long, too. A short silence says nothing about the path. */
   #neverAnswered(): void {
     const { longPaths, streamAfter, clock } = this.service
-    const time = this.#silence(clock.monotonic())
-    if (time > streamAfter) longPaths?.answered(this.outgoing.target, time, streamAfter)
+    const time = clock.monotonic() - this.#sentAt
+    if (this.#sentAt !== 0 && time > streamAfter) longPaths?.answered(this.outgoing.target, time, streamAfter)
   }
 
   malformed(deviation: Deviation): void {
