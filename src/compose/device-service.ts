@@ -73,7 +73,11 @@ export interface DeviceService {
   readonly metrics: UpstreamMetrics
   readonly changes: ReturnType<typeof createDeviceChanges>
   readonly places: ServicePlaces
-  readonly open: { readonly streams: OpenStreams; readonly upgrading: { count: number } }
+  readonly open: {
+    readonly streams: OpenStreams
+    readonly upgrading: { count: number }
+    readonly finishing: Set<string>
+  }
   readonly quirks: Quirks
   readonly connections: Connections
   readonly breaker: Breaker
@@ -157,7 +161,11 @@ export async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const target = sameConnections?.target ?? (await upstreamTarget(service, key))
   const changes = sameDevice?.changes ?? createDeviceChanges(log, formatUpstreamUrl(service.url), clock)
-  const open = sameDevice?.open ?? { streams: { all: 0, clients: new Map() }, upgrading: { count: 0 } }
+  const open = sameDevice?.open ?? {
+    streams: { all: 0, clients: new Map() },
+    upgrading: { count: 0 },
+    finishing: new Set(),
+  }
   const places =
     sibling?.places ??
     new ServicePlaces(service, {
@@ -227,7 +235,9 @@ export async function openDeviceService(
     streamAfter,
     upgrading: open.upgrading,
     maxBody: service.maxBody === 'off' ? Number.POSITIVE_INFINITY : service.maxBody,
-    finishing: service.finishUploads ? createFinishingUploads(live, service.responseTimeout) : undefined,
+    finishing: service.finishUploads
+      ? createFinishingUploads(live, service.responseTimeout, open.finishing)
+      : undefined,
     buffering,
     tunnelIdleTimeout: service.tunnelIdleTimeout,
     maxTunnels: service.maxTunnels,

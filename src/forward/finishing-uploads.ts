@@ -15,9 +15,9 @@ export type FinishingUploads = ReturnType<typeof createFinishingUploads>
  * ends with its login. A client has at most one, so a client that uploads and leaves again and again takes one place.
  *
  * @param within how long the device may take to answer after the client has left (ms)
+ * @param clients the clients that have one, also of a service that a reload has replaced
  */
-export function createFinishingUploads(inFlight: InFlight, within: number) {
-  const clients = new Set<string>()
+export function createFinishingUploads(inFlight: InFlight, within: number, clients: Set<string>) {
   return {
     within,
     /** @returns gives the place back; undefined if the client has one already */

@@ -18,7 +18,7 @@ export class LongPaths {
   any = false
 
   /**
-   * The head of a response has come `time` ms behind the last byte of its request.
+   * The head of a response has come `time` ms behind the last byte of its request, or had not come by then.
    *
    * @param long from this time on (ms) it counts as long
    */

@@ -69,6 +69,8 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   /** When the present attempt began, and when its last byte was sent; 0: it is not sent yet. */
   #attemptedAt: number
   #sentAt = 0
+  /** The socket to the device has taken every byte of the body. */
+  #uploaded = false
   /** The head of its response has come. */
   #responded = false
   /** Undefined if the learner was not told of the request. */
@@ -168,11 +170,10 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     connection.resume()
   }
 
-  /** The client has left, and the device needs nothing more of it: the socket to the device has taken every byte of a body. */
+  /** The client has left, and the device needs nothing more of it. */
   get #isWholeUpload(): boolean {
     const isStream = this.#extent === 'stream' || this.#leaveStreams !== undefined
-    const hasWhole = this.outgoing.body !== undefined && this.#sentAt !== 0
-    return this.exchange.outcome === 'aborted' && hasWhole && !isStream
+    return this.exchange.outcome === 'aborted' && this.#uploaded && !isStream
   }
 
   sent(reused: boolean): void {
@@ -185,6 +186,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   }
 
   uploaded(): void {
+    this.#uploaded = true
     this.#whole(this.service.clock.monotonic())
   }
 
@@ -217,7 +219,6 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   #answered(now: number): void {
     const { learner } = this.service
     if (learner === undefined || this.#sentAt === 0) return
-    this.#responded = true
     if (this.#place === undefined && now - this.#sentAt <= FAST) {
       const { calm } = learner
       if (calm.answers === 0) calm.firstAt = now
@@ -238,6 +239,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   head(head: DeviceHead, now: number): void {
     const { exchange, service } = this
     const { connections, fields, breaker, events, longPaths, streamAfter } = service
+    this.#responded = true
     this.#answered(now)
     const time = this.#sentAt === 0 ? 0 : now - this.#sentAt
     if (longPaths !== undefined && (longPaths.any || time > streamAfter))
@@ -267,14 +269,25 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     events.responded(now - this.#start)
   }
 
+  /** A long poll whose client gives up before it is answered is long, too. A short silence says nothing about the path. */
+  #neverAnswered(): void {
+    const { longPaths, streamAfter, clock } = this.service
+    const time = clock.monotonic() - this.#sentAt
+    if (this.#sentAt !== 0 && time > streamAfter) longPaths?.answered(this.outgoing.target, time, streamAfter)
+  }
+
   malformed(deviation: Deviation): void {
     this.exchange.deviation = describeDeviation(deviation)
   }
 
-  /** A response that has lasted long becomes a stream and gives its place back, unless there are too many streams. */
+  /**
+   * A response that has lasted long becomes a stream and gives its place back, unless there are too many streams. That of an upload whose
+   * client has left does not.
+   */
   othersWait(): void {
     const { streams, streamAfter, clock } = this.service
     if (streams?.allowed !== true || this.#extent === 'counted' || this.#leaveStreams !== undefined) return
+    if (this.#finishing !== undefined) return
     if (clock.monotonic() - this.exchange.headAt >= streamAfter) this.#becomeStream()
   }
 
@@ -332,6 +345,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
   #repeat(): void {
     this.#repeated = true
     this.#sentAt = 0
+    this.#uploaded = false
     this.#uploadWatch?.cancel()
     this.loan?.release(false)
     this.loan = undefined
@@ -347,6 +361,7 @@ export class RoundTrip<R extends ForwardExchange = ForwardExchange, S extends Su
     this.#leaveFinishing?.()
     this.#backpressure?.end()
     this.#leaveStreams?.()
+    if (!this.#responded) this.#neverAnswered()
     if (this.#changes) this.service.learner?.changing(-1)
     if (this.#place !== undefined)
       this.service.learner?.left(this.#place, end.kind === 'failed' ? end.error : undefined)

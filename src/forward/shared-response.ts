@@ -75,6 +75,8 @@ export class SharedResponse implements ClientSide {
   readonly #reading = new Set<Reader>()
   /** Undefined once it is for no other client, and the asker has got all of it. */
   #copy: Blocks | undefined = new Blocks()
+  /** The bytes of the copy that the asker's account is charged for. */
+  #charged = 0
   /** The copy is for other clients, too. */
   #shared = true
   #ofAsker: Delivery | undefined
@@ -156,6 +158,7 @@ export class SharedResponse implements ClientSide {
   write(chunk: Buffer): boolean {
     if (this.#copy === undefined) return this.asker.exchange.write(chunk)
     this.#copy.add(chunk)
+    this.#charge()
     this.#bound(this.#copy)
     this.#pumpAsker()
     return this.#shared || this.#ofAsker?.full !== true
@@ -170,6 +173,7 @@ export class SharedResponse implements ClientSide {
       return
     }
     if (last !== undefined) copy.add(last)
+    this.#charge()
     this.#bound(copy)
     this.#pumpAsker()
     if (!this.#shared || head === undefined) return
@@ -206,12 +210,22 @@ export class SharedResponse implements ClientSide {
   /** False if it was removed before. */
   #remove(reader: Reader): boolean {
     const removed = this.#waiting.delete(reader) || this.#reading.delete(reader)
+    if (reader === this.asker) this.#charge()
     if (removed && this.ended) {
       for (const listener of this.#onEnd.splice(0)) listener()
       // Every client left before the end, or no further one may join.
       if (!this.#complete || !this.open) this.close()
     }
     return removed
+  }
+
+  /** The asker pays for the copy until its response ends (C26). From then on only the number of shared responses bounds the copies. */
+  #charge(): void {
+    const { asker } = this
+    const isHere = this.#waiting.has(asker) || this.#reading.has(asker)
+    const bytes = isHere ? (this.#copy?.size ?? 0) : 0
+    asker.exchange.memory?.hold(bytes - this.#charged)
+    this.#charged = bytes
   }
 
   #bound(copy: Blocks): void {
@@ -268,6 +282,7 @@ export class SharedResponse implements ClientSide {
     if (!this.#shared && !this.#complete && this.#ofAsker?.behind !== true) {
       this.#copy = undefined
       this.#ofAsker = undefined
+      this.#charge()
     }
   }
 

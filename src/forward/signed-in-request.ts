@@ -45,7 +45,8 @@ export async function sendSignedIn(
   const source = { [Symbol.asyncIterator]: () => exchange.body(uploadTimeout)[Symbol.asyncIterator]() }
   const body = substitutes.body ?? bufferBody(source)
 
-  const failure = await signIn.ready(!isRead(line.method))
+  const failure = await whileThere(inner, signIn, () => signIn.ready(!isRead(line.method)))
+  if (failure === LEFT) return { kind: 'abandoned' }
   if (failure !== undefined) return { kind: 'failed', error: new DeviceFault(failure), silent: true }
   let loggedIn = false
   let newNonces = 0
@@ -67,10 +68,11 @@ export async function sendSignedIn(
       if (challenge === undefined) return end
       const leadsToLogin = challenge.status >= 300 && challenge.status < 400
       const mayHaveActed = leadsToLogin && !isPlainRead(line.method, fields)
-      const renewing = signIn.renew(challenge, sent, !loggedIn, mayHaveActed)
+      const renewing = whileThere(inner, signIn, () => signIn.renew(challenge, sent, !loggedIn, mayHaveActed))
       const repeatable = client.holds && !mayHaveActed && (!hasBody || body.repeatable)
       if (!repeatable) client.release()
       const renewal = await renewing
+      if (renewal === LEFT) return end
       nonce = renewal.kind === 'new-nonce' ? renewal.nonce : undefined
       if (renewal.kind === 'signed-in') loggedIn = true
       if (nonce !== undefined) newNonces += 1
@@ -87,6 +89,25 @@ export async function sendSignedIn(
     leave?.()
     body.close()
   }
+}
+
+/** The client has left. */
+const LEFT = Symbol('left')
+
+/**
+ * Waits for work that may sign in. A request that waits for the login of another one ends with its client, so that it gives its place back.
+ * The request that begins a login keeps its place until the device has answered: it is the place of the login.
+ */
+function whileThere<T>(
+  client: Pick<ClientSide, 'onEnd'>,
+  signIn: Pick<SignIn, 'isAsking'>,
+  work: () => Promise<T>,
+): Promise<T | typeof LEFT> {
+  const isOfAnother = signIn.isAsking()
+  const done = work()
+  if (!isOfAnother) return done
+  const left = new Promise<typeof LEFT>((resolve) => client.onEnd(() => resolve(LEFT)))
+  return Promise.race([done, left])
 }
 
 /** Whether a request only reads. Some programs take the method from a field (`X-HTTP-Method-Override`). */

@@ -145,6 +145,7 @@ export function createLogins(options: LoginsOptions) {
     get adopted(): string | undefined {
       return adopted
     },
+    isRunning: (): boolean => running !== undefined,
     /**
      * Opens a session. Concurrent callers share one login. Returns the failure if there is no session because the device did not respond.
      */

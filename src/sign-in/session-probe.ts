@@ -44,6 +44,7 @@ export function createSessionProbe({ scheme, present, life, logins }: SessionPro
   }
 
   return {
+    isRunning: (): boolean => probing !== undefined,
     /** True if a probe is worth a request: probes are conclusive at this device, and the last proof of life is old. */
     isDue: (): boolean => tells && !life.isKnownPause,
     /**

@@ -66,6 +66,8 @@ export function createSignIn(
   }
 
   return {
+    /** A login or a probe is at the device. The request that began it has a place there; those that wait with it need none. */
+    isAsking: (): boolean => logins.isRunning() || sessionProbe.isRunning(),
     /**
      * Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond.
      *

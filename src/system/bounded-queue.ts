@@ -173,7 +173,10 @@ export class Line {
     if (isLong) {
       this.#longInside += 1
       this.#othersSince = 0
-    } else this.#othersSince += 1
+    } else {
+      this.#othersSince += 1
+      this.#othersCame = true
+    }
     let left = false
     return () => {
       if (left) return
@@ -189,9 +192,9 @@ export class Line {
     if (waits !== undefined) waits.servedAt = this.#clock.monotonic()
   }
 
-  /** Gives all places to those that stay long when no others come. */
+  /** Gives all places to those that stay long when no others come. One that waits, or has just got its place, has come. */
   #look(): void {
-    this.#othersCome = this.#othersCame
+    this.#othersCome = this.#othersCame || this.#waiters.size > 0
     this.#othersCame = false
     this.fill()
     if (this.#longWaiters.size > 0) return

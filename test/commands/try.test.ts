@@ -10,7 +10,7 @@ import { begin, runAtKeyboard, runInProcess } from '../process/in-process.ts'
 import { ENV, MAIN, prepareSite, type Run, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { stillClock } from '../support/clock.ts'
+import { passUntil, stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { makeNames, passwordOf } from '../support/passwords.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -305,6 +305,46 @@ it('H374 ends if the response for a token does not end, and says meanwhile what 
   expect(stderr).toMatch(/^Still waiting: a token \.\.\.\npostern try: \S+: no response within 60 s\n$/)
   posing.handle((_request, response) => void response.write('['.repeat(1_000_000)))
   expect((await runInProcess(args, { stdin: PASSWORD, clock })).stderr).toContain('is not Postern')
+})
+
+const tokens = (more: object): string => {
+  const body = JSON.stringify({ access_token: 'a', refresh_token: 'b', ...more })
+  return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n'
+
+/** A site at whose address another server gives these answers, one on each connection. */
+async function answeredSite(...answers: readonly string[]): Promise<Site> {
+  let connections = 0
+  const server = createServer((socket) => {
+    // The first connection is only tried.
+    const answer = answers[connections - 1]
+    connections += 1
+    socket.on('error', () => {}).once('data', () => socket.write(answer ?? ''))
+  })
+  closeLater(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const bound = server.address()
+  const address = `127.0.0.1:${typeof bound === 'object' && bound ? bound.port : 0}`
+  return prepareSite({ config: { listen: { address, tls: 'off' } } })
+}
+
+it.each([
+  ['a longer answer', [tokens({ padding: 'x'.repeat(16_384) })], 'what answers there is not Postern'],
+  ['a token that is none', [tokens({ access_token: 'a\r\nb' })], 'what answers there is not Postern'],
+  ['another protocol', [SWITCHED], 'the answer switches to another protocol'],
+  ['another protocol behind a token', [tokens({}), SWITCHED], 'the answer switches to another protocol'],
+])('H359 a server that is no sidecar may answer with %s', async (_what, answers, problem) => {
+  const { code, stdout, stderr } = await tryIt(await answeredSite(...answers), '/a')
+  expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining(problem)])
+})
+
+it('H359 a server that is no sidecar has a minute for its answer to the password', async () => {
+  const { configFile } = await answeredSite('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{')
+  const clock = stillClock()
+  const trying = runInProcess(['try', '/a', '--config', configFile], { stdin: PASSWORD, clock })
+  const { code, stderr } = await passUntil(clock, trying)
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/: no response within 60 s\n$/)])
 })
 
 it('H359 says that listen.allow shuts out this machine', async () => {

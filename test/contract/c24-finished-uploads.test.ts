@@ -1,5 +1,6 @@
 import type http from 'node:http'
 import { expect, it } from 'vitest'
+import { passUntil } from '../support/clock.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import type { Exchange } from '../support/message.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -76,6 +77,29 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
       expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
     },
   )
+
+  it('C24 H364 so does one that the device began to answer before it had all of it', async () => {
+    const held: http.ServerResponse[] = []
+    const device = await startDevice(async (request, response) => {
+      response.write('receiving\n')
+      await readBody(request)
+      held.push(response)
+    })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: FINISH } })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`, 'Content-Length', '8']
+    const exchange = (await sidecar.connect()).start({ method: 'POST', open: true, fields })
+    exchange.write('firm')
+    await device.waitForRequests(1)
+    // Over HTTP/2 the response is held for a moment.
+    await passUntil(sidecar.clock, exchange.waitFor('receiving'))
+    exchange.end('ware')
+    await expect.poll(() => held.length, { interval: 1 }).toBe(1)
+    await leave(sidecar, exchange)
+    expect(device.openConnections).toBe(1)
+    const finished = new Promise((resolve) => held[0]?.once('finish', resolve))
+    held[0]?.end('flashed')
+    await finished
+  })
 
   it('C24 H364 without the key it is aborted', async () => {
     const started = await start({ max_in_flight: 1 })
@@ -173,6 +197,37 @@ describeTransports('C24 upstream.finish_uploads', (transport) => {
     await device.waitForOpenConnections(1)
     started.held[0]?.end('flashed')
     await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
+  })
+
+  it('C24 H364 so it is across a reload', async () => {
+    const started = await start({ ...FINISH, max_in_flight: 2 })
+    const { sidecar, token, device, read } = started
+    await leave(sidecar, await upload(started))
+    await sidecar.reload({ upstream: { ...FINISH, max_in_flight: 2, max_body: '1MiB' } })
+    const fields = ['Authorization', `Bearer ${token}`]
+    const second = (await sidecar.connect()).start({ path: '/flash', body: 'again', fields })
+    await read(2)
+    second.response.catch(() => {})
+    second.abort()
+    await device.waitForOpenConnections(1)
+    started.held[0]?.end('flashed')
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { interval: 1 }).toBe(0)
+  })
+
+  it('C24 C25 H364 it keeps its place for as long as it is answered', async () => {
+    const started = await start({ ...FINISH, max_in_flight: 2 })
+    const { sidecar, token, held, read, device } = started
+    await leave(sidecar, await upload(started))
+    held[0]?.write('1 %\n')
+    const others = [1, 2].map(() => sidecar.request({ path: '/other', token }))
+    await read(2)
+    await sidecar.clock.advance(10_000)
+    expect(device.requests).toHaveLength(2)
+    held[1]?.end('first')
+    await read(3)
+    held[2]?.end('second')
+    await Promise.all(others)
+    expect(device.openConnections).toBe(2)
   })
 
   it('C24 H364 a stream ends with its client', async () => {

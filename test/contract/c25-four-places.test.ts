@@ -5,6 +5,9 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { waitForQueued } from '../support/waiting.ts'
 
+/** What becomes of the response to a long poll. */
+type PollEnd = 'is late' | 'is given up' | 'never comes'
+
 describeTransports('C25 Four places at the device', (transport) => {
   async function start(paths: readonly string[] = []) {
     const { device, held } = await startHoldingDevice()
@@ -17,6 +20,7 @@ describeTransports('C25 Four places at the device', (transport) => {
     return {
       device,
       sidecar,
+      token,
       ask: async (path: string) => (await sidecar.request({ path, token })).status,
       /** Answers all requests for this path that are at the device and wait. */
       answer(path: string): void {
@@ -26,6 +30,14 @@ describeTransports('C25 Four places at the device', (transport) => {
           response.end('done')
           answered += 1
         }
+      },
+      /** The device has nothing more to answer for this path. */
+      forget(path: string): void {
+        for (const [index, { target }] of device.requests.entries())
+          if (target === path && held[index]?.writableEnded === false) {
+            held[index]?.destroy()
+            answered += 1
+          }
       },
       /** How many requests wait at the device. */
       atDevice: () => device.requests.length - answered,
@@ -161,28 +173,53 @@ describeTransports('C25 Four places at the device', (transport) => {
     expect(await Promise.all([...requests, ...others])).toEqual(Array(9).fill(200))
   })
 
-  it('C25 four long polls leave places to twelve other requests', async () => {
-    const { device, sidecar, ask, answer, atDevice } = await start()
-    const first = ask('/poll')
-    await device.waitForRequests(1)
-    await sidecar.clock.advance(2_001)
-    answer('/poll')
-    expect(await first).toBe(200)
-
-    const polls = Array.from({ length: 4 }, (_, index) => ask(`/poll?since=${index}`))
-    await waitForQueued(sidecar, 3)
-    for (let round = 0; round < 12; round += 1) {
-      const { length } = device.requests
-      const other = ask('/')
-      await expect.poll(passing([sidecar], () => device.requests.length)).toBe(length + 1)
-      expect(atDevice()).toBeLessThanOrEqual(4)
-      await sidecar.clock.advance(400)
-      answer('/')
-      expect(await other).toBe(200)
+  /** Asks once for `/poll`, whose response is late or does not come. */
+  async function pollOnce(
+    { device, sidecar, token, ask, answer, forget }: Awaited<ReturnType<typeof start>>,
+    end: PollEnd,
+  ): Promise<void> {
+    if (end === 'is given up') {
+      const poll = (await sidecar.connect()).start({
+        path: '/poll',
+        fields: ['Authorization', `Bearer ${token}`],
+      })
+      poll.response.catch(() => {})
+      await device.waitForRequests(1)
+      await sidecar.clock.advance(2_001)
+      poll.abort()
+    } else {
+      const poll = ask('/poll')
+      await device.waitForRequests(1)
+      await sidecar.clock.advance(end === 'is late' ? 2_001 : 30_001)
+      if (end === 'is late') answer('/poll')
+      expect(await poll).toBe(end === 'is late' ? 200 : 500)
     }
-    // None comes any more, so the polls get all places.
-    await expect.poll(passing([sidecar], () => device.requests.length)).toBe(17)
-    answer('/poll')
-    expect(await Promise.all(polls)).toEqual(Array(4).fill(200))
-  })
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    forget('/poll')
+  }
+
+  it.each(['is late', 'is given up', 'never comes'] as const)(
+    'C25 four long polls leave places to twelve other requests, once the response to one %s',
+    async (end) => {
+      const site = await start()
+      const { device, sidecar, ask, answer, atDevice } = site
+      await pollOnce(site, end)
+
+      const polls = Array.from({ length: 4 }, (_, index) => ask(`/poll?since=${index}`))
+      await waitForQueued(sidecar, 3)
+      const others = (): number => device.requests.filter(({ target }) => target === '/').length
+      for (let round = 1; round <= 12; round += 1) {
+        const other = ask('/')
+        await expect.poll(passing([sidecar], others)).toBe(round)
+        expect(atDevice()).toBeLessThanOrEqual(4)
+        await sidecar.clock.advance(400)
+        answer('/')
+        expect(await other).toBe(200)
+      }
+      // None comes any more, so the polls get all places.
+      await expect.poll(passing([sidecar], () => device.requests.length)).toBe(17)
+      answer('/poll')
+      expect(await Promise.all(polls)).toEqual(Array(4).fill(200))
+    },
+  )
 })

@@ -68,7 +68,7 @@ it('C18 a bug in the sign-in is reported as one, and is no failure of the device
     fields: FIELDS,
     queue: createBoundedQueue(stillClock(), { inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(stillClock()),
-    signIn: { ready: () => Promise.reject(bug) },
+    signIn: { isAsking: () => false, ready: () => Promise.reject(bug) },
     clock: stillClock(),
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // all that such a request needs

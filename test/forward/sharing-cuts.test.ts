@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
+import { headers, requestFields, resetStream, SETTING, settings } from '../support/http2-frames.ts'
+import { rawSession } from '../support/http2-session.ts'
 import { BrokenTransfer, type Response } from '../support/message.ts'
 import { recent } from '../support/records.ts'
 import { startSidecar } from '../support/sidecar.ts'
@@ -121,6 +123,24 @@ describeProtocols('Shared responses that end early', (transport) => {
 describeTransports(
   'Shared responses that are long',
   (transport) => {
+    it('C26 H214 a client that reads nothing is charged for the copy, until it leaves', async () => {
+      const site = await startSharingSite(transport, {}, ENDLESS)
+      const session = await rawSession(site.sidecar.url, {
+        opening: [settings([SETTING.headerTableSize, 0], [SETTING.initialWindowSize, 0])],
+      })
+      const fields = requestFields(['authorization', `Bearer ${site.token}`], { ':path': '/status' })
+      session.send(headers(1, fields))
+      const { response } = await site.waitForHeld(1)
+      const bodies = (): Promise<number> => site.sidecar.metric('postern_memory_bytes', { of: 'bodies' })
+      response.write(randomBytes(100 * 1024))
+      await expect.poll(bodies).toBe(100 * 1024)
+      // The copy is now for this client alone.
+      response.write(randomBytes(100 * 1024))
+      await expect.poll(bodies).toBeGreaterThan(128 * 1024)
+      session.send(resetStream(1))
+      await expect.poll(bodies).toBe(0)
+    })
+
     it('H214 eighteen clients that read a long response at full speed each get all of it', async () => {
       const body = randomBytes(4 * 1024 * 1024)
       const device = await startDevice((_request, response) => {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { passUntil } from '../support/clock.ts'
+import { startHoldingDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { formAuth, startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
@@ -83,6 +84,35 @@ describeTransports(
         )
       },
     )
+
+    it('C24 C25 those who wait for the login of another give their places back, and the login keeps one', async () => {
+      const { device, held } = await startHoldingDevice()
+      const file = join(temporaryDirectory(), 'device-password')
+      writeFileSync(file, 'secret')
+      const auth = { ...formAuth(), password: { file } }
+      const config = { public_paths: ['/public'], upstream: { max_in_flight: 4, auth } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+      const inFlight = (): Promise<number> => sidecar.metric('postern_upstream_in_flight')
+      const waiting = []
+      for (let count = 1; count <= 4; count += 1) {
+        waiting.push((await sidecar.connect()).start({ fields }))
+        await expect.poll(inFlight, { interval: 1 }).toBe(count)
+      }
+      for (const exchange of waiting) {
+        exchange.response.catch(() => {})
+        exchange.abort()
+      }
+      await expect.poll(inFlight, { interval: 1 }).toBe(1)
+      const others = Array.from({ length: 4 }, () => sidecar.request({ path: '/public' }))
+      await device.waitForRequests(4)
+      expect(device.requests.map(({ target }) => target)).toEqual(['/login', ...Array(3).fill('/public')])
+      held[0]?.writeHead(200, { 'Set-Cookie': 'sid=1' }).end()
+      await device.waitForRequests(5)
+      for (const response of held) response.end()
+      expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(4).fill(200))
+      expect(device.requests.slice(1).every(({ target }) => target === '/public')).toBe(true)
+    })
   },
   ['http1', 'h2'],
 )

@@ -201,6 +201,22 @@ describe('C25 Callers that stay long', () => {
     expect([long(queue), long(queue)]).toEqual([expect.any(Function), undefined])
   })
 
+  it('do not get all places while one of the others waits, nor as soon as it has got its place', async () => {
+    const inside = { places: 1 }
+    const queue = createBoundedQueue(clock, { inside, waiting: 9, maxWait: 5_000 })
+    long(queue)
+    const other = queue.enter('b')
+    for (let i = 0; i < 3; i += 1) void queue.enter('a', undefined, true)
+    await clock.advance(3_500)
+    inside.places = 4
+    queue.fill()
+    const leave = entered(await other)
+    await clock.advance(1_000)
+    leave()
+    expect(counts(queue)).toEqual([2, 2])
+    expect(queue.tryEnter('c')).toBeDefined()
+  })
+
   it('are not passed over: below their half, they go first', async () => {
     const queue = createBoundedQueue(clock, { inside: 2, waiting: 9, maxWait: 5_000 })
     const leave = queue.tryEnter('b')

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { readSecretLine } from '../../system/named-file.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { columnsOf, wrapped } from '../columns.ts'
@@ -7,7 +6,7 @@ import { exposureWarning } from '../exposed-file.ts'
 import { readSecret } from '../hash-password.ts'
 import { openPrompt, type Terminal } from '../prompt.ts'
 import { printable, tooMany } from './answer.ts'
-import type { PublicListenerClient } from './public-listener-client.ts'
+import type { Answer, PublicListenerClient } from './public-listener-client.ts'
 
 /** A secret that the operator gave. */
 export interface Given {
@@ -66,10 +65,10 @@ export async function openAccess(
 ): Promise<Access> {
   if (kind === 'token') return { token: secret, [Symbol.asyncDispose]: async () => {} }
   const form = { grant_type: 'password', password: secret }
-  const { response, text } = await client.ask({ method: 'POST', target: '/oauth/token', form }, stop)
-  const answer = parsed(text)
-  const [token, refreshToken] = [member(answer, 'access_token'), member(answer, 'refresh_token')]
-  if (token === undefined || refreshToken === undefined) throw refusal(response, answer)
+  const answer = await client.ask({ method: 'POST', target: '/oauth/token', form }, stop)
+  const { json } = answer
+  const [token, refreshToken] = [member(json, 'access_token'), member(json, 'refresh_token')]
+  if (token === undefined || refreshToken === undefined || !TOKEN.test(token)) throw refusal(answer)
   return {
     token,
     async [Symbol.asyncDispose]() {
@@ -81,25 +80,17 @@ export async function openAccess(
   }
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 function member(answer: unknown, name: string): string | undefined {
   const value: unknown = Object.getOwnPropertyDescriptor(answer ?? {}, name)?.value
   return typeof value === 'string' ? value : undefined
 }
 
-function refusal(response: IncomingMessage, answer: unknown): SetupError {
+function refusal({ response, json }: Answer): SetupError {
   if (response.statusCode === 429) return tooMany(response, 'limits.oauth')
-  if (member(answer, 'error') === 'invalid_grant') {
+  if (member(json, 'error') === 'invalid_grant') {
     const remedy = 'postern check names the file or the account that has the right one'
     return new SetupError('the password is wrong', { exitCode: 1, remedy })
   }
-  const why = printable(member(answer, 'error_description') ?? 'what answers there is not Postern')
+  const why = printable(member(json, 'error_description') ?? 'what answers there is not Postern')
   return new SetupError(`POST /oauth/token: ${response.statusCode}: ${why}`, { exitCode: 1 })
 }

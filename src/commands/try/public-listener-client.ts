@@ -31,20 +31,19 @@ export interface PublicListenerClient extends ListenerOrigin {
    * @param stop ends the request, and a response that has begun
    */
   readonly send: (request: ClientRequest, stop?: AbortSignal) => Promise<IncomingMessage>
-  /** As `send`, and resolves when the whole response has arrived. */
-  readonly ask: (request: ClientRequest, stop?: AbortSignal) => Promise<WholeResponse>
+  /** Resolves when the whole response has arrived. Rejects as `send` does. */
+  readonly ask: (request: ClientRequest, stop?: AbortSignal) => Promise<Answer>
 }
 
-interface WholeResponse {
+export interface Answer {
   readonly response: IncomingMessage
-  /** The body; empty if it is longer than `LONGEST_TEXT`. */
-  readonly text: string
+  /** The body, if it is JSON of up to `LARGEST_ANSWER` bytes. */
+  readonly json: unknown
 }
 
-/** Postern's own responses are shorter (bytes). */
-const LONGEST_TEXT = 64 * 1024
+const LARGEST_ANSWER = 16 * 1024
 
-/** The longest time to the head of a response, or to its end if that is awaited (ms): longer than the queue and the device take by default. */
+/** The longest time to the head of a response, or to all of an `Answer` (ms): longer than the queue and the device take by default. */
 const PATIENCE = 60_000
 
 /**
@@ -102,7 +101,7 @@ export async function openPublicListenerClient(
     return reasonOf(error)
   }
 
-  async function sendOver(
+  async function exchange(
     socket: Socket,
     { method, target, headers = {}, form }: ClientRequest,
   ): Promise<IncomingMessage> {
@@ -119,34 +118,41 @@ export async function openPublicListenerClient(
     })
     // After the head, the response reports a broken connection.
     sent.on('error', () => {})
+    const switched = once(sent, 'upgrade').then(() => {
+      socket.destroy()
+      throw new SetupError('the answer switches to another protocol')
+    })
     sent.end(body)
     // Proof of the cast: the event has one argument, the response.
-    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    const [response] = (await Promise.race([once(sent, 'response'), switched])) as [IncomingMessage]
     return response
   }
 
   return {
     ...named,
     tryToConnect: () => overConnection(async (socket) => void socket.destroy()),
-    send: (given, stop) => overConnection((socket) => sendOver(socket, given), stop),
-    ask: (given, stop) =>
+    send: (request, stop) => overConnection((socket) => exchange(socket, request), stop),
+    ask: (request, stop) =>
       overConnection(async (socket) => {
-        const response = await sendOver(socket, given)
-        return { response, text: await textOf(response) }
+        const response = await exchange(socket, request)
+        return { response, json: await jsonOf(response) }
       }, stop),
   }
 }
 
-/** The body of a response. A longer one than `LONGEST_TEXT` is not read to its end. */
-async function textOf(response: AsyncIterable<Buffer>): Promise<string> {
+async function jsonOf(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of response) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > LONGEST_TEXT) return ''
+    if (length > LARGEST_ANSWER) return undefined
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString())
+  } catch {
+    return undefined
+  }
 }
 
 type KnownAddress = Exclude<ListenAddress, { readonly kind: 'fd' }>
