@@ -81,8 +81,8 @@ describe('An upload', () => {
     expect(sizes).toEqual([expect.any(Number)])
   })
 
-  it('waits for the end of the turn with at most 64 KiB', async () => {
-    const { sizes } = await upload(...Array(16).fill(RECORD))
+  it('waits for the end of the turn with at most 128 KiB', async () => {
+    const { sizes } = await upload(...Array(32).fill(RECORD))
     expect(sizes).toHaveLength(4)
   })
 
