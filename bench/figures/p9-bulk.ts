@@ -18,8 +18,7 @@ const DIRECTIONS = ['up', 'down'] as const
 const NODE = 'node:tls'
 
 /**
- * The ratios, each with its threshold. Node hands an upload over TLS to a program in pieces of 16 KiB, and each piece is a write to the device:
- * there a relay of Node is the measure.
+ * The ratios, each with its threshold. Node hands an upload over TLS to a program in pieces of 16 KiB: there a relay of Node is the measure.
  */
 const PAIRS = [
   { id: 'P9 up', of: OURS, beside: 'nginx', way: 'cleartext, up', reach: 0.85 },

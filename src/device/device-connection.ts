@@ -112,8 +112,9 @@ export class DeviceConnection implements OpenerEvents, ResponseEvents {
    */
   get uploaded(): number | undefined {
     const socket = this.#socket
-    const busy = this.#uploading === undefined || socket === undefined || socket.writableLength > 0
-    return busy ? undefined : this.#uploaded
+    if (this.#uploading === undefined || socket === undefined) return undefined
+    // Bytes in a corked socket wait for the end of the turn, not for the device.
+    return socket.writableLength > 0 && socket.writableCorked === 0 ? undefined : this.#uploaded
   }
 
   /** Sends a request, now or when the connection opens. `handler` receives the response. */

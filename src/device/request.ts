@@ -3,7 +3,7 @@ import type { Fields } from '../http/fields.ts'
 import type { Deviation } from '../http1/deviation.ts'
 import type { OutgoingRequest } from '../http1/request-writer.ts'
 import type { Http1ResponseHead } from '../http1/response-head.ts'
-import type { Clock } from '../system/clock.ts'
+import { afterTurn, type Clock } from '../system/clock.ts'
 import { writeSpent } from '../system/write-soon.ts'
 import { DeviceFault } from './failure.ts'
 
@@ -70,6 +70,9 @@ export interface ResponseHandler {
 /** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
 
+/** The most bytes of a body that wait for the end of the turn of the event loop: see `corkForTurn`. */
+const MOST_AT_ONCE = 128 * 1024
+
 /** The head of a body longer than `LONG` (bytes), or of unknown length, is sent `HEAD_START` (ms) before the body. */
 const LONG = 1024 ** 2
 const HEAD_START = 20
@@ -110,16 +113,28 @@ export async function sendUpload(
     if (left < 0) throw new DeviceFault('http_protocol_error')
     if (chunk.length === 0) continue
     const size = chunked ? `${chunk.length.toString(16)}\r\n` : ''
+    if (left > 0 && chunk.length < MOST_AT_ONCE) corkForTurn(socket)
     write(socket, before + size, chunk)
+    if (socket.writableLength >= MOST_AT_ONCE) socket.uncork()
     before = chunked ? '\r\n' : ''
     onSent(chunk.length, left === 0)
-    if (socket.writableNeedDrain) await first(socket, ['drain', 'close'])
+    if (socket.writableNeedDrain && socket.writableCorked === 0) await first(socket, ['drain', 'close'])
   }
   if (socket.destroyed) return
   if (left > 0 && !chunked) throw new DeviceFault('http_protocol_error')
   const end = chunked ? `${before}0\r\n\r\n` : before
   if (end !== '') socket.write(end, 'latin1')
   onSent(0, true)
+}
+
+/**
+ * Holds what is written to an idle socket back until the turn has read all input: TLS delivers a body in pieces of 16 KiB, and one write of
+ * several pieces costs less than a write of each. Behind a write in progress the socket itself collects what follows.
+ */
+function corkForTurn(socket: Socket): void {
+  if (socket.writableLength > 0) return
+  socket.cork()
+  afterTurn(() => socket.uncork())
 }
 
 function write(socket: Socket, before: string, chunk: Buffer): void {
