@@ -58,6 +58,11 @@ export async function startHook(
         received += text
       })
       .on('end', () => {
+        // Whoever asked has gone.
+        if (received === '') {
+          peer.end()
+          return
+        }
         lines.push(received)
         if (hook.answer === undefined) peer.end(usualAnswer(received))
         else hook.answer(received, peer)
