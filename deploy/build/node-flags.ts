@@ -1,8 +1,8 @@
 /**
  * The flags of Node in the executable. Node's permission model is on: the program may read its configuration, its state, the
- * secrets that a service manager hands over, who owns the socket of a password hook, which groups have one member, and how much memory it has and uses, and write
- * its state. For a command, or a configuration with files elsewhere, the program restarts itself with more permissions
- * (src/system/permissions.ts), which is what `--allow-child-process` is for: `serve` gives that up before it listens.
+ * secrets that a service manager hands over, who owns the socket of a password hook, which groups have one member, and how much memory it
+ * has and uses, and write its state. For a command, or a configuration with files elsewhere, the program restarts itself with more
+ * permissions (src/system/permissions.ts), which is what `--allow-child-process` is for: `serve` gives that up before it listens.
  */
 export const NODE_FLAGS: readonly string[] = [
   '--permission',

@@ -69,7 +69,7 @@ export function createLogin({
     }
     attempt.forgive()
     if (result === 'overloaded') return loginPage(503, '', { 'Retry-After': '1' }, 'busy')
-    // The client has left, or a reload has closed its connection (`admin.allow`): nobody would get the session.
+    // The client has left, or a reload has closed its connection (`admin.allow`): the session would be lost.
     if (req.socket.destroyed) throw new ClientGone()
     const earlier = sessions.carriedBy(req.rawHeaders)
     if (earlier !== undefined) sessions.end([earlier])

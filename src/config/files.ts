@@ -37,9 +37,9 @@ function secretFilesOf(above: string, { headers, auth, tls }: ServiceConfig): Na
   return files
 }
 
-/** A path that no other user than root and that of Postern may replace. */
+/** A path that only root and the user of Postern may replace. */
 export interface TrustedPath extends NamedFile {
-  /** What is judged. The owner only of what Postern itself creates: in a user namespace, the owner of another file may seem to be a stranger. */
+  /** The owner is judged only of what Postern itself creates: in a user namespace, the owner of another file may seem to be a stranger. */
   readonly judged: 'folders above' | 'mode' | 'owner and mode'
 }
 

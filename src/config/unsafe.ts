@@ -305,7 +305,7 @@ export const UNSAFE_FILES: readonly FileRow[] = [
   {
     key: '`state_dir`, a file with a secret or a CA, the configuration, the socket of a device',
     wanted:
-      'only root and the user of Postern can write it and the folders above it; a sticky one above it, such as `/tmp`, is safe. They own `state_dir`, too',
+      'only root and the user of Postern can write it and the folders above it, and one of them owns `state_dir`; a sticky folder above it, such as `/tmp`, is safe',
     meaning: 'another user can replace it, or what is in it',
     remedy: ({ writer }) =>
       writer?.owner === undefined

@@ -128,6 +128,9 @@ export function createConnections(
     onEmpty: ignore,
     retired: false,
   }
+  const destroyAll = (): void => {
+    for (const { connection } of pool.all) connection.destroy(new Error('the sidecar is stopping'))
+  }
   const connections = {
     clock,
     /** No request is sent any more. */
@@ -176,12 +179,12 @@ export function createConnections(
     close(): Promise<void> {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
-        for (const { connection } of pool.all) connection.destroy(new Error('the sidecar is stopping'))
+        destroyAll()
         if (pool.all.size === 0) resolve()
       })
     },
   }
-  signal?.addEventListener('abort', () => void connections.close())
+  signal?.addEventListener('abort', destroyAll)
   return connections
 }
 

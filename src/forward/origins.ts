@@ -103,7 +103,7 @@ export function publicCookie(value: string, request: Addressed, names: DeviceNam
   return client.protocol === 'http:' ? plain : plain === moved ? `${moved}; Secure` : moved
 }
 
-/** The names of the device. It also knows the `Host` of the request, if that is the client's own. */
+/** The names of the device, with the `Host` of the request: without one in `device`, the device has got the client's own. */
 function asKnown(device: DeviceNames, request: Addressed): DeviceNames {
   return device.host === undefined ? { ...device, host: request.classified.host } : device
 }

@@ -31,8 +31,8 @@ export type LiveExchanges<E extends LiveExchange = GateExchange> = ReturnType<ty
 type Judge<E> = (exchange: E) => Refusal | undefined
 
 /**
- * The admitted exchanges in flight, forwarded or served by an own endpoint, in one linked list for all grants: every request is added and deleted, but grants are rarely revoked.
- * A `Set` would take a microsecond to add and delete, mostly to create a hash for the new object.
+ * The admitted exchanges in flight, forwarded or served by an own endpoint, in one linked list for all grants: every request is added and
+ * deleted, but grants are rarely revoked. A `Set` would take a microsecond to add and delete, mostly to create a hash for the new object.
  */
 export function createLiveExchanges<E extends LiveExchange = GateExchange>() {
   let newest: E | undefined

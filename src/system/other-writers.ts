@@ -50,7 +50,7 @@ export interface OtherWriter extends Fault {
   readonly remedy: string
   /** The owner, if that is the other user. */
   readonly owner?: number
-  /** What the path names can itself be written: not only a folder above it, or a link. */
+  /** It is what the path names: no folder above, and no link on the way. */
   readonly isLast: boolean
 }
 
@@ -63,11 +63,12 @@ interface Judging {
 }
 
 /**
- * Who other than root and the user can write what a path names, or put something else in its place: all parts of the path that another user
- * owns or can write, from `/` on, also those of the targets of links. A sticky folder above is safe, because only the owner of what is in it
- * can replace it, and that owner is judged, too. A path that does not exist is judged as far as it does.
+ * The parts of a path through which a user other than root and `user` can write what it names, or put something else in its place: all that
+ * such a user owns or can write, from `/` on, also those of the targets of links. A sticky folder above is safe, because only the owner of
+ * what is in it can replace it, and that owner is judged, too (but for `anyOwner`). A path that does not exist is judged as far as it does.
  *
- * Access lists are not read. A list that lets another user write sets the mode's bit of the group.
+ * Access lists are not read. One that lets another user write sets the bit of the group in the mode, so it is noticed unless that group is
+ * private.
  */
 export async function otherWriters(
   path: string,
@@ -129,8 +130,8 @@ function namesIn(path: string): readonly string[] {
 }
 
 /**
- * Whether the group of a file has no member but its owner or a trusted user, whose name it has. Debian makes such a group for each user, and with
- * it the umask 002, so that his group can write all his files.
+ * Whether the group of a file is private: its only member is the owner of the file or a trusted user, and it has the name of that member.
+ * Debian makes such a group for each user, and sets the umask 002, so the group can write all files of the user.
  */
 async function isPrivate({ uid, gid }: PathFacts, trusted: readonly number[], look: Look): Promise<boolean> {
   const [users, groups] = [await entriesOf('/etc/passwd', look), await entriesOf('/etc/group', look)]

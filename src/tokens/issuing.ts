@@ -10,9 +10,9 @@ import type { TokenStore } from './token-store.ts'
 
 /**
  * The tokens for a right password, or why there are none. `other-name`: the password is right, but belongs to another name than
- * `username`. `overloaded`: too many passwords are being checked, or the request was answered meanwhile: nobody would get the tokens. `unchecked`: the hook gave no verdict. `unavailable`: the shared store did
- * not respond. An `UpstreamFailure`: the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after
- * this time (ms).
+ * `username`. `overloaded`: too many passwords are being checked, or the request was answered meanwhile, so tokens would be lost.
+ * `unchecked`: the hook gave no verdict about the present password. `unavailable`: the shared store did not respond. An `UpstreamFailure`:
+ * the device has to check the password, and did not respond. `slowedFor`: the attempt may begin after this time (ms).
  */
 export type LogInResult =
   | IssuedTokens

@@ -24,11 +24,12 @@ interface OpenOptions {
   readonly target?: Partial<UpstreamTarget>
   readonly clock?: Clock
   readonly capacity?: Capacity
+  readonly signal?: AbortSignal
 }
 
 function open(
   url: string,
-  { deadlines, target, clock = stillClock(), capacity = AMPLE_CAPACITY }: OpenOptions = {},
+  { deadlines, target, clock = stillClock(), capacity = AMPLE_CAPACITY, signal }: OpenOptions = {},
 ): Connections {
   const connections = createConnections(
     {
@@ -40,7 +41,7 @@ function open(
     },
     { connect: PATIENCE, response: PATIENCE, idle: PATIENCE, ...deadlines },
     clock,
-    { capacity },
+    { capacity, ...(signal && { signal }) },
   )
   closeLater(() => connections.close())
   return connections
@@ -521,6 +522,17 @@ describe('an upload', () => {
     expect(events).toEqual(['http_response_timeout, without a byte'])
     expect(clock.monotonic() - since).toBeGreaterThanOrEqual(10_000)
   })
+})
+
+it('connections close, also if their signal ends all requests meanwhile', async () => {
+  const device = await startDevice()
+  const over = new AbortController()
+  const connections = open(device.url, { signal: over.signal })
+  expect((await sendRequest(connections)).events[0]).toBe('head 200')
+  const closed = connections.close()
+  over.abort()
+  await closed
+  expect(connections.unused).toBe(true)
 })
 
 describe('TLS to the device', () => {

@@ -58,7 +58,7 @@ export async function startHook(
         received += text
       })
       .on('end', () => {
-        // Whoever asked has gone.
+        // The connection ended without a question.
         if (received === '') {
           peer.end()
           return

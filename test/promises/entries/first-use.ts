@@ -13,7 +13,7 @@ export const FIRST_USE = {
   H372: '`init` fills the configuration of a package if no byte of it was changed; an edited one it leaves alone.',
   H374: '`check`, `init` and `try` end in front of a server that does not end its responses: a page within 5 s, everything about one page within `connect_timeout`, `response_timeout` and 5 s, a response for a token within 60 s. On a terminal `check` and `try` say after 3 s what they wait for.',
   H368: 'The first line of `check` says that Postern can start and with which command, or how many things there are to mend.',
-  H367: 'In a folder with `postern.yaml` no command needs `--config`, and each says which file it reads. If another user than root may write the file, a folder above it or a link on the way to it, it is refused, with what to do, and `init` says so, too. The private group of the user, whose files umask 002 lets it write, is no other user.',
+  H367: 'In a folder with `postern.yaml` no command needs `--config`, and each says which file it reads. If another user than root may write the file, a folder above it or a link on the way to it, it is refused, with what to do, and `init` says so, too. A group with no member but the user may write them, as under umask 002.',
   H235: '`init` shows what is typed at its menu only if it is one digit, and behind an address that does not answer only what is an answer. Anything else may be the password, is not tried, and is told as such.',
   H236: 'Each command that `npm start` prints works in any folder, and the last one is what comes next: `init` for a device of your own.',
   H237: 'A configuration key that no code reads or no test sets, a metric that no test reads, and a limit that the gate does not count, turn a test red without Prometheus.',
