@@ -1,4 +1,4 @@
-import { type Stats, statSync } from 'node:fs'
+import { lstatSync, type Stats, statSync } from 'node:fs'
 import { constants, open, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { certificatesIn } from './pem.ts'
@@ -24,6 +24,7 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
+    case 'EEXIST':
       return absent(path, use)
     case 'EACCES':
     case 'EPERM':
@@ -32,8 +33,6 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
         : { reason: `${presentPart(resolve(path)).path} is not writable (${code})`, remedy: LET_WRITE }
     case 'EISDIR':
       return { reason: 'it is a folder', remedy: 'name the file in it' }
-    case 'EEXIST':
-      return { reason: `${resolve(path)} is not a folder`, remedy: 'move it away, or name another folder' }
     case 'EROFS':
       return { reason: 'the file system is read-only', remedy: 'mount it writable, or name another folder' }
     case 'ENOSPC':
@@ -49,6 +48,12 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
 function absent(path: string, use: 'read' | 'write'): Fault {
   const whole = resolve(path)
   const present = presentPart(whole)
+  if (present.isBrokenLink) {
+    return {
+      reason: `${present.path} is a link to nothing`,
+      remedy: 'correct the link, or name another path',
+    }
+  }
   if (!present.isFolder) {
     return { reason: `${present.path} is not a folder`, remedy: 'move it away, or name another folder' }
   }
@@ -59,11 +64,21 @@ function absent(path: string, use: 'read' | 'write'): Fault {
   return { reason: `there is no such file${from}`, remedy: 'create the file, or correct the path' }
 }
 
-/** The longest part of an absolute path that exists. */
-export function presentPart(path: string): { readonly path: string; readonly isFolder: boolean } {
+interface PresentPart {
+  readonly path: string
+  readonly isFolder: boolean
+  /** It is a link whose target does not exist. */
+  readonly isBrokenLink?: boolean
+}
+
+/** The longest part of an absolute path that exists. A link to nothing exists: nothing can be created in its place. */
+export function presentPart(path: string): PresentPart {
   try {
     const found = statSync(path, { throwIfNoEntry: false })
-    return found === undefined ? presentPart(dirname(path)) : { path, isFolder: found.isDirectory() }
+    if (found !== undefined) return { path, isFolder: found.isDirectory() }
+    const above = presentPart(dirname(path))
+    const isLink = above.isFolder && lstatSync(path, { throwIfNoEntry: false }) !== undefined
+    return isLink ? { path, isFolder: false, isBrokenLink: true } : above
   } catch (error) {
     if (isBug(error)) throw error
     // The error does not tell what exists, so the path counts as present.

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
@@ -91,6 +91,28 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
       config: ({ passwordFile }) => ({ state_dir: passwordFile, listen: { tls: 'auto' } }),
       says: 'state_dir: FILE:1: DIR/password is not a folder',
       remedy: 'move it away, or name another folder',
+    },
+  ],
+  [
+    'a state_dir that is a link to nothing',
+    {
+      config({ directory }) {
+        symlinkSync('nowhere', join(directory, 'link'))
+        return { state_dir: join(directory, 'link'), listen: { tls: 'auto' } }
+      },
+      says: 'state_dir: FILE:1: DIR/link is a link to nothing',
+      remedy: 'correct the link, or name another path',
+    },
+  ],
+  [
+    'a state_dir below a link to nothing',
+    {
+      config({ directory }) {
+        symlinkSync('nowhere', join(directory, 'link'))
+        return { state_dir: join(directory, 'link/state'), listen: { tls: 'auto' } }
+      },
+      says: 'state_dir: FILE:1: DIR/link is a link to nothing',
+      remedy: 'correct the link, or name another path',
     },
   ],
   [
