@@ -1,6 +1,6 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { constants, open, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { certificatesIn } from './pem.ts'
 import { codeOf, isBug, isWithheld, reasonOf, SetupError } from './setup-error.ts'
 
@@ -30,7 +30,7 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
     case 'EPERM':
       return use === 'read'
         ? { reason: 'permission to read it is denied', remedy: LET_READ }
-        : { reason: `${presentPart(resolve(path)).path} is not writable (${code})`, remedy: LET_WRITE }
+        : { reason: `${presentPart(fromRoot(path)).path} is not writable (${code})`, remedy: LET_WRITE }
     case 'EISDIR':
       return { reason: 'it is a folder', remedy: 'name the file in it' }
     case 'EROFS':
@@ -46,7 +46,7 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
 
 /** Explains a missing path. If it is relative, the reason names the working directory, which depends on how Postern was started. */
 function absent(path: string, use: 'read' | 'write'): Fault {
-  const whole = resolve(path)
+  const whole = fromRoot(path)
   const present = presentPart(whole)
   if (present.isBrokenLink) {
     return {
@@ -62,6 +62,11 @@ function absent(path: string, use: 'read' | 'write'): Fault {
   }
   const from = path === whole ? '' : ` (the working directory is ${resolve('.')})`
   return { reason: `there is no such file${from}`, remedy: 'create the file, or correct the path' }
+}
+
+/** The absolute path, in which `..` stays: the kernel follows a link before it, and demands a folder there. */
+export function fromRoot(path: string): string {
+  return isAbsolute(path) ? path : `${resolve('.')}/${path}`
 }
 
 interface PresentPart {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
 import { configWarnings } from '../../src/compose/config-warnings.ts'
@@ -83,6 +83,16 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
       config: ({ passwordFile }) => ({ upstream: { headers: { X: { file: `${passwordFile}/x` } } } }),
       says: 'upstream headers: FILE:1: upstream.headers.X: cannot read DIR/password/x: DIR/password is not a folder',
       remedy: 'move it away, or name another folder',
+    },
+  ],
+  [
+    'a header file behind `..` of a missing folder',
+    {
+      config: ({ passwordFile, directory }) => ({
+        upstream: { headers: { X: { file: `${directory}/none/../${basename(passwordFile)}` } } },
+      }),
+      says: 'upstream headers: FILE:1: upstream.headers.X: cannot read DIR/none/../password: there is no such file',
+      remedy: 'create the file, or correct the path',
     },
   ],
   [
