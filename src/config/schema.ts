@@ -11,7 +11,7 @@ import {
 } from './policy-fields.ts'
 import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { flag, oneOf, path, plainText, unless } from './value-fields.ts'
+import { flag, oneOf, ownFolder, plainText, unless } from './value-fields.ts'
 
 const logField = section({
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
@@ -24,7 +24,7 @@ const logField = section({
   ),
 })
 
-export const stateDirField = path({ default: './state' })
+export const stateDirField = ownFolder({ default: './state' })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
 export const schema = section({

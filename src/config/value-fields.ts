@@ -1,3 +1,4 @@
+import { normalize } from 'node:path'
 import { parseCidr } from '../http/ip.ts'
 import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import {
@@ -193,18 +194,31 @@ function bounded(parse: ParseNumber, least: string, most: string, must: string):
   }
 }
 
-/** Text that is not empty. `problemOf` may check more. */
+/**
+ * Text that is not empty. `problemOf` may check more.
+ *
+ * @param spelled the spelling in which it is kept
+ */
 export function plainText(
   type: string,
   { problemOf = () => undefined, ...options }: FieldOptions & { readonly problemOf?: ProblemOf },
+  spelled?: (given: string) => string,
 ): Field<string> {
   const must = `must be ${type}`
-  const parse = parseBy((given) => (given === '' ? must : problemOf(given)))
+  const parse = parseBy((given) => (given === '' ? must : problemOf(given)), spelled)
   return text({ ...options, type, must, parse })
 }
 
 export function path(options: FieldOptions = {}): Field<string> {
   return plainText('a path', { ...options, problemOf: filePathProblem })
+}
+
+/**
+ * The path of a folder of Postern. A name with `..` behind it is left out, as `join` does for what is in the folder. The kernel would go to
+ * the folder above the target if the name is a link.
+ */
+export function ownFolder(options: FieldOptions): Field<string> {
+  return plainText('a path', { ...options, problemOf: filePathProblem }, normalize)
 }
 
 /** The path of a password file. Some operators write the hash itself in its place, so no message quotes the value. */

@@ -1,6 +1,6 @@
-import { type Stats, statSync } from 'node:fs'
+import { lstatSync, type Stats, statSync } from 'node:fs'
 import { constants, open, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { certificatesIn } from './pem.ts'
 import { codeOf, isBug, isWithheld, reasonOf, SetupError } from './setup-error.ts'
 
@@ -24,16 +24,15 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
+    case 'EEXIST':
       return absent(path, use)
     case 'EACCES':
     case 'EPERM':
       return use === 'read'
         ? { reason: 'permission to read it is denied', remedy: LET_READ }
-        : { reason: `${presentPart(resolve(path)).path} is not writable (${code})`, remedy: LET_WRITE }
+        : { reason: `${presentPart(fromRoot(path)).path} is not writable (${code})`, remedy: LET_WRITE }
     case 'EISDIR':
       return { reason: 'it is a folder', remedy: 'name the file in it' }
-    case 'EEXIST':
-      return { reason: `${resolve(path)} is not a folder`, remedy: 'move it away, or name another folder' }
     case 'EROFS':
       return { reason: 'the file system is read-only', remedy: 'mount it writable, or name another folder' }
     case 'ENOSPC':
@@ -47,8 +46,14 @@ export function explainPathError(error: unknown, path: string, use: 'read' | 'wr
 
 /** Explains a missing path. If it is relative, the reason names the working directory, which depends on how Postern was started. */
 function absent(path: string, use: 'read' | 'write'): Fault {
-  const whole = resolve(path)
+  const whole = fromRoot(path)
   const present = presentPart(whole)
+  if (present.isBrokenLink) {
+    return {
+      reason: `${present.path} is a link to nothing`,
+      remedy: 'correct the link, or name another path',
+    }
+  }
   if (!present.isFolder) {
     return { reason: `${present.path} is not a folder`, remedy: 'move it away, or name another folder' }
   }
@@ -59,11 +64,26 @@ function absent(path: string, use: 'read' | 'write'): Fault {
   return { reason: `there is no such file${from}`, remedy: 'create the file, or correct the path' }
 }
 
-/** The longest part of an absolute path that exists. */
-export function presentPart(path: string): { readonly path: string; readonly isFolder: boolean } {
+/** The absolute path, in which `..` stays: the kernel follows a link before it, and demands a folder there. */
+export function fromRoot(path: string): string {
+  return isAbsolute(path) ? path : `${resolve('.')}/${path}`
+}
+
+interface PresentPart {
+  readonly path: string
+  readonly isFolder: boolean
+  /** It is a link whose target does not exist. */
+  readonly isBrokenLink?: boolean
+}
+
+/** The longest part of an absolute path that exists. A link to nothing exists: nothing can be created in its place. */
+export function presentPart(path: string): PresentPart {
   try {
     const found = statSync(path, { throwIfNoEntry: false })
-    return found === undefined ? presentPart(dirname(path)) : { path, isFolder: found.isDirectory() }
+    if (found !== undefined) return { path, isFolder: found.isDirectory() }
+    const above = presentPart(dirname(path))
+    const isLink = above.isFolder && lstatSync(path, { throwIfNoEntry: false }) !== undefined
+    return isLink ? { path, isFolder: false, isBrokenLink: true } : above
   } catch (error) {
     if (isBug(error)) throw error
     // The error does not tell what exists, so the path counts as present.

@@ -1,7 +1,7 @@
 import { lstat, readFile, readlink } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import { geteuid } from 'node:process'
-import type { Fault } from './named-file.ts'
+import { type Fault, fromRoot } from './named-file.ts'
 import { mayRestart, type PathFacts, type PermissionedProcess } from './permissions.ts'
 import { isBug, isWithheld } from './setup-error.ts'
 import { shellWord } from './text.ts'
@@ -106,7 +106,7 @@ async function partsOf(path: string, look: Look): Promise<readonly Part[]> {
   const parts: Part[] = []
   let at = '/'
   let links = 0
-  let [name, ...rest] = namesIn(isAbsolute(path) ? path : `${resolve('.')}/${path}`)
+  let [name, ...rest] = namesIn(fromRoot(path))
   while (name !== undefined && links <= MOST_LINKS) {
     const here = resolve(at, name)
     const facts = await look.facts(here)

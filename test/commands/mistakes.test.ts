@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hardeningPage } from '../../deploy/build/hardening.ts'
 import { configWarnings } from '../../src/compose/config-warnings.ts'
@@ -86,11 +86,43 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
     },
   ],
   [
+    'a header file behind `..` of a missing folder',
+    {
+      config: ({ passwordFile, directory }) => ({
+        upstream: { headers: { X: { file: `${directory}/none/../${basename(passwordFile)}` } } },
+      }),
+      says: 'upstream headers: FILE:1: upstream.headers.X: cannot read DIR/none/../password: there is no such file',
+      remedy: 'create the file, or correct the path',
+    },
+  ],
+  [
     'a state_dir that is a file',
     {
       config: ({ passwordFile }) => ({ state_dir: passwordFile, listen: { tls: 'auto' } }),
       says: 'state_dir: FILE:1: DIR/password is not a folder',
       remedy: 'move it away, or name another folder',
+    },
+  ],
+  [
+    'a state_dir that is a link to nothing',
+    {
+      config({ directory }) {
+        symlinkSync('nowhere', join(directory, 'link'))
+        return { state_dir: join(directory, 'link'), listen: { tls: 'auto' } }
+      },
+      says: 'state_dir: FILE:1: DIR/link is a link to nothing',
+      remedy: 'correct the link, or name another path',
+    },
+  ],
+  [
+    'a state_dir below a link to nothing',
+    {
+      config({ directory }) {
+        symlinkSync('nowhere', join(directory, 'link'))
+        return { state_dir: join(directory, 'link/state'), listen: { tls: 'auto' } }
+      },
+      says: 'state_dir: FILE:1: DIR/link is a link to nothing',
+      remedy: 'correct the link, or name another path',
     },
   ],
   [

@@ -93,7 +93,11 @@ describe('the sources', () => {
     expect(load({ env }).stateDir).toBe('/var/lib/postern')
     expect(load({ env, file: `${MINIMAL}state_dir: /data\n` }).stateDir).toBe('/data')
     expect(load({ env: { ...env, POSTERN_STATE_DIR: '/env' } }).stateDir).toBe('/env')
-    expect(load({ env: { STATE_DIRECTORY: '' } }).stateDir).toBe('./state')
+    expect(load({ env: { STATE_DIRECTORY: '' } }).stateDir).toBe('state')
+  })
+
+  it('name one state directory for what is made in it and for itself, also behind a link and `..`', () => {
+    expect(load({ sets: ['state_dir=link/../state'] }).stateDir).toBe('state')
   })
 
   it('replace a password source of another kind from a source of lower precedence', () => {
