@@ -122,17 +122,17 @@ export function latestEnd(
   return granted > now ? Math.min(ofGrant, now + (lifetime ?? lifetimeOf(kind, policy))) : ofGrant
 }
 
-/** The lifetimes of tokens that are issued `left` ms before the end of their login. */
-function lifetimesWithin({ accessLifetime, refreshLifetime }: Lifetimes, left: number): Lifetimes {
+/**
+ * The lifetimes of the tokens that a login gets: none outlives it.
+ *
+ * @param age how long ago the login was (ms)
+ */
+export function lifetimesAt(age: number, policy: Lifetimes): Lifetimes {
+  const left = endOfGrant(-age, policy)
   return {
-    accessLifetime: Math.min(accessLifetime, left),
-    refreshLifetime: Math.min(refreshLifetime, left),
+    accessLifetime: Math.min(policy.accessLifetime, left),
+    refreshLifetime: Math.min(policy.refreshLifetime, left),
   }
-}
-
-/** The lifetimes of the tokens of a new login. */
-export function lifetimesOfLogin(policy: Lifetimes): Lifetimes {
-  return lifetimesWithin(policy, endOfGrant(0, policy))
 }
 
 /**
@@ -160,7 +160,7 @@ export function planExchange(
   now: number,
   policy: Lifetimes & { readonly rotateRefresh: boolean },
 ): ExchangePlan | undefined {
-  const lifetimes = lifetimesWithin(policy, endOfGrant(granted, policy) - now)
+  const lifetimes = lifetimesAt(now - granted, policy)
   if (lifetimes.accessLifetime < 1_000) return undefined
   return { rotates: policy.rotateRefresh || spent !== undefined, lifetimes }
 }

@@ -1,13 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Later, withAnswer } from '../system/later.ts'
 import { type Backend, BackendUnavailable, type Now, type Unavailable } from './backend.ts'
-import {
-  classifyRefresh,
-  endOfGrant,
-  lifetimesOfLogin,
-  planExchange,
-  type TokenPolicy,
-} from './grant-rules.ts'
+import { classifyRefresh, endOfGrant, lifetimesAt, planExchange, type TokenPolicy } from './grant-rules.ts'
 import type { GrantOwner, GrantSummary, RecentGrants } from './grant-table.ts'
 import { type AllIssued, type HandedOut, type Handout, longestUnused, OPERATOR } from './handout.ts'
 import {
@@ -88,7 +82,7 @@ export function createTokenStore(deps: Dependencies<Backend>): TokenStore {
 
   function issue(client: string, grantType: string, name = '', epoch = ''): Later<IssuedTokens | 'stale'> {
     const id = mintGrantId(random, name)
-    const { response, added } = mintTokens(lifetimesOfLogin(policy), random)
+    const { response, added } = mintTokens(lifetimesAt(0, policy), random)
     return withAnswer(backend.open({ id, client, epoch, added }), (opened) => {
       if (typeof opened === 'string') return 'stale'
       listener.issued(grantType)
