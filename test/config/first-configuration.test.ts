@@ -1,3 +1,4 @@
+import { normalize } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { filePathProblem } from '../../src/config/address.ts'
@@ -30,7 +31,10 @@ it('H105 any path and user survives a first configuration', () => {
       const common = { file, title: '# first', url: 'http://[2001:db8::7]:8080', stateDir }
       const made = (password: FirstPassword['password'], auth?: FirstPassword['auth']) =>
         load({ file: firstConfiguration({ ...common, password, ...(auth && { auth }) }) })
-      expect(made({ file: passwordFile })).toMatchObject({ password: { file: passwordFile }, stateDir })
+      expect(made({ file: passwordFile })).toMatchObject({
+        password: { file: passwordFile },
+        stateDir: normalize(stateDir),
+      })
       const ca = load({
         file: firstConfiguration({ ...common, tls: flow({ ca: file }), password: { file } }),
       }).upstream.tls
