@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { join } from 'node:path'
 import { createLook, otherWriters } from '../system/other-writers.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -23,7 +24,7 @@ export async function findOwnConfig({ env, folder, user, permissions }: Place): 
   const file = join(folder, OWN_CONFIG)
   const look = createLook(permissions)
   const facts = await look.facts(file)
-  if (facts === undefined || (facts.mode & TYPE) === FOLDER) return undefined
+  if (facts === undefined || (facts.mode & constants.S_IFMT) === constants.S_IFDIR) return undefined
   // The folder by itself, too: as the end of a path it must not be sticky, because anyone could have put the file there first.
   for (const path of [folder, file]) {
     const [writer] = await otherWriters(path, { user, look })
@@ -34,9 +35,6 @@ export async function findOwnConfig({ env, folder, user, permissions }: Place): 
   }
   return file
 }
-
-/** The bits of a mode for the type of a file, and those of a folder. */
-const [TYPE, FOLDER] = [0o170000, 0o040000]
 
 /**
  * The options with `findOwnConfig` as configuration, unless they name one. Says on standard error which file that is.

@@ -9,7 +9,7 @@ import type { UpstreamTarget } from '../device/target.ts'
 import type { UploadBuffering } from '../forward/buffered-body.ts'
 import { roomUnder } from '../forward/ceiling.ts'
 import type { Ceilings } from '../forward/ceilings-file.ts'
-import { createFinishingUploads } from '../forward/finishing-uploads.ts'
+import { createFinishingUploads, type LiveRequests } from '../forward/finishing-uploads.ts'
 import { downloadPace } from '../forward/pace.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import type { RoundTripService } from '../forward/round-trip-service.ts'
@@ -42,7 +42,7 @@ export interface ServiceDependencies {
   readonly metrics: Metrics
   readonly settings: ServiceSettings
   /** The requests in flight, which end with their login. */
-  readonly live: Parameters<typeof createFinishingUploads>[0]
+  readonly live: LiveRequests
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: number
   readonly bounds: DeviceBounds

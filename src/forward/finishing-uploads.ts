@@ -3,7 +3,7 @@ import type { Leave } from '../system/bounded-queue.ts'
 import type { ForwardExchange } from './forward-exchange.ts'
 
 /** The requests in flight, which end with their login. */
-interface InFlight {
+export interface LiveRequests {
   add(exchange: Exchange): void
   delete(exchange: Exchange): void
 }
@@ -17,7 +17,7 @@ export type FinishingUploads = ReturnType<typeof createFinishingUploads>
  * @param within how long the device may take to answer after the client has left (ms)
  * @param clients the clients that have one, also of a service that a reload has replaced
  */
-export function createFinishingUploads(inFlight: InFlight, within: number, clients: Set<string>) {
+export function createFinishingUploads(live: LiveRequests, within: number, clients: Set<string>) {
   return {
     within,
     /** @returns gives the place back; undefined if the client has one already */
@@ -26,10 +26,10 @@ export function createFinishingUploads(inFlight: InFlight, within: number, clien
       if (clients.has(key)) return undefined
       clients.add(key)
       exchange.abandon = abandon
-      inFlight.add(exchange)
+      live.add(exchange)
       return () => {
         clients.delete(key)
-        inFlight.delete(exchange)
+        live.delete(exchange)
       }
     },
   }

@@ -145,10 +145,11 @@ export function createPublicListener(deps: PublicListenerDependencies) {
       socket.destroy()
       return
     }
-    holdingOf(wire).set('connections', TLS_CONNECTION)
+    const holding = holdingOf(wire)
+    holding.set('connections', TLS_CONNECTION)
     if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
-      servers.http2.accept(socket, wire, holdingOf(wire))
+      servers.http2.accept(socket, wire, holding)
     } else acceptHttp1(socket, wire)
   }
 

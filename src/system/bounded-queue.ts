@@ -74,7 +74,7 @@ export class Line {
   #othersSince = 0
   /** Others than those that stay long have come: lately, and since the last look. */
   #othersCome = true
-  #othersCame = true
+  #cameSinceLook = true
   #looks: Timer | undefined
 
   constructor(clock: QueueClock, most: Bound) {
@@ -95,7 +95,7 @@ export class Line {
   }
 
   readonly tryEnter = (owner = '', isLong = false): Leave | undefined => {
-    if (!isLong) this.#othersCome = this.#othersCame = true
+    if (!isLong) this.#othersCome = this.#cameSinceLook = true
     if (this.#owners.size > 0) this.fill()
     if (this.inside >= this.most.places) return undefined
     if (isLong && this.#othersCome && this.#hasHalf()) return undefined
@@ -175,7 +175,7 @@ export class Line {
       this.#othersSince = 0
     } else {
       this.#othersSince += 1
-      this.#othersCame = true
+      this.#cameSinceLook = true
     }
     let left = false
     return () => {
@@ -194,8 +194,8 @@ export class Line {
 
   /** Gives all places to those that stay long when no others come. One that waits, or has just got its place, has come. */
   #look(): void {
-    this.#othersCome = this.#othersCame || this.#waiters.size > 0
-    this.#othersCame = false
+    this.#othersCome = this.#cameSinceLook || this.#waiters.size > 0
+    this.#cameSinceLook = false
     this.fill()
     if (this.#longWaiters.size > 0) return
     this.#looks?.cancel()

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { lstat, readFile, readlink } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import { geteuid } from 'node:process'
@@ -18,7 +19,7 @@ export function createLook({
   lookOutside,
   readOutside,
 }: Pick<PermissionedProcess, 'permission' | 'lookOutside' | 'readOutside'>): Look {
-  async function or<Found>(inside: Promise<Found>, outside: () => Found | undefined) {
+  async function find<Found>(inside: Promise<Found>, outside: () => Found | undefined) {
     try {
       return await inside
     } catch (error) {
@@ -27,8 +28,8 @@ export function createLook({
     }
   }
   return {
-    facts: (path) => or<PathFacts>(factsOf(path), () => lookOutside(path)),
-    text: (path) => or(readFile(path, 'utf8'), () => readOutside(path)),
+    facts: (path) => find<PathFacts>(factsOf(path), () => lookOutside(path)),
+    text: (path) => find(readFile(path, 'utf8'), () => readOutside(path)),
   }
 }
 
@@ -43,7 +44,7 @@ async function factsOf(path: string): Promise<PathFacts> {
   return { uid, gid, mode, link: isLink(mode) ? await readlink(path) : undefined }
 }
 
-const isLink = (mode: number): boolean => (mode & 0o170000) === 0o120000
+const isLink = (mode: number): boolean => (mode & constants.S_IFMT) === constants.S_IFLNK
 
 /** A part of a path that lets another user replace what the path names. The reason and the remedy are clauses. */
 export interface OtherWriter extends Fault {

@@ -103,28 +103,17 @@ const MISTAKES: readonly (readonly [mistake: string, Mistake])[] = [
       remedy: 'move it away, or name another folder',
     },
   ],
-  [
-    'a state_dir that is a link to nothing',
+  ...['link', 'link/state'].map((path): readonly [string, Mistake] => [
+    `${path} as state_dir, where the link leads to nothing`,
     {
       config({ directory }) {
         symlinkSync('nowhere', join(directory, 'link'))
-        return { state_dir: join(directory, 'link'), listen: { tls: 'auto' } }
+        return { state_dir: join(directory, path), listen: { tls: 'auto' } }
       },
       says: 'state_dir: FILE:1: DIR/link is a link to nothing',
       remedy: 'correct the link, or name another path',
     },
-  ],
-  [
-    'a state_dir below a link to nothing',
-    {
-      config({ directory }) {
-        symlinkSync('nowhere', join(directory, 'link'))
-        return { state_dir: join(directory, 'link/state'), listen: { tls: 'auto' } }
-      },
-      says: 'state_dir: FILE:1: DIR/link is a link to nothing',
-      remedy: 'correct the link, or name another path',
-    },
-  ],
+  ]),
   [
     'a state_dir where the kernel takes no folder',
     {

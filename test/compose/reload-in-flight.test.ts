@@ -6,9 +6,9 @@ import { FROM_PAGE, logIn, startWithLogin, submitLogin } from '../browser/browsi
 import { replaceFile } from '../process/serve.ts'
 import { send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
-import { BrokenTransfer } from '../support/message.ts'
+import { BrokenTransfer, type Response } from '../support/message.ts'
 import { makeNames } from '../support/passwords.ts'
-import { FORM_TYPE, HASHED_PASSWORD, PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { FORM_TYPE, HASHED_PASSWORD, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -86,20 +86,31 @@ it('C5 H194 a login whose password is verified while a reload renames it gets a 
   expect(lines.filter(({ msg, name }) => msg === 'request' && name === 'viewer')).toHaveLength(2)
 })
 
-it('H152 a login to the live page that is verified while a reload removes its password leaves no session', async () => {
+/** A sidecar whose live page has a password, and the keys that say so. */
+async function startPage() {
   const page = await startSidecar()
   const file = join(page.directory, 'page')
   replaceFile(file, `${HASHED_PASSWORD}\n`)
-  await page.reload({ admin: { password_file: file } })
-  const { begun, release } = holdDerivation()
-  const login = send({
+  const admin = { password_file: file }
+  await page.reload({ admin })
+  return { page, admin }
+}
+
+const logInToPage = ({ adminUrl: url }: TestSidecar, from = '127.0.0.1'): Promise<Response> =>
+  send({
     transport: 'http1',
-    url: page.adminUrl,
+    url,
+    from,
     method: 'POST',
     path: '/page/login',
-    fields: ['Content-Type', FORM_TYPE, 'Origin', page.adminUrl],
+    fields: ['Content-Type', FORM_TYPE, 'Origin', url],
     body: new URLSearchParams({ password: PASSWORD }).toString(),
   })
+
+it('H152 a login to the live page that is verified while a reload removes its password leaves no session', async () => {
+  const { page } = await startPage()
+  const { begun, release } = holdDerivation()
+  const login = logInToPage(page)
   await begun
   await page.reload({})
   release()
@@ -108,34 +119,14 @@ it('H152 a login to the live page that is verified while a reload removes its pa
 })
 
 it('H152 a login to the live page that is verified while a reload removes its address leaves no session', async () => {
-  const page = await startSidecar()
-  const file = join(page.directory, 'page')
-  replaceFile(file, `${HASHED_PASSWORD}\n`)
-  const admin = { password_file: file }
-  await page.reload({ admin })
+  const { page, admin } = await startPage()
   const { begun, release } = holdDerivation()
-  const login = send({
-    transport: 'http1',
-    url: page.adminUrl,
-    from: '127.0.0.2',
-    method: 'POST',
-    path: '/page/login',
-    fields: ['Content-Type', FORM_TYPE, 'Origin', page.adminUrl],
-    body: new URLSearchParams({ password: PASSWORD }).toString(),
-  }).catch((error: unknown) => error)
+  const login = logInToPage(page, '127.0.0.2').catch((error: unknown) => error)
   await begun
   await page.reload({ admin: { ...admin, allow: ['127.0.0.1'] } })
   expect(await login).toBeInstanceOf(BrokenTransfer)
   release()
-  const other = await send({
-    transport: 'http1',
-    url: page.adminUrl,
-    method: 'POST',
-    path: '/page/login',
-    fields: ['Content-Type', FORM_TYPE, 'Origin', page.adminUrl],
-    body: new URLSearchParams({ password: PASSWORD }).toString(),
-  })
-  expect(other.status).toBe(303)
+  expect((await logInToPage(page)).status).toBe(303)
   const signedIn = page.logLines().filter((line) => line.includes('live page: signed in'))
   expect(signedIn.map((line) => JSON.parse(line).client)).toEqual(['127.0.0.1'])
 })

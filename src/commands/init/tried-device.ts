@@ -104,8 +104,7 @@ async function look(
   login: DeviceLogin | undefined,
   auth: FirstPassword['auth'],
 ): Promise<Pick<TriedDevice, 'login' | 'hasRevocation'>> {
-  const { clock, time } = lookBound(tried)
-  using deadline = abortAfter(clock, time)
+  using deadline = abortAfter(tried.clock, lookBound(tried).time)
   const service: ServiceConfig = { ...tried.service, auth: 'off' }
   await using opened = await openService({ ...tried, service }, deadline.signal)
   const { connections, settings } = opened
